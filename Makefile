@@ -1,0 +1,31 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-slow lint bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	touch $(READY)
+
+demo: $(READY)  ## simulate contaminated data, train, print errors and write demo.png
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## the default tests
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(READY)  ## the statistical tests
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(READY)  ## style and types
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+bench: $(READY)  ## timings as ratios, in one run
+	$(BIN)/python benchmarks/fit_time.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png

@@ -1,0 +1,13 @@
+"""Array types used in annotations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+"""Indices and counts."""
+BoolArray: TypeAlias = npt.NDArray[np.bool_]

@@ -1,0 +1,201 @@
+"""Checks of parameters and arrays; the only file that touches scikit-learn's less public parts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from ._typing import FloatArray
+from .exceptions import DegenerateDataError
+from .kernels import KERNELS, Kernel
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    whole: bool = False,
+    infinite: bool = False,
+    hint: str = "",
+) -> None:
+    """Raise a ValueError that names the parameter, its value and what is allowed."""
+    kind = numbers.Integral if whole else numbers.Real
+    wanted = ["a whole number" if whole else "a number"]
+    if above is not None:
+        wanted.append(f"above {above:g}")
+    if at_least is not None:
+        wanted.append(f"at least {at_least:g}")
+    if at_most is not None:
+        wanted.append(f"at most {at_most:g}")
+    message = f"{name}={value!r} must be " + " and ".join(wanted) + "."
+    if hint:
+        message += " " + hint
+    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+        raise ValueError(message)
+    number = float(value)
+    if (
+        np.isnan(number)
+        or (np.isinf(number) and not infinite)
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (at_most is not None and not number <= at_most)
+    ):
+        raise ValueError(message)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless the value is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"{name}={value!r} is unknown: use one of {', '.join(map(repr, choices))}."
+        )
+
+
+def check_number_or_auto(name: str, value: Any, **limits: Any) -> None:
+    """As check_number, with the string "auto" allowed."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
+    else:
+        check_number(name, value, hint="'auto' is allowed too.", **limits)
+
+
+def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, np.ndarray]:
+    """Validated X (float64) and y of a binary problem; feature names are remembered."""
+    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}, with "
+            f"{len(np.unique(y))} classes: merge classes, or train one classifier for each with "
+            "sklearn.multiclass.OneVsRestClassifier."
+        )
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes[0]!r}: a classifier needs samples of two classes."
+        )
+    return X, y
+
+
+def check_query_data(estimator: Any, X: Any) -> FloatArray:
+    """Validated X (float64) at prediction time."""
+    X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return np.asarray(X, dtype=np.float64)
+
+
+def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
+    """Validated X (float64) of a detector at fit time."""
+    X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
+    return np.asarray(X, dtype=np.float64)
+
+
+def check_varying_features(X: FloatArray) -> None:
+    """Refuse data in which all samples are the same point."""
+    if np.all(X[0] == X):
+        raise DegenerateDataError(
+            f"X: all features are constant (all {len(X)} samples are identical), so nothing can "
+            "be learned. Check how X was made."
+        )
+
+
+def check_distinct_members(X: FloatArray, label: object) -> None:
+    """Refuse a class in which all samples are the same point."""
+    if np.all(X[0] == X):
+        raise DegenerateDataError(
+            f"X: all {len(X)} samples of class {label!r} are duplicates of one point, so their "
+            "k-NN distances are all zero. Remove the duplicates, or use MEDClassifier, which "
+            "does not need distances."
+        )
+
+
+def check_precomputed(X: FloatArray) -> None:
+    """Refuse a kernel matrix for training that is not square."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"Precomputed kernel matrix must be square at fit: X has shape {X.shape}, expected "
+            f"({X.shape[0]}, {X.shape[0]}) with the kernel between all pairs of samples."
+        )
+
+
+def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArray:
+    """Sample weights as an array; every class must keep some weight."""
+    weights: FloatArray = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    for label in np.unique(y):
+        if weights[y == label].sum() <= 0:
+            raise ValueError(
+                f"sample_weight is zero for every sample of class {label!r}: with that class gone "
+                "only one class is left."
+            )
+    return weights
+
+
+def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
+    """A probability for each sample, shape (n_samples,)."""
+    array: FloatArray = check_array(
+        values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
+    )
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {array.shape}: give one value per sample, shape ({n_samples},)."
+        )
+    if np.any((array < 0) | (array > 1)):
+        worst = int(np.argmax(np.abs(array - 0.5)))
+        raise ValueError(
+            f"{name}[{worst}]={array[worst]!r}: probabilities lie between 0 and 1 (0 and 1 state "
+            "a certainty)."
+        )
+    return array
+
+
+def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+    """Group labels, shape (n_samples,), or None."""
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"groups has shape {array.shape}: give one group per sample, shape ({n_samples},)."
+        )
+    return array
+
+
+def make_kernel(estimator: Any, X: FloatArray) -> Kernel:
+    """The kernel described by an estimator's parameters, with gamma resolved on X."""
+    name = estimator.kernel
+    if not callable(name):
+        check_choice("kernel", name, KERNELS)
+    check_number("bias_variance", estimator.bias_variance, at_least=0)
+    check_number("degree", estimator.degree, at_least=1, whole=True)
+    check_number("coef0", estimator.coef0)
+    if name == "precomputed":
+        check_precomputed(X)
+    else:
+        check_varying_features(X)
+    return Kernel(
+        name,
+        _resolve_gamma(estimator.gamma, X),
+        estimator.degree,
+        estimator.coef0,
+        float(estimator.bias_variance),
+    )
+
+
+def _resolve_gamma(gamma: Any, X: FloatArray) -> float:
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, ("scale", "auto"))
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        variance = float(X.var())
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    check_number("gamma", gamma, above=0, hint="'scale' and 'auto' are allowed too.")
+    return float(gamma)

@@ -1,0 +1,30 @@
+"""What an engine is: something that solves a dual problem."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ..dual import DualProblem, Solution
+from ..exceptions import EngineError
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """The interface of all engines. A new engine is one file with one such class."""
+
+    def solve(
+        self, problem: DualProblem, rng: np.random.Generator, *, max_iter: int, tol: float
+    ) -> Solution:
+        """Find multipliers and nominal probabilities; say how good they are."""
+        ...
+
+
+def require_unit_weights(problem: DualProblem, engine_name: str) -> None:
+    """Refuse sample weights an engine cannot honour, before the first iteration."""
+    if not problem.has_unit_weights:
+        raise EngineError(
+            f"engine={engine_name!r} cannot honour sample_weight: its distribution over the "
+            "indicators exists for whole samples only. Use engine='mean_field', or repeat rows."
+        )

@@ -1,0 +1,1 @@
+"""Geometric entropy: k-NN statistics, minimal-entropy sets and their p-values."""

@@ -1,0 +1,45 @@
+"""Errors and warnings of gemmed.
+
+    Exception
+    +-- GemmedError
+        +-- EngineError (also ValueError)       an engine cannot solve the problem it was given
+        +-- DegenerateDataError (also ValueError)  data without the variation a method needs
+
+    Warning
+    +-- GemmedWarning (UserWarning)
+        +-- NeighborsReducedWarning      n_neighbors was larger than a class allows
+        +-- EntropyDisabledWarning       the k-NN distances of a class rank nothing
+        +-- IndefiniteKernelWarning      a kernel with negative eigenvalues was clipped
+
+Wrong parameters and malformed arrays raise scikit-learn's own ValueError / TypeError, and a solver
+that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users of scikit-learn
+expect.
+"""
+
+
+class GemmedError(Exception):
+    """Base of all errors raised by gemmed itself."""
+
+
+class EngineError(GemmedError, ValueError):
+    """An engine cannot solve the problem it was given; the message names one that can."""
+
+
+class DegenerateDataError(GemmedError, ValueError):
+    """The data lack the variation a method needs (a class of identical points, constant X)."""
+
+
+class GemmedWarning(UserWarning):
+    """Base of all warnings issued by gemmed itself."""
+
+
+class NeighborsReducedWarning(GemmedWarning):
+    """``n_neighbors`` was larger than a class allows and has been reduced."""
+
+
+class EntropyDisabledWarning(GemmedWarning):
+    """The entropy constraint of a class is off because its k-NN distances rank nothing."""
+
+
+class IndefiniteKernelWarning(GemmedWarning):
+    """The kernel matrix has negative eigenvalues; they are set to zero."""

@@ -1,0 +1,200 @@
+"""The Gaussian process prior f ~ N(0, K) on the training points, in the two forms that are solved.
+
+A *function space* stores the prior either as the Gram matrix K (parameters are coefficients alpha,
+f = K alpha) or as a feature matrix Phi with K = Phi Phi' (parameters are weights w, f = Phi w).
+The mean-field engine needs only Newton steps and inner products; the samplers need draws of f.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from ._typing import FloatArray
+
+SINGLE_PRECISION_FROM = 500
+"""Size of a Newton system from which on it is factorised in single precision and refined."""
+
+
+class FunctionSpace(Protocol):
+    """What the solvers ask of the prior covariance."""
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def variances(self) -> FloatArray:
+        """The diagonal of K, shape (n_samples,)."""
+        ...
+
+    def zero(self) -> FloatArray:
+        """Parameters of the function f = 0."""
+        ...
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        """f at the training points."""
+        ...
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        """Parameters of f = sum_n coefficients_n K(., x_n)."""
+        ...
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        """Inner product, in the reproducing kernel Hilbert space, of the functions with these
+        parameters; ``second_values`` are the values of the second at the training points."""
+        ...
+
+    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Minimiser of |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2 over functions g."""
+        ...
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        """Entries ``rows`` of the diagonal of (K^-1 + diag(curvature))^-1."""
+        ...
+
+    def features(self) -> FloatArray:
+        """A matrix Phi with Phi Phi' = K, shape (n_samples, rank)."""
+        ...
+
+    def gram(self) -> FloatArray:
+        """K, shape (n_samples, n_samples)."""
+        ...
+
+
+class FeatureSpace:
+    """K = Phi Phi' with fewer features than samples."""
+
+    def __init__(self, features: FloatArray) -> None:
+        self._features = features
+
+    @property
+    def n_samples(self) -> int:
+        return int(self._features.shape[0])
+
+    @property
+    def variances(self) -> FloatArray:
+        return np.einsum("ij,ij->i", self._features, self._features)
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._features.shape[1])
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._features @ parameters
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return self._features.T @ coefficients
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second)
+
+    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+        right = self._features.T @ (pull + curvature * f)
+        target: FloatArray = linalg.cho_solve(self._precision(curvature), right)
+        return target
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        factor, _ = self._precision(curvature)
+        half = linalg.solve_triangular(factor, self._features[rows].T, lower=True)
+        return np.einsum("ij,ij->j", half, half)
+
+    def _precision(self, curvature: FloatArray) -> tuple[FloatArray, bool]:
+        active = np.flatnonzero(curvature)
+        scaled = np.sqrt(curvature[active])[:, None] * self._features[active]
+        precision = scaled.T @ scaled
+        precision.flat[:: precision.shape[0] + 1] += 1.0
+        factor, lower = linalg.cho_factor(precision, lower=True, overwrite_a=True)
+        return factor, bool(lower)
+
+    def features(self) -> FloatArray:
+        return self._features
+
+    def gram(self) -> FloatArray:
+        return self._features @ self._features.T
+
+
+class GramSpace:
+    """K stored whole; every step costs (number of samples inside the margin)^3."""
+
+    def __init__(self, gram: FloatArray) -> None:
+        self._gram = gram
+
+    @property
+    def n_samples(self) -> int:
+        return int(self._gram.shape[0])
+
+    @property
+    def variances(self) -> FloatArray:
+        return np.diag(self._gram).copy()
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self.n_samples)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._gram @ parameters
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second_values)
+
+    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+        # alpha = (I + W K)^-1 (pull + W f); only samples with W > 0 take part, because the loss
+        # has slope and curvature zero at the same places.
+        target = np.zeros(self.n_samples)
+        active = np.flatnonzero(curvature)
+        if not active.size:
+            return target
+        root = np.sqrt(curvature[active])
+        right = root * f[active] + pull[active] / root
+        factor = self._factor(active, root)
+        solution = linalg.cho_solve((factor, True), right, check_finite=False)
+        if factor.dtype == np.float32:
+            target[active] = root * solution
+            residual = right - solution - root * (self._gram @ target)[active]
+            solution = solution + linalg.cho_solve((factor, True), residual, check_finite=False)
+        target[active] = root * solution
+        return target
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        active = np.flatnonzero(curvature)
+        prior = self._gram[rows, rows]
+        if not active.size:
+            return prior
+        root = np.sqrt(curvature[active])
+        half = linalg.solve_triangular(
+            self._factor(active, root),
+            root[:, None] * self._gram[np.ix_(active, rows)],
+            lower=True,
+            check_finite=False,
+        )
+        return prior - np.einsum("ij,ij->j", half, half)
+
+    def _factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
+        """Lower Cholesky factor of I + W^(1/2) K W^(1/2) on the active samples."""
+        dtypes = (np.float64,) if active.size < SINGLE_PRECISION_FROM else (np.float32, np.float64)
+        for dtype in dtypes:
+            precision = self._gram[np.ix_(active, active)].astype(dtype, copy=False)
+            precision *= root[:, None].astype(dtype)
+            precision *= root.astype(dtype)
+            precision.flat[:: active.size + 1] += 1.0
+            try:
+                factor: np.ndarray = linalg.cholesky(
+                    precision, lower=True, overwrite_a=True, check_finite=False
+                )
+            except linalg.LinAlgError:
+                if dtype is dtypes[-1]:
+                    raise
+            else:
+                return factor
+        raise AssertionError("unreachable")
+
+    def features(self) -> FloatArray:
+        eigenvalues, vectors = linalg.eigh(self._gram)
+        kept = eigenvalues > self.n_samples * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
+        return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+
+    def gram(self) -> FloatArray:
+        return self._gram

@@ -1,0 +1,31 @@
+"""BLAS threads for one fit: small problems lose more to thread start-up than they gain."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+SINGLE_THREAD_BELOW = 600
+"""Number of samples below which one BLAS thread is faster than several."""
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    # Looking for the loaded libraries costs milliseconds; they do not change.
+    return ThreadpoolController()
+
+
+def blas_threads(n_jobs: int | None, n_samples: int) -> AbstractContextManager[object]:
+    """Limit BLAS threads to ``n_jobs``; for None, to one if the problem is small."""
+    if n_jobs is not None:
+        limited: AbstractContextManager[object] = _controller().limit(
+            limits=effective_n_jobs(n_jobs)
+        )
+        return limited
+    if n_samples < SINGLE_THREAD_BELOW:
+        small: AbstractContextManager[object] = _controller().limit(limits=1)
+        return small
+    return nullcontext()
