@@ -80,7 +80,8 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, np.
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only, {classes[0]!r}: a classifier needs samples of two classes."
+            f"y holds one class only, {classes.tolist()[0]!r}: a classifier needs samples of two "
+            "classes."
         )
     return X, y
 
@@ -108,7 +109,7 @@ def check_varying_features(X: FloatArray) -> None:
 
 def check_distinct_members(X: FloatArray, label: object) -> None:
     """Refuse a class in which all samples are the same point."""
-    if np.all(X[0] == X):
+    if len(X) > 1 and np.all(X[0] == X):
         raise DegenerateDataError(
             f"X: all {len(X)} samples of class {label!r} are duplicates of one point, so their "
             "k-NN distances are all zero. Remove the duplicates, or use MEDClassifier, which "
@@ -130,7 +131,7 @@ def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArra
     weights: FloatArray = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    for label in np.unique(y):
+    for label in np.unique(y).tolist():
         if weights[y == label].sum() <= 0:
             raise ValueError(
                 f"sample_weight is zero for every sample of class {label!r}: with that class gone "

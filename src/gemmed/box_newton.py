@@ -144,9 +144,13 @@ def _projected_move(
     upper: FloatArray,
 ) -> FloatArray | None:
     """A step along the projected Newton path that raises the quadratic, or None."""
-    diagonal = np.diag(curvature)[free]
-    root = np.sqrt(np.maximum(diagonal, 1e-30 * max(float(diagonal.max()), 1e-270)))
-    scaled = curvature[np.ix_(free, free)] / np.outer(root, root)
+    # A floor on the curvature keeps steps along flat directions within 1e9 widths of the box.
+    width = np.maximum((upper - lower)[free], 1e-300)
+    floor = np.maximum(1e-9 * np.abs(slope[free]) / width, 1e-200)
+    system = curvature[np.ix_(free, free)]
+    system.flat[:: free.size + 1] += floor
+    root = np.sqrt(np.diag(system))
+    scaled = system / np.outer(root, root)
     direction = np.zeros_like(p)
     # More ridge when the system is singular, or so nearly that its solution is no ascent.
     for ridge in (0.0, 1e-13, 1e-9, 1e-5, 1e-1):

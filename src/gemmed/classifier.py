@@ -209,7 +209,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
                 else EuclideanDistances(X)
             )
             if kernel.name != "precomputed":
-                for label in self.classes_:
+                for label in self.classes_.tolist():
                     check_distinct_members(X[y == label], label)
             self._measure_entropy(distances, signs, weights, groups, split_seed)
             problem = DualProblem(
@@ -255,7 +255,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         self.knn_distances_ = np.empty(len(signs))
         self.coverage_ = np.full(2, coverage)
         self.entropy_bounds_ = np.empty(2)
-        for index, label in enumerate(self.classes_):
+        for index, label in enumerate(self.classes_.tolist()):
             members = np.flatnonzero(signs == (-1.0, 1.0)[index])
             d = knn_distances(
                 distances,

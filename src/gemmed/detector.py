@@ -47,15 +47,15 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         - "leave_one_out": mean distance to the k nearest other samples (Hero 2006);
         - "average": rank of that mean distance among the samples of the other half, averaged over
           splits (Root, Saligrama, Qian 2015);
-        - "spanning_tree": length by which the K-point minimal spanning tree grows (Hero and Michel
-          1999, greedy);
+        - "spanning_tree": length by which the K-point minimal spanning tree of a random half grows,
+          averaged over splits and halves (Hero and Michel 1999, greedy);
         - "density": minus the logarithm of a kernel density estimate.
     n_neighbors : int, default=10
         Neighbours; for "density" they set the bandwidth. Reduced with a warning for small sets.
     false_alarm_rate : float in (0, 1), default=0.05
         Share of nominal samples that ``predict`` may call anomalous.
     n_splits : int, default=10
-        Random splits of "bipartite" and "average".
+        Random splits of "bipartite", "average" and "spanning_tree".
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -181,7 +181,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(
-                f"y holds {unknown[0]!r}, which is not among the classes seen in fit: "
+                f"y holds {unknown.tolist()[0]!r}, which is not among the classes seen in fit: "
                 f"{self.classes_.tolist()}."
             )
         return by_class[np.arange(len(y)), np.searchsorted(self.classes_, y)]
@@ -195,7 +195,9 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         if len(y) != len(X):
             raise ValueError(f"y has {len(y)} labels for {len(X)} samples of X.")
         self.classes_, index = np.unique(y, return_inverse=True)
-        return [(label, np.flatnonzero(index == i)) for i, label in enumerate(self.classes_)]
+        return [
+            (label, np.flatnonzero(index == i)) for i, label in enumerate(self.classes_.tolist())
+        ]
 
     def _fit_statistic(
         self, X: FloatArray, groups: np.ndarray | None, label: object, seed: int
@@ -215,7 +217,9 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             return AverageRank(*common, n_splits=self.n_splits, seed=seed)
         if self.method == "density":
             return LogDensity(*common)
-        return SpanningTree(X, 1.0 - self.false_alarm_rate, groups, label)
+        return SpanningTree(
+            X, 1.0 - self.false_alarm_rate, groups, label, n_splits=self.n_splits, seed=seed
+        )
 
     def _smallest(self, statistic: AnomalyStatistic) -> np.ndarray:
         """The share 1 - false_alarm_rate of the members with the smallest statistic."""

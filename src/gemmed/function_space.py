@@ -15,7 +15,9 @@ from scipy import linalg
 from ._typing import FloatArray
 
 SINGLE_PRECISION_FROM = 500
-"""Size of a Newton system from which on it is factorised in single precision and refined."""
+"""Size of a Newton system from which on it is factorised in single precision, in half the time.
+
+A Newton direction need not be exact: the line search and the certificate use double precision."""
 
 
 class FunctionSpace(Protocol):
@@ -115,10 +117,14 @@ class FeatureSpace:
 
 
 class GramSpace:
-    """K stored whole; every step costs (number of samples inside the margin)^3."""
+    """K stored whole; every step costs (number of samples inside the margin)^3.
+
+    Memory: 8 N^2 bytes for K, and half as much again for a copy in single precision if N is large.
+    """
 
     def __init__(self, gram: FloatArray) -> None:
         self._gram = gram
+        self._single: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -148,14 +154,9 @@ class GramSpace:
         if not active.size:
             return target
         root = np.sqrt(curvature[active])
-        right = root * f[active] + pull[active] / root
         factor = self._factor(active, root)
-        solution = linalg.cho_solve((factor, True), right, check_finite=False)
-        if factor.dtype == np.float32:
-            target[active] = root * solution
-            residual = right - solution - root * (self._gram @ target)[active]
-            solution = solution + linalg.cho_solve((factor, True), residual, check_finite=False)
-        target[active] = root * solution
+        right = (root * f[active] + pull[active] / root).astype(factor.dtype)
+        target[active] = root * linalg.cho_solve((factor, True), right, check_finite=False)
         return target
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
@@ -164,32 +165,23 @@ class GramSpace:
         if not active.size:
             return prior
         root = np.sqrt(curvature[active])
+        factor = self._factor(active, root)
+        right = root[:, None] * self._gram[np.ix_(active, rows)]
         half = linalg.solve_triangular(
-            self._factor(active, root),
-            root[:, None] * self._gram[np.ix_(active, rows)],
-            lower=True,
-            check_finite=False,
+            factor, right.astype(factor.dtype), lower=True, check_finite=False
         )
         return prior - np.einsum("ij,ij->j", half, half)
 
     def _factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
         """Lower Cholesky factor of I + W^(1/2) K W^(1/2) on the active samples."""
-        dtypes = (np.float64,) if active.size < SINGLE_PRECISION_FROM else (np.float32, np.float64)
-        for dtype in dtypes:
-            precision = self._gram[np.ix_(active, active)].astype(dtype, copy=False)
-            precision *= root[:, None].astype(dtype)
-            precision *= root.astype(dtype)
-            precision.flat[:: active.size + 1] += 1.0
+        if active.size >= SINGLE_PRECISION_FROM:
+            if self._single is None:
+                self._single = self._gram.astype(np.float32)
             try:
-                factor: np.ndarray = linalg.cholesky(
-                    precision, lower=True, overwrite_a=True, check_finite=False
-                )
-            except linalg.LinAlgError:
-                if dtype is dtypes[-1]:
-                    raise
-            else:
-                return factor
-        raise AssertionError("unreachable")
+                return _cholesky_of_scaled(self._single, active, root.astype(np.float32))
+            except linalg.LinAlgError:  # too ill-conditioned for single precision
+                pass
+        return _cholesky_of_scaled(self._gram, active, root)
 
     def features(self) -> FloatArray:
         eigenvalues, vectors = linalg.eigh(self._gram)
@@ -198,3 +190,14 @@ class GramSpace:
 
     def gram(self) -> FloatArray:
         return self._gram
+
+
+def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) -> np.ndarray:
+    precision = gram.copy() if active.size == len(gram) else gram[np.ix_(active, active)]
+    precision *= root[:, None]
+    precision *= root
+    precision.flat[:: active.size + 1] += 1.0
+    factor: np.ndarray = linalg.cholesky(
+        precision, lower=True, overwrite_a=True, check_finite=False
+    )
+    return factor

@@ -8,7 +8,7 @@ from functools import lru_cache
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-SINGLE_THREAD_BELOW = 600
+SINGLE_THREAD_BELOW = 3000
 """Number of samples below which one BLAS thread is faster than several."""
 
 

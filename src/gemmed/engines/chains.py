@@ -56,46 +56,43 @@ class Chains:
 
     def sample(self, at: Multipliers, n_draws: int, burn_in: int) -> SampledMoments:
         problem = self._problem
-        n, n_chains = problem.n_samples, self._w.shape[0]
         field = problem.prior_log_odds + problem.theta(at)
         for _ in range(burn_in):
             self.sweep(at, field)
-        keeps = np.empty((n_draws, n_chains, n))
-        margins = np.empty_like(keeps)
+        keeps = BatchMeans(n_draws, (self.n_chains, problem.n_samples))
+        margins = BatchMeans(n_draws, (self.n_chains, problem.n_samples))
         curvature = _CurvatureSum(problem, at)
-        for draw in range(n_draws):
+        for _ in range(n_draws):
             keep, pull = self.sweep(at, field)
-            keeps[draw], margins[draw] = keep, keep * pull
+            keeps.add(keep)
+            margins.add(keep * pull)
             curvature.add(keep, pull)
-        nominal, margin = keeps.mean(axis=(0, 1)), margins.mean(axis=(0, 1))
-        nominal_variance = batch_variance(keeps)
-        spread = keeps.reshape(-1, n).var(axis=0)
-        effective = np.min(
-            np.where(nominal_variance > 0, spread / np.maximum(nominal_variance, 1e-300), np.inf)
-        )
+        variance = keeps.variance_of_mean()
+        varies = variance > 0
+        effective = keeps.spread()[varies] / variance[varies]
         return SampledMoments(
-            Moments(np.nan, nominal, margin),
-            np.sqrt(nominal_variance),
-            np.sqrt(batch_variance(margins)),
-            _split_r_hat(keeps),
-            float(effective),
+            Moments(np.nan, keeps.mean(), margins.mean()),
+            np.sqrt(variance),
+            np.sqrt(margins.variance_of_mean()),
+            keeps.split_r_hat(),
+            float(effective.min(initial=np.inf)),
             curvature.hessian(),
         )
 
     def margin_slopes(
         self, at: Multipliers, direction: FloatArray, n_draws: int, burn_in: int
-    ) -> FloatArray:
-        """dD/dlam . direction from each draw, shape (n_draws, n_chains)."""
+    ) -> BatchMeans:
+        """dD/dlam . direction over ``n_draws`` sweeps."""
         problem = self._problem
         field = problem.prior_log_odds + problem.theta(at)
         slope = 1.0 - 1.0 / (problem.c - at.lam)
         for _ in range(burn_in):
             self.sweep(at, field)
-        draws = np.empty((n_draws, self.n_chains))
-        for draw in range(n_draws):
+        slopes = BatchMeans(n_draws, (self.n_chains, 1))
+        for _ in range(n_draws):
             keep, pull = self.sweep(at, field)
-            draws[draw] = (keep * (slope - pull)) @ direction
-        return draws
+            slopes.add(((keep * (slope - pull)) @ direction)[:, None])
+        return slopes
 
 
 class _CurvatureSum:
@@ -142,27 +139,53 @@ class _CurvatureSum:
         return hessian
 
 
-def batch_variance(draws: FloatArray) -> FloatArray:
-    """Variance of the mean over draws and chains, from batch means within chains."""
-    n_draws, n_chains = draws.shape[:2]
-    n_batches = max(2, int(np.sqrt(n_draws)))
-    length = n_draws // n_batches
-    if length == 0:
-        n_batches, length = n_draws, 1
-    batches = draws[: n_batches * length].reshape(n_batches, length, n_chains, -1).mean(axis=1)
-    means = batches.reshape(n_batches * n_chains, -1)
-    variance: FloatArray = means.var(axis=0, ddof=1) / means.shape[0]
-    return variance
+class BatchMeans:
+    """Running statistics of draws of shape (n_chains, n_values), without keeping the draws.
 
+    Means of about sqrt(n_draws) batches within each chain are nearly independent: their variance
+    gives the Monte-Carlo error of the overall mean.
+    """
 
-def _split_r_hat(draws: FloatArray) -> float:
-    """Largest split R-hat (Gelman et al.) over the last axis."""
-    half = draws.shape[0] // 2
-    halves = np.concatenate([draws[:half], draws[half : 2 * half]], axis=1)
-    within = halves.var(axis=0, ddof=1).mean(axis=0)
-    between = halves.mean(axis=0).var(axis=0, ddof=1)
-    informative = within > 1e-12 * max(float(within.max()), 1e-300)
-    if not informative.any():
-        return 1.0
-    ratio = (half - 1) / half + between[informative] / within[informative]
-    return float(np.sqrt(ratio.max()))
+    def __init__(self, n_draws: int, shape: tuple[int, int]) -> None:
+        self._n_batches = max(2, int(np.sqrt(n_draws)))
+        self._edges = np.linspace(0, n_draws, self._n_batches + 1).astype(int)
+        self._sums = np.zeros((self._n_batches, *shape))
+        self._squares = np.zeros(shape)
+        self._count, self._batch = 0, 0
+
+    def add(self, draw: FloatArray) -> None:
+        while self._count >= self._edges[self._batch + 1]:
+            self._batch += 1
+        self._sums[self._batch] += draw
+        self._squares += draw * draw
+        self._count += 1
+
+    def _batches(self) -> FloatArray:
+        return self._sums / np.diff(self._edges)[:, None, None]
+
+    def mean(self) -> FloatArray:
+        """Mean over draws and chains, shape (n_values,)."""
+        return self._sums.sum(axis=(0, 1)) / (self._count * self._sums.shape[1])
+
+    def spread(self) -> FloatArray:
+        """Variance of single draws, shape (n_values,)."""
+        square = self._squares.sum(axis=0) / (self._count * self._squares.shape[0])
+        return np.maximum(square - self.mean() ** 2, 0.0)
+
+    def variance_of_mean(self) -> FloatArray:
+        """Squared Monte-Carlo error of the mean, shape (n_values,)."""
+        means = self._batches().reshape(-1, self._sums.shape[2])
+        return means.var(axis=0, ddof=1) / means.shape[0]
+
+    def split_r_hat(self) -> float:
+        """Largest split R-hat (Gelman et al.): do halves of chains differ more than they should?"""
+        half = self._n_batches // 2
+        batches = self._batches()
+        halves = np.concatenate([batches[:half].mean(axis=0), batches[half:].mean(axis=0)])
+        between = halves.var(axis=0, ddof=1)
+        within = np.maximum(self.spread() - between, 0.0)
+        # Values that hardly vary say nothing about mixing.
+        varies = within > 1e-12 * max(float(within.max(initial=0.0)), 1e-300)
+        if not varies.any():
+            return 1.0
+        return float(np.sqrt(1.0 + (between[varies] / within[varies]).max()))

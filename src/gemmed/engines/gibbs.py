@@ -11,7 +11,7 @@ from ..box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
 from ..dual import DualProblem, Multipliers, Solution, log_partition_given_f
 from ..exceptions import EngineError
 from .base import require_unit_weights
-from .chains import Chains, SampledMoments, batch_variance
+from .chains import Chains, SampledMoments
 from .dual_ascent import trust_scales
 from .mean_field import MeanField
 
@@ -60,7 +60,10 @@ class Gibbs:
         self._check(problem)
         chains = Chains(problem, self.n_chains, rng)
         ascent = _SampledAscent(problem, chains, self.n_draws, self.burn_in)
-        n_iter = ascent.climb(MeanField().solve(problem).multipliers, max_iter)
+        # From lam = 0, where the chains mix at once: at the multipliers of the mean field the
+        # distribution can have several modes, and chains caught in one report a wrong gradient.
+        start = MeanField().solve(problem).multipliers
+        n_iter = ascent.climb(start._replace(lam=np.zeros_like(start.lam)), max_iter)
         at = ascent.average(self.n_averaged)
         final = chains.sample(at, self.n_final_draws, self.burn_in)
         gradient = problem.gradient(at, final.moments)
@@ -114,8 +117,8 @@ class Gibbs:
         for node, weight in zip(0.5 * (nodes + 1.0), 0.5 * weights, strict=True):
             point = at._replace(lam=node * at.lam)
             slopes = chains.margin_slopes(point, at.lam, self.n_draws, self.burn_in)
-            total += weight * float(slopes.mean())
-            variance += weight**2 * float(batch_variance(slopes[:, :, None])[0])
+            total += weight * float(slopes.mean()[0])
+            variance += weight**2 * float(slopes.variance_of_mean()[0])
         return total, float(np.sqrt(variance))
 
 
@@ -151,7 +154,7 @@ class _SampledAscent:
             if gain < POOR_MODEL * promised - noise:
                 self._radius *= 0.25
             elif (gain > GOOD_MODEL * promised and limited) or promised <= noise:
-                self._radius *= 4.0
+                self._radius = min(4.0 * self._radius, 1.0)
             if gain > -noise:
                 self._x = self._x + step
                 self._gradient, self._curvature = gradient, curvature
@@ -160,7 +163,6 @@ class _SampledAscent:
     def average(self, n_steps: int) -> Multipliers:
         """Mean of the multipliers over further steps: averages the noise of single steps out."""
         visited = [self._x]
-        self._radius = min(self._radius, 1.0)
         for _ in range(n_steps):
             self._x = self._x + self._step()
             self._gradient, self._curvature = self._sample(self._x)

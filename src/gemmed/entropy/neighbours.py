@@ -18,8 +18,9 @@ from .._typing import FloatArray
 from ..exceptions import DegenerateDataError, NeighborsReducedWarning
 from .distances import Distances
 
-N_SPLITS = 5
-"""Random splits averaged by the classifier; each scores every sample once."""
+REFERENCES_MET = 1000
+"""References that a sample should meet over all splits: small classes need more splits."""
+MAX_SPLITS = 5
 BLOCK_SIZE = 8_000_000
 """Distances held in memory at a time."""
 
@@ -34,7 +35,7 @@ def knn_distances(
     graph: NeighborGraph,
     seed: int,
     groups: np.ndarray | None = None,
-    n_splits: int = N_SPLITS,
+    n_splits: int | None = None,
     label: object = None,
 ) -> FloatArray:
     """Mean distance of every member to its k nearest references among the members.
@@ -46,6 +47,7 @@ def knn_distances(
     seed : of the random splits; the same seed gives the same splits whatever the order of the
         samples, a rotation or a change of scale of X
     groups : group of every sample (not only of the members), or None
+    n_splits : random splits of the bipartite graph; by default fewer for larger classes
     label : name of the class in warnings
     """
     if len(members) < 2:
@@ -57,7 +59,9 @@ def knn_distances(
     if graph == "leave_one_out":
         halves = np.zeros((1, len(members)), dtype=np.int8)
     else:
-        halves = random_halves(distances.to_centre(members), n_splits, seed)
+        halves = random_halves(
+            distances.to_centre(members), n_splits or default_splits(len(members)), seed
+        )
     k = usable_neighbors(n_neighbors, halves, own_groups, graph, label)
     total = np.zeros(len(members))
     for rows in _row_blocks(len(members)):
@@ -74,6 +78,11 @@ def knn_distances(
                 part = block[np.ix_(scored, half != side)]
                 total[rows[scored]] += mean_of_smallest(part, k) / len(halves)
     return total
+
+
+def default_splits(n_members: int) -> int:
+    """Random splits to average over: five for small classes, one for large ones."""
+    return int(np.clip(round(2 * REFERENCES_MET / n_members), 1, MAX_SPLITS))
 
 
 def random_halves(centrality: FloatArray, n_splits: int, seed: int) -> np.ndarray:

@@ -13,34 +13,57 @@ import numpy as np
 from .._typing import FloatArray
 from .bounds import scale_by_median
 from .distances import EuclideanDistances, euclidean
+from .neighbours import random_halves, usable_neighbors
 from .statistics import unit_of
 
 
 class SpanningTree:
-    """Length by which the pruned tree grows when the point is attached, over its median."""
+    """Length by which the pruned tree of a random half grows when the point is attached to it.
+
+    Averaged over splits and divided by the median of the members. A member is attached to the
+    trees of the halves it is not in: a tree it had helped to choose would flatter it.
+    """
 
     def __init__(
-        self, X: FloatArray, kept_share: float, groups: np.ndarray | None, label: object
+        self,
+        X: FloatArray,
+        kept_share: float,
+        groups: np.ndarray | None,
+        label: object,
+        n_splits: int,
+        seed: int,
     ) -> None:
-        n_kept = max(1, int(np.ceil(kept_share * len(X))))
-        self.kept = prune_leaves(minimal_spanning_tree(X), len(X), n_kept)
-        self._tree = X[self.kept]
-        raw = self._attachment_of_members(X, groups)
-        self.training = scale_by_median(raw, label)
-        self._scale = unit_of(raw, self.training)
+        self.kept = k_point_tree(X, kept_share)
+        centrality = EuclideanDistances(X).to_centre(np.arange(len(X)))
+        halves = random_halves(centrality, n_splits, seed)
+        usable_neighbors(1, halves, groups, "bipartite", label)
+        raw = np.zeros(len(X))
+        self._trees: list[FloatArray] = []
+        for half in halves:
+            for side in (0, 1):
+                vertices = np.flatnonzero(half == side)
+                vertices = vertices[k_point_tree(X[vertices], kept_share)]
+                others = np.flatnonzero(half != side)
+                distances = EuclideanDistances(X).between(others, vertices)
+                if groups is not None:
+                    distances[groups[others][:, None] == groups[vertices]] = np.inf
+                nearest = distances.min(axis=1)
+                # Where pruning left the own group only, the longest attachment stands in.
+                finite = np.isfinite(nearest)
+                raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
+                self._trees.append(X[vertices])
+        self.training = scale_by_median(raw / n_splits, label)
+        self._scale = unit_of(raw / n_splits, self.training)
 
     def of(self, X: FloatArray) -> FloatArray:
-        return euclidean(X, self._tree).min(axis=1) / self._scale
+        attachments = [euclidean(X, tree).min(axis=1) for tree in self._trees]
+        return np.mean(attachments, axis=0) / self._scale
 
-    def _attachment_of_members(self, X: FloatArray, groups: np.ndarray | None) -> FloatArray:
-        vertices = np.flatnonzero(self.kept)
-        distances = EuclideanDistances(X).between(np.arange(len(X)), vertices)
-        own = np.arange(len(X))[:, None] == vertices
-        if groups is not None:
-            own = groups[:, None] == groups[vertices]
-        nearest: FloatArray = np.where(own, np.inf, distances).min(axis=1)
-        # A tree of one vertex, or of one group: nothing to attach to.
-        return np.where(np.isfinite(nearest), nearest, 0.0)
+
+def k_point_tree(X: FloatArray, kept_share: float) -> np.ndarray:
+    """Mask of the members whose spanning tree is short: a share ``kept_share`` of them."""
+    n_kept = max(1, int(np.ceil(kept_share * len(X))))
+    return prune_leaves(minimal_spanning_tree(X), len(X), n_kept)
 
 
 def minimal_spanning_tree(X: FloatArray) -> list[tuple[float, int, int]]:

@@ -1,0 +1,79 @@
+"""The house: imports go one way, the public surface is what __all__ says, modules stay small."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import gemmed
+
+SOURCE = Path(gemmed.__file__).parent
+
+# A module may import from modules of its own level or below; docs/architecture.md draws it.
+LEVELS = [
+    {"_typing", "exceptions"},
+    {"margin_loss", "box_newton", "threads"},
+    {"function_space"},
+    {"kernels", "dual", "entropy", "decision_step", "calibration", "datasets"},
+    {"nominal_step"},
+    {"engines"},
+    {"_validation", "kernel_classifier"},
+    {"med", "detector"},
+    {"classifier"},
+    {"baselines", "metrics"},
+    {"report"},
+    {"experiments"},
+    {"cli"},
+]
+
+
+def level_of(module):
+    return next(i for i, names in enumerate(LEVELS) if module in names)
+
+
+def imports_of(path):
+    """Top-level parts of the package that a file imports."""
+    package = ["gemmed", *path.relative_to(SOURCE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            parts = [*base, *(node.module or "").split(".")][1:]
+            if parts and parts[0]:
+                yield parts[0]
+            else:
+                yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gemmed."):
+            yield node.module.split(".")[1]
+
+
+def test_imports_point_downwards():
+    for path in SOURCE.rglob("*.py"):
+        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        for imported in imports_of(path):
+            if imported != own and not imported.startswith("__"):
+                assert level_of(imported) <= level_of(own), f"{path} imports {imported}"
+
+
+def test_public_surface():
+    assert gemmed.__all__ == sorted(gemmed.__all__)
+    for name in gemmed.__all__:
+        assert getattr(gemmed, name).__doc__
+
+
+def test_modules_stay_short():
+    for path in SOURCE.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 420, path
+
+
+def test_import_is_light():
+    """Only numpy, scipy and scikit-learn (with what they need) come with the package."""
+    code = (
+        "import sys, gemmed; heavy = {'matplotlib', 'cvxpy', 'typer', 'rich', 'dask'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

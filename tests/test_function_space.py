@@ -1,0 +1,63 @@
+"""The two forms of the prior give the same steps, values and variances."""
+
+import numpy as np
+import pytest
+
+from gemmed.function_space import SINGLE_PRECISION_FROM, FeatureSpace, GramSpace
+
+
+@pytest.fixture
+def pair():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 6))
+    return FeatureSpace(features), GramSpace(features @ features.T), rng
+
+
+def test_newton_targets_agree(pair):
+    by_features, by_gram, rng = pair
+    f = rng.normal(size=30)
+    curvature = rng.uniform(0, 3, 30) * (rng.random(30) < 0.6)
+    pull = rng.normal(size=30) * (curvature > 0)
+    first = by_features.newton_target(f, pull, curvature)
+    second = by_gram.newton_target(f, pull, curvature)
+    np.testing.assert_allclose(by_features.values(first), by_gram.values(second), atol=1e-10)
+    # ... and minimise |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2
+    np.testing.assert_allclose(
+        first,
+        by_features.from_coefficients(pull - curvature * (by_features.values(first) - f)),
+        atol=1e-10,
+    )
+
+
+def test_posterior_variances_agree_with_the_inverse(pair):
+    by_features, by_gram, rng = pair
+    curvature = rng.uniform(0, 3, 30) * (rng.random(30) < 0.6)
+    gram = by_gram.gram()
+    # (K^-1 + W)^-1 = K (I + W K)^-1, which needs no inverse of a singular K
+    expected = np.diag(gram @ np.linalg.inv(np.eye(30) + curvature[:, None] * gram))
+    rows = np.array([0, 3, 17, 29])
+    for space in (by_features, by_gram):
+        np.testing.assert_allclose(
+            space.posterior_variances(curvature, rows), expected[rows], atol=1e-10
+        )
+
+
+def test_large_systems_are_solved_in_single_precision():
+    rng = np.random.default_rng(1)
+    n = SINGLE_PRECISION_FROM + 100
+    X = rng.normal(size=(n, 5))
+    gram = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(-1)) + 1.0
+    curvature, pull, f = np.full(n, 4.0), rng.normal(size=n), rng.normal(size=n)
+    exact = np.linalg.solve(np.eye(n) + curvature[:, None] * gram, pull + curvature * f)
+    target = GramSpace(gram).newton_target(f, pull, curvature)
+    np.testing.assert_allclose(gram @ target, gram @ exact, atol=2e-3)
+    small = GramSpace(gram[:400, :400]).newton_target(f[:400], pull[:400], curvature[:400])
+    exact = np.linalg.solve(np.eye(400) + 4.0 * gram[:400, :400], pull[:400] + 4.0 * f[:400])
+    np.testing.assert_allclose(small, exact, atol=1e-9)
+
+
+def test_features_of_a_gram_matrix_reproduce_it(pair):
+    _, by_gram, _ = pair
+    features = by_gram.features()
+    assert features.shape == (30, 6)
+    np.testing.assert_allclose(features @ features.T, by_gram.gram(), atol=1e-10)
