@@ -10,7 +10,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_example_output():
     text = README.read_text()
-    code = re.search(r"```python\n(.*?)```\n\n((?:    .*\n)+)", text, re.DOTALL)
+    code = re.search(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code.group(1), {})
