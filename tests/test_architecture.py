@@ -24,6 +24,7 @@ LEVELS = [
     {"report"},
     {"experiments"},
     {"cli"},
+    {"__main__"},
 ]
 
 

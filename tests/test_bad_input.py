@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from gemmed import GEMMEDClassifier, MEDClassifier
+from gemmed.engines import MeanField
 from gemmed.exceptions import (
     DegenerateDataError,
     EngineError,
     EntropyDisabledWarning,
     IndefiniteKernelWarning,
     NeighborsReducedWarning,
+    UnscaledDataError,
+    UnscaledDataWarning,
 )
 
 RNG = np.random.default_rng(0)
@@ -89,7 +92,8 @@ def test_parameters_of_both(classifier, parameter, values):
         ("prior_nominal", [0.0, 1.1, "a", None]),
         ("n_neighbors", [0, -1, 2.5]),
         ("neighbor_graph", ["kdtree", None]),
-        ("engine", ["bogus", None, 3, object()]),
+        ("engine", ["bogus", None, 3, object(), MeanField]),
+        ("function_variance", [0.0, -1.0, None]),
     ],
 )
 def test_parameters_of_gem_med(parameter, values):
@@ -164,6 +168,33 @@ def test_per_sample_arguments():
         model.fit(X, Y, sample_weight=1.0 - Y)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         model.fit(X, Y, sample_weight=-np.ones(40))
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1e160, 1e200])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_numbers_that_overflow(classifier, scale, kernel):
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(UnscaledDataError, match="scale"),
+    ):
+        classifier(kernel).fit(scale * X, Y)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_columns_that_floating_point_cannot_combine(classifier):
+    """A time stamp beside a small feature."""
+    stamps = np.column_stack([X[:, 0] + Y, 1.6e9 + 1e7 * RNG.random(40)])
+    with pytest.warns(UnscaledDataWarning, match="scale X"):
+        classifier("linear").fit(stamps, Y)
+
+
+@BOTH
+@pytest.mark.parametrize("value", [0, 1.5, "a"])
+def test_n_jobs(classifier, value):
+    with pytest.raises(ValueError, match="n_jobs="):
+        classifier(n_jobs=value).fit(X, Y)
 
 
 def test_engines_that_cannot_take_the_problem():

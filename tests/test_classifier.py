@@ -5,9 +5,10 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.datasets import make_ring
 from gemmed.engines import Gibbs, MeanField, PaperAlgorithm
+from gemmed.exceptions import ConstraintWarning
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,35 @@ def test_judgements_of_a_person_are_respected_exactly(ring):
     assert model.dual_coef_[3] == 0.0
 
 
+def test_trusting_every_sample_gives_med_and_says_that_constraints_gave_way():
+    data = make_ring(radius=15, corruption=0.4, random_state=0)
+    with pytest.warns(ConstraintWarning, match="entropy_slack"):
+        model = GEMMEDClassifier("linear", prior_nominal=1.0, random_state=0).fit(data.X, data.y)
+    med = MEDClassifier("linear").fit(data.X, data.y)
+    np.testing.assert_allclose(
+        model.decision_function(data.X_test), med.decision_function(data.X_test), atol=1e-2
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_function_variance_scales_the_kernel(ring, kernel):
+    model = fitted(ring.X / 10, ring.y, kernel=kernel, function_variance=0.1, gamma=0.5)
+    gram = {
+        "linear": ring.X @ ring.X.T / 100,
+        "rbf": np.exp(-0.5 * ((ring.X[:, None] - ring.X) ** 2).sum(-1) / 100),
+        "poly": (0.5 * ring.X @ ring.X.T / 100) ** 3,
+    }[kernel]
+    values = (0.1 * gram + 1.0) @ model.dual_coef_
+    np.testing.assert_allclose(model.decision_function(ring.X / 10), values, atol=1e-8)
+    by_matrix = MEDClassifier("precomputed", function_variance=0.1, tol=1e-10).fit(gram, ring.y)
+    direct = MEDClassifier(kernel, function_variance=0.1, gamma=0.5, tol=1e-10)
+    np.testing.assert_allclose(
+        by_matrix.decision_function(gram),
+        direct.fit(ring.X / 10, ring.y).decision_function(ring.X / 10),
+        atol=1e-6,
+    )
+
+
 def test_groups_change_the_neighbours(ring):
     groups = np.arange(80) // 2
     blind = fitted(ring.X, ring.y, neighbor_graph="leave_one_out")
@@ -191,6 +221,7 @@ def test_exact_engine_through_the_estimator():
     sampled = GEMMEDClassifier(engine=Gibbs(n_chains=4), **parameters).fit(X, y)
     np.testing.assert_allclose(sampled.nominal_proba_, exact.nominal_proba_, atol=0.03)
     assert sampled.monte_carlo_error_ > 0
+    assert sampled.engine_diagnostics_["r_hat"] < 1.1
 
 
 def test_stopping_early_warns_with_what_was_reached(ring):

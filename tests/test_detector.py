@@ -5,7 +5,7 @@ import pytest
 
 from gemmed import GEMDetector
 from gemmed.detector import METHODS
-from gemmed.exceptions import DegenerateDataError, NeighborsReducedWarning
+from gemmed.exceptions import CalibrationWarning, DegenerateDataError, UnscaledDataError
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -34,11 +34,13 @@ def test_outliers_are_found_and_left_out_of_the_minimal_entropy_set(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_training_samples_are_never_their_own_neighbours(method):
+def test_training_scores_leave_the_sample_itself_out(method):
+    """A lone outlier has itself at distance zero when it is given as a new sample."""
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 2))
-    detector = GEMDetector(method, random_state=0).fit(X)
-    np.testing.assert_array_equal(detector.score_samples(X), detector.training_scores_)
+    X = np.vstack([rng.normal(size=(60, 2)), [[30.0, 30.0]]])
+    detector = GEMDetector(method, random_state=0, n_neighbors=3).fit(X)
+    assert detector.training_scores_[-1] <= detector.score_samples(X)[-1] + 1e-12
+    assert detector.training_scores_[-1] == detector.training_scores_.min()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -81,10 +83,44 @@ def test_samples_of_one_recording_do_not_vouch_for_each_other():
     assert not aware.minimal_entropy_set_[:8].any()
 
 
+def test_new_samples_that_repeat_training_rows_get_valid_p_values():
+    """On a coarse grid nearly every new sample coincides with a training sample."""
+    for method in METHODS:
+        rates = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            X, new = (rng.integers(0, 6, (100, 2)).astype(float) for _ in range(2))
+            detector = GEMDetector(method, false_alarm_rate=0.1, random_state=seed, n_neighbors=20)
+            rates.append(np.mean(detector.fit(X).p_values(new) <= 0.1))
+        assert np.mean(rates) <= 0.1 + 3 * np.std(rates) / np.sqrt(20), method
+
+
+def test_fit_predict_judges_training_samples_by_their_class():
+    rng = np.random.default_rng(5)
+    X = np.vstack([rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + 6])
+    y = np.repeat([0, 1], 60)
+    X[0] = [6.0, 6.0]  # a sample of class 0 in the middle of class 1
+    verdict = GEMDetector(random_state=0).fit_predict(X, y)
+    assert verdict[0] == -1
+    assert verdict.mean() > 0.8
+    assert GEMDetector(random_state=0).fit(X, y).predict(X)[0] == 1  # fits the other class
+
+
+def test_queries_are_scored_in_blocks(monkeypatch):
+    rng = np.random.default_rng(6)
+    X, new = rng.normal(size=(50, 2)), rng.normal(size=(33, 2))
+    for method in METHODS:
+        detector = GEMDetector(method, random_state=0).fit(X)
+        whole = detector.score_samples(new)
+        monkeypatch.setattr("gemmed.detector.QUERY_BLOCK", 350)
+        np.testing.assert_allclose(detector.score_samples(new), whole)
+        monkeypatch.undo()
+
+
 def test_too_small_a_training_set_raises_no_alarms():
     X = np.random.default_rng(0).normal(size=(12, 2))
-    with pytest.warns(NeighborsReducedWarning):
-        detector = GEMDetector(false_alarm_rate=0.05).fit(X)
+    with pytest.warns(CalibrationWarning, match=r"12 samples .* takes 19"):
+        detector = GEMDetector(false_alarm_rate=0.05, n_neighbors=3).fit(X)
     assert detector.offset_ == -np.inf
     assert detector.predict([[1e6, 1e6]])[0] == 1
 
@@ -103,9 +139,14 @@ def test_bad_input():
         GEMDetector(n_splits=0).fit(X)
     with pytest.raises(DegenerateDataError, match="duplicates"):
         GEMDetector().fit(np.ones((30, 2)))
-    with pytest.raises(ValueError, match="at least 2"):
+    with pytest.raises(ValueError, match=r"1 sample of class 1: .* at least 2"):
         GEMDetector(n_neighbors=3).fit(X, [0] * 29 + [1])
-    fitted = GEMDetector(n_neighbors=3).fit(X, y)
+    with pytest.raises(ValueError, match=r"groups\[4\] is missing"):
+        GEMDetector(n_neighbors=3).fit(X, groups=[1, 2, 3, 4, None] * 6)
+    with pytest.raises(UnscaledDataError, match="scale X"):
+        GEMDetector(n_neighbors=3).fit(1e200 * X)
+    with pytest.warns(CalibrationWarning):
+        fitted = GEMDetector(n_neighbors=3).fit(X, y)
     with pytest.raises(ValueError, match="not among the classes"):
         fitted.predict(X, [7] * 30)
     with pytest.raises(ValueError, match="fitted without classes"):

@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from gemmed.dual import DualProblem
 from gemmed.engines import Enumeration, MeanField
 from gemmed.exceptions import EngineError
 from gemmed.function_space import GramSpace
-from gemmed.nominal_step import bernoulli_kl, solve_nominal_step
+from gemmed.margin_loss import margin_loss
+from gemmed.nominal_step import (
+    _marginal_cost,
+    _solve_logits,
+    bernoulli_kl,
+    solve_nominal_step,
+)
 from problems import random_problem
 
 
@@ -99,8 +106,6 @@ def test_nominal_step_is_the_minimum_over_feasible_probabilities(private):
     step = solve_nominal_step(problem, margins, variance)
 
     def objective(r):
-        from gemmed.margin_loss import margin_loss
-
         loss = margin_loss(margins, problem.c, variance * (1 - r)).value
         return (r * loss + bernoulli_kl(r, problem.prior_log_odds)).sum()
 
@@ -110,6 +115,45 @@ def test_nominal_step_is_the_minimum_over_feasible_probabilities(private):
         share, entropy = problem.class_means(other)
         if np.all(share >= problem.coverage) and np.all(entropy <= problem.entropy_bounds):
             assert objective(other) >= step.objective - 1e-9
+
+
+def test_logits_are_the_root_of_their_equation():
+    """Equation 21 against Brent's method, at priors, margins and variances far apart."""
+    rng = np.random.default_rng(0)
+    n, c = 400, 7.8
+    drive = rng.uniform(-10, 14, n)
+    margins, variance = rng.normal(size=n) * 3, 10 ** rng.uniform(-2, 4, n)
+    logits, _, _ = _solve_logits(drive, margins, c, variance, np.zeros(n))
+    for i in range(0, n, 5):
+
+        def excess(q, i=i):
+            q = np.array([q])
+            return float(_marginal_cost(q, margins[[i]], c, variance[[i]])[0][0] - drive[i])
+
+        root = optimize.brentq(excess, drive[i] - 1e7, drive[i] + 1, xtol=1e-13)
+        assert logits[i] == pytest.approx(root, abs=1e-7, rel=1e-8)
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.999, 0.9999])
+@pytest.mark.parametrize("scale", [0.3, 30.0])
+def test_descent_holds_at_extreme_priors_and_variances(prior, scale):
+    problem = random_problem(8, n=50, n_features=4)
+    problem.prior_log_odds[:] = np.log(prior / (1 - prior))
+    problem = DualProblem(
+        type(problem.space)(scale * problem.space.features()),
+        problem.labels,
+        problem.distances,
+        problem.prior_log_odds,
+        8.0,
+        problem.coverage,
+        problem.entropy_bounds,
+    )
+    solution = MeanField().solve(problem)
+    assert solution.converged
+    assert np.all(np.diff(solution.history) <= 1e-10 * (1 + np.abs(solution.history[:-1])))
+    share, entropy = problem.class_means(solution.nominal)
+    assert np.all(share >= problem.coverage - 1e-8)
+    assert np.all(entropy <= problem.entropy_bounds + 1e-8)
 
 
 def test_constraints_that_contradict_a_certainty_are_paid_for_not_fatal():

@@ -107,13 +107,18 @@ def check_varying_features(X: FloatArray) -> None:
         )
 
 
+def of_class(label: object) -> str:
+    """How messages name a class; None stands for data without classes."""
+    return "" if label is None else f" of class {label!r}"
+
+
 def check_distinct_members(X: FloatArray, label: object) -> None:
     """Refuse a class in which all samples are the same point."""
     if len(X) > 1 and np.all(X[0] == X):
         raise DegenerateDataError(
-            f"X: all {len(X)} samples of class {label!r} are duplicates of one point, so their "
-            "k-NN distances are all zero. Remove the duplicates, or use MEDClassifier, which "
-            "does not need distances."
+            f"X: all {len(X)} samples{of_class(label)} are duplicates of one point, so their "
+            "k-NN distances are all zero. Remove the duplicates, or use a classifier that needs no "
+            "distances (MEDClassifier)."
         )
 
 
@@ -152,8 +157,8 @@ def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
     if np.any((array < 0) | (array > 1)):
         worst = int(np.argmax(np.abs(array - 0.5)))
         raise ValueError(
-            f"{name}[{worst}]={array[worst]!r}: probabilities lie between 0 and 1 (0 and 1 state "
-            "a certainty)."
+            f"{name}[{worst}]={float(array[worst])!r}: probabilities lie between 0 and 1 (0 and 1 "
+            "state a certainty)."
         )
     return array
 
@@ -167,7 +172,29 @@ def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
         raise ValueError(
             f"groups has shape {array.shape}: give one group per sample, shape ({n_samples},)."
         )
-    return array
+    # Missing values differ from themselves, and None is what object arrays hold for them.
+    names = array.tolist()
+    missing = [index for index, name in enumerate(names) if name is None or name != name]
+    if missing:
+        raise ValueError(
+            f"groups[{missing[0]}] is missing: every sample needs a group; give samples of unknown "
+            "origin a group each."
+        )
+    number = {name: position for position, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], dtype=np.intp)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """n_jobs is None or a whole number other than zero."""
+    if n_jobs is not None:
+        check_number("n_jobs", n_jobs, whole=True, hint="None is allowed too.")
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0 has no meaning: use None, a positive number, or -1.")
+
+
+def check_margin_rate(C: Any) -> None:
+    """C must exceed 1: at C = 1 the margin prior has mean 0 and asks for no margin at all."""
+    check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
 
 
 def make_kernel(estimator: Any, X: FloatArray) -> Kernel:
@@ -182,12 +209,16 @@ def make_kernel(estimator: Any, X: FloatArray) -> Kernel:
         check_precomputed(X)
     else:
         check_varying_features(X)
+    # Not every classifier has an amplitude: for an SVM it is the same as C.
+    function_variance = getattr(estimator, "function_variance", 1.0)
+    check_number("function_variance", function_variance, above=0)
     return Kernel(
         name,
         _resolve_gamma(estimator.gamma, X),
         estimator.degree,
         estimator.coef0,
         float(estimator.bias_variance),
+        float(function_variance),
     )
 
 

@@ -32,7 +32,8 @@ def leave_one_out_margins(
     weights : sample weights; of a sample that counts twice, one copy is left out
     rows : indices of the samples asked for
     """
-    one_copy = np.where(lam > 0, nominal * (c - lam) ** 2, 0.0)
+    softness = space.variances * (1.0 - nominal)
+    one_copy = np.where(lam > 0, nominal / (softness + (c - lam) ** -2.0), 0.0)
     variance = space.posterior_variances(weights * one_copy, rows)
     # The product is below 1 for weights of 1 and more; rounding may touch 1.
     shrink = np.maximum(1.0 - one_copy[rows] * variance, 1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from ._validation import (
     check_choice,
     check_distinct_members,
     check_groups,
+    check_margin_rate,
+    check_n_jobs,
     check_number,
     check_number_or_auto,
     check_per_sample,
@@ -20,14 +23,15 @@ from ._validation import (
     check_weights,
     make_kernel,
 )
-from .dual import DualProblem
+from .dual import FIELD_LIMIT, DualProblem
 from .engines import resolve_engine
 from .entropy.bounds import entropy_bound, scale_by_median
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances
 from .entropy.neighbours import NeighborGraph, knn_distances
+from .exceptions import ConstraintWarning, UnscaledDataError
 from .kernel_classifier import KernelMarginClassifier, encode_labels
 from .kernels import function_space
-from .med import check_margin_rate, warn_not_converged
+from .med import warn_not_converged
 from .threads import blas_threads
 
 AUTO_COVERAGE = 0.5
@@ -53,6 +57,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
     coef0 : float, default=0.0
     bias_variance : float, default=1.0
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
+    function_variance : float, default=1.0
+        Prior variance of the decision function: K = function_variance * k + bias_variance.
     C : float, default=3.0
         Rate of the margin prior, above 1. Larger values allow less margin error.
     prior_nominal : float, default=0.95
@@ -99,10 +105,15 @@ class GEMMEDClassifier(KernelMarginClassifier):
         sample_weight * margin_duals_ * nominal_proba_ * y, the coefficients of the decision
         function.
     dual_value_ : float
-        Value of the dual: exact for "exact", an estimate for "gibbs", the mean-field bound for
-        "mean_field", NaN for "paper".
+        Value of the dual: exact for "exact", an estimate for "gibbs", an upper bound of the optimum
+        for "mean_field", NaN for "paper".
     duality_gap_ : float
-        How much the engine's objective can still improve, at most ("gibbs": an estimate).
+        How far the solution is from optimal: for "exact" and "paper" a bound on what the dual can
+        still gain, for "gibbs" an estimate of it, for "mean_field" what the best classifier for
+        these nominal probabilities could still gain (the mean-field problem is not convex).
+    engine_diagnostics_ : dict
+        What the engine adds: for "gibbs" R-hat, the effective number of draws and the error of
+        dual_value_.
     kkt_residual_, monte_carlo_error_ : float
         Residual of the optimality conditions and its standard error (zero unless sampled).
     probability_slope_ : float
@@ -134,6 +145,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         bias_variance: float = 1.0,
+        function_variance: float = 1.0,
         C: float = 3.0,
         prior_nominal: float = 0.95,
         coverage: Any = "auto",
@@ -151,6 +163,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.bias_variance = bias_variance
+        self.function_variance = function_variance
         self.C = C
         self.prior_nominal = prior_nominal
         self.coverage = coverage
@@ -225,6 +238,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
             self._solve(problem, engine, np.random.default_rng(engine_seed))
             self._store_function(kernel, X, projection)
             self._fit_probabilities(space, signs, self.margin_duals_, self.nominal_proba_, weights)
+        self._warn_of_broken_constraints(problem)
         if not self.converged_:
             warn_not_converged(
                 self, f"duality gap {self.duality_gap_:.3g}, KKT residual {self.kkt_residual_:.3g}"
@@ -240,6 +254,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         check_choice("neighbor_graph", self.neighbor_graph, ("bipartite", "leave_one_out"))
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
+        check_n_jobs(self.n_jobs)
 
     def _measure_entropy(
         self,
@@ -266,6 +281,11 @@ class GEMMEDClassifier(KernelMarginClassifier):
                 groups=groups,
                 label=label,
             )
+            if not np.all(np.isfinite(d)):
+                raise UnscaledDataError(
+                    f"distances between samples of class {label!r} overflow: scale X "
+                    "(StandardScaler)."
+                )
             self.knn_distances_[members] = scale_by_median(d, label)
             self.entropy_bounds_[index] = entropy_bound(
                 self.knn_distances_[members], weights[members], coverage, slack, label
@@ -273,13 +293,38 @@ class GEMMEDClassifier(KernelMarginClassifier):
 
     def _solve(self, problem: DualProblem, engine: Any, rng: np.random.Generator) -> None:
         solution = engine.solve(problem, rng, max_iter=self.max_iter, tol=self.tol)
-        self.nominal_proba_ = solution.nominal
-        self.anomaly_scores_ = 1.0 - solution.nominal
+        # Sums of probabilities may exceed one by a rounding error.
+        self.nominal_proba_ = np.clip(solution.nominal, 0.0, 1.0)
+        self.anomaly_scores_ = 1.0 - self.nominal_proba_
         self.margin_duals_, self.entropy_duals_, self.coverage_duals_ = solution.multipliers
-        self.dual_coef_ = problem.weights * self.margin_duals_ * solution.nominal * problem.labels
+        self.dual_coef_ = (
+            problem.weights * self.margin_duals_ * self.nominal_proba_ * problem.labels
+        )
         self.dual_value_ = solution.dual_value
         self.duality_gap_ = solution.duality_gap
         self.kkt_residual_ = solution.kkt_residual
         self.monte_carlo_error_ = solution.monte_carlo_error
+        self.engine_diagnostics_ = dict(solution.diagnostics)
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
+
+    def _warn_of_broken_constraints(self, problem: DualProblem) -> None:
+        """A multiplier at its limit means that its constraint had to give way."""
+        limit = 0.999 * FIELD_LIMIT * problem.class_weights
+        for index, label in enumerate(self.classes_.tolist()):
+            names = [
+                name
+                for name, duals in (
+                    ("entropy_slack", self.entropy_duals_),
+                    ("coverage", self.coverage_duals_),
+                )
+                if duals[index] >= limit[index]
+            ]
+            if names:
+                warnings.warn(
+                    f"the constraints set by {' and '.join(names)} cannot be met for class "
+                    f"{label!r}: they contradict prior_nominal or the margins of single samples. "
+                    "Raise entropy_slack, lower coverage, or revise prior_nominal.",
+                    ConstraintWarning,
+                    stacklevel=3,
+                )

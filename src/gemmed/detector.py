@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,18 @@ from ._validation import (
     check_number,
     check_query_data,
     check_unlabelled_data,
+    of_class,
 )
 from .entropy.conformal import conformal_p_values, conformal_threshold
 from .entropy.density import LogDensity
 from .entropy.spanning_tree import SpanningTree
-from .entropy.statistics import (
-    AnomalyStatistic,
-    AverageRank,
-    Bipartite,
-    LeaveOneOut,
-    MatchedToTraining,
-)
+from .entropy.statistics import AnomalyStatistic, AverageRank, Bipartite, LeaveOneOut
+from .exceptions import CalibrationWarning, UnscaledDataError
 
+LARGEST_VALUE = 1e150
+"""Squares of larger values overflow."""
+QUERY_BLOCK = 4_000_000
+"""Distances held in memory at a time while scoring new samples."""
 METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
 
 
@@ -37,7 +38,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
 
     A sample is anomalous when its statistic, which is large where the training samples are sparse,
     exceeds what all but a share ``false_alarm_rate`` of the training samples show. p-values are
-    conformal: for new nominal samples, P(p <= level) <= level.
+    conformal: for new nominal samples, P(p <= level) is about ``level`` or below.
 
     Parameters
     ----------
@@ -76,7 +77,10 @@ class GEMDetector(OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows of X that equal a training sample are scored as that sample was: against the others.
+    score_samples, predict and p_values are for new samples: a training sample given to them finds
+    itself among its neighbours. Use ``training_scores_`` and ``minimal_entropy_set_`` for the
+    training samples. p-values are valid up to a small asymmetry: new samples meet all training
+    samples as references, the training samples all but themselves (or the other half).
 
     Examples
     --------
@@ -125,7 +129,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         X = check_unlabelled_data(self, X)
         groups = check_groups(groups, len(X))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._statistics: list[MatchedToTraining] = []
+        self._statistics: list[AnomalyStatistic] = []
         self.training_scores_ = np.empty(len(X))
         self.minimal_entropy_set_ = np.empty(len(X), dtype=bool)
         offsets = []
@@ -133,10 +137,11 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             statistic = self._fit_statistic(
                 X[members], None if groups is None else groups[members], label, seed
             )
-            self._statistics.append(MatchedToTraining(statistic, X[members]))
+            self._statistics.append(statistic)
             self.training_scores_[members] = -statistic.training
             self.minimal_entropy_set_[members] = self._smallest(statistic)
             offsets.append(-conformal_threshold(statistic.training, self.false_alarm_rate))
+            self._warn_of_few_samples(len(members), offsets[-1], label)
         self.offset_ = offsets[0] if y is None else np.array(offsets)
         return self
 
@@ -164,11 +169,26 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         ]
         return self._favourable(np.column_stack(columns), y)
 
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> np.ndarray:
+        """Fit, and predict for the training samples, each by its own class when y is given."""
+        return self.fit(X, y, groups).predict(X, y)
+
     def _all_statistics(self, X: Any) -> FloatArray:
         """Statistic of every row for every class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
         X = check_query_data(self, X)
-        return np.column_stack([statistic.of(X) for statistic in self._statistics])
+        return np.column_stack([_in_blocks(model, X) for model in self._statistics])
+
+    def _warn_of_few_samples(self, n: int, offset: float, label: object) -> None:
+        if np.isinf(offset):
+            needed = int(np.ceil(1.0 / self.false_alarm_rate)) - 1
+            warnings.warn(
+                f"{n} samples{of_class(label)} cannot give a p-value of {self.false_alarm_rate:g}, "
+                f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
+                "false_alarm_rate.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
 
     def _favourable(self, by_class: FloatArray, y: Any) -> FloatArray:
         if y is None:
@@ -190,7 +210,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         if hasattr(self, "classes_"):
             del self.classes_
         if y is None:
-            return [("of all samples", np.arange(len(X)))]
+            return [(None, np.arange(len(X)))]
         y = column_or_1d(y)
         if len(y) != len(X):
             raise ValueError(f"y has {len(y)} labels for {len(X)} samples of X.")
@@ -204,10 +224,14 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     ) -> AnomalyStatistic:
         if len(X) < 2:
             raise ValueError(
-                f"class {label!r} has {len(X)} sample: an anomaly statistic needs at least 2. "
+                f"{len(X)} sample{of_class(label)}: an anomaly statistic needs at least 2. "
                 "Drop the class, or fit without y."
             )
         check_distinct_members(X, label)
+        if not np.all(np.abs(X) < LARGEST_VALUE):
+            raise UnscaledDataError(
+                f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
+            )
         common = (X, self.n_neighbors, groups, label)
         if self.method == "bipartite":
             return Bipartite(*common, n_splits=self.n_splits, seed=seed)
@@ -230,3 +254,10 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         kept = np.zeros(n, dtype=bool)
         kept[np.argsort(statistic.training, kind="stable")[:n_kept]] = True
         return kept
+
+
+def _in_blocks(statistic: AnomalyStatistic, X: FloatArray) -> FloatArray:
+    size = max(1, QUERY_BLOCK // len(statistic.training))
+    return np.concatenate(
+        [statistic.of(X[start : start + size]) for start in range(0, max(len(X), 1), size)]
+    )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from ._typing import FloatArray
+from .exceptions import UnscaledDataError
 
 SINGLE_PRECISION_FROM = 500
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
@@ -93,21 +94,20 @@ class FeatureSpace:
 
     def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
         right = self._features.T @ (pull + curvature * f)
-        target: FloatArray = linalg.cho_solve(self._precision(curvature), right)
+        target: FloatArray = linalg.cho_solve((self._precision(curvature), True), right)
         return target
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
-        factor, _ = self._precision(curvature)
+        factor = self._precision(curvature)
         half = linalg.solve_triangular(factor, self._features[rows].T, lower=True)
         return np.einsum("ij,ij->j", half, half)
 
-    def _precision(self, curvature: FloatArray) -> tuple[FloatArray, bool]:
+    def _precision(self, curvature: FloatArray) -> np.ndarray:
         active = np.flatnonzero(curvature)
         scaled = np.sqrt(curvature[active])[:, None] * self._features[active]
         precision = scaled.T @ scaled
         precision.flat[:: precision.shape[0] + 1] += 1.0
-        factor, lower = linalg.cho_factor(precision, lower=True, overwrite_a=True)
-        return factor, bool(lower)
+        return cholesky_or_explain(precision)
 
     def features(self) -> FloatArray:
         return self._features
@@ -125,6 +125,7 @@ class GramSpace:
     def __init__(self, gram: FloatArray) -> None:
         self._gram = gram
         self._single: np.ndarray | None = None
+        self._last: tuple[np.ndarray, FloatArray, np.ndarray] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -155,6 +156,7 @@ class GramSpace:
             return target
         root = np.sqrt(curvature[active])
         factor = self._factor(active, root)
+        self._last = (active, root, factor)
         right = (root * f[active] + pull[active] / root).astype(factor.dtype)
         target[active] = root * linalg.cho_solve((factor, True), right, check_finite=False)
         return target
@@ -165,12 +167,20 @@ class GramSpace:
         if not active.size:
             return prior
         root = np.sqrt(curvature[active])
-        factor = self._factor(active, root)
+        factor = self._remembered_factor(active, root)
         right = root[:, None] * self._gram[np.ix_(active, rows)]
         half = linalg.solve_triangular(
             factor, right.astype(factor.dtype), lower=True, check_finite=False
         )
         return prior - np.einsum("ij,ij->j", half, half)
+
+    def _remembered_factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
+        """The factor of the last Newton step where it is close enough for a variance."""
+        if self._last is not None:
+            last_active, last_root, factor = self._last
+            if np.array_equal(active, last_active) and np.allclose(root, last_root, rtol=0.02):
+                return factor
+        return self._factor(active, root)
 
     def _factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
         """Lower Cholesky factor of I + W^(1/2) K W^(1/2) on the active samples."""
@@ -179,7 +189,7 @@ class GramSpace:
                 self._single = self._gram.astype(np.float32)
             try:
                 return _cholesky_of_scaled(self._single, active, root.astype(np.float32))
-            except linalg.LinAlgError:  # too ill-conditioned for single precision
+            except UnscaledDataError:  # too ill-conditioned for single precision
                 pass
         return _cholesky_of_scaled(self._gram, active, root)
 
@@ -197,7 +207,18 @@ def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) 
     precision *= root[:, None]
     precision *= root
     precision.flat[:: active.size + 1] += 1.0
-    factor: np.ndarray = linalg.cholesky(
-        precision, lower=True, overwrite_a=True, check_finite=False
-    )
+    return cholesky_or_explain(precision)
+
+
+def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor of I + (positive semi-definite); fails only beyond all precision."""
+    try:
+        factor: np.ndarray = linalg.cholesky(
+            precision, lower=True, overwrite_a=True, check_finite=False
+        )
+    except linalg.LinAlgError as error:
+        raise UnscaledDataError(
+            "the kernel matrix spans more orders of magnitude than floating point resolves: "
+            "scale X (StandardScaler), or lower bias_variance or C."
+        ) from error
     return factor

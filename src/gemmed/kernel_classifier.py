@@ -70,7 +70,8 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         if self._weights is not None:
             return X @ self._weights[:-1] + self._weights[-1]
         if self._kernel.name == "precomputed":
-            return X[:, self._used] @ self._coefficients + self._constant
+            scaled = self._kernel.function_variance * self._coefficients
+            return X[:, self._used] @ scaled + self._constant
         assert self._used_samples is not None
         values = np.empty(len(X))
         size = max(1, PREDICT_BLOCK // max(1, len(self._coefficients)))
@@ -90,7 +91,8 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         # A precomputed matrix at prediction time does not contain the bias.
         self._constant = kernel.bias_variance * float(coefficients.sum())
         if kernel.name == "linear":
-            self._weights = np.append(X.T @ coefficients, self._constant)
+            slope = kernel.function_variance * (X.T @ coefficients)
+            self._weights = np.append(slope, self._constant)
         elif kernel.name != "precomputed":
             self._used_samples = X[self._used]
 

@@ -11,9 +11,10 @@ import numpy as np
 from scipy import linalg
 
 from ._typing import FloatArray
-from .exceptions import IndefiniteKernelWarning
+from .exceptions import IndefiniteKernelWarning, UnscaledDataError, UnscaledDataWarning
 from .function_space import FeatureSpace, FunctionSpace, GramSpace
 
+LARGE_VARIANCE = 1e6
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 INDEFINITE_TOLERANCE = 1e-8
 """Negative eigenvalues down to this share of the largest are rounding, not indefiniteness."""
@@ -21,13 +22,14 @@ INDEFINITE_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Kernel:
-    """k(x, x') + bias_variance; the bias is part of f, there is no separate intercept.
+    """function_variance k(x, x') + bias_variance; the bias is part of f, there is no intercept.
 
     Parameters
     ----------
     name : ``"linear"``, ``"rbf"``, ``"poly"``, ``"precomputed"`` or a function of two matrices
     gamma, degree, coef0 : as in scikit-learn; gamma is a number here
     bias_variance : prior variance of the bias
+    function_variance : prior variance of the rest of f, where k(x, x) = 1
     """
 
     name: str | Callable[[FloatArray, FloatArray], Any]
@@ -35,6 +37,7 @@ class Kernel:
     degree: int = 3
     coef0: float = 0.0
     bias_variance: float = 1.0
+    function_variance: float = 1.0
 
     def between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """Kernel matrix of shape (len(X), len(Y)); X itself if the kernel is precomputed."""
@@ -55,6 +58,8 @@ class Kernel:
                 matrix *= self.gamma
                 matrix += self.coef0
                 matrix **= self.degree
+        if self.function_variance != 1.0:
+            matrix *= self.function_variance
         matrix += self.bias_variance
         return matrix
 
@@ -70,7 +75,8 @@ class Kernel:
         """Phi with Phi Phi' = K where that is smaller than K itself (linear kernel), else None."""
         if self.name != "linear" or X.shape[1] + 1 >= X.shape[0]:
             return None
-        return np.column_stack([X, np.full(X.shape[0], np.sqrt(self.bias_variance))])
+        bias = np.full(X.shape[0], np.sqrt(self.bias_variance))
+        return np.column_stack([np.sqrt(self.function_variance) * X, bias])
 
 
 def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatArray | None]:
@@ -82,8 +88,22 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
     """
     features = kernel.explicit_features(X)
     if features is not None:
-        return FeatureSpace(features), None
+        # Squares must not overflow either.
+        if not np.all(np.abs(features) < 1e150):
+            raise UnscaledDataError(
+                f"X holds values up to {np.abs(features).max():.3g}, whose squares overflow: scale "
+                "X (StandardScaler)."
+            )
+        space = FeatureSpace(features)
+        _warn_of_large_variance(space.variances)
+        return space, None
     gram = kernel.between(X, X)
+    if not np.all(np.isfinite(gram)):
+        raise UnscaledDataError(
+            f"kernel={kernel.name!r} is not finite between some samples: scale X (StandardScaler), "
+            "or mend the kernel function."
+        )
+    _warn_of_large_variance(np.diag(gram))
     if not kernel.may_be_indefinite:
         return GramSpace(gram), None
     scale = max(float(np.abs(gram).max(initial=0.0)), 1e-300)
@@ -107,6 +127,17 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
     kept = vectors[:, eigenvalues > 0]
     clipped = (kept * eigenvalues[eigenvalues > 0]) @ kept.T
     return GramSpace(clipped), kept @ kept.T
+
+
+def _warn_of_large_variance(variances: FloatArray) -> None:
+    typical = float(np.median(variances))
+    if typical > LARGE_VARIANCE:
+        warnings.warn(
+            f"the kernel gives the decision function a prior variance of about {typical:.2g}, "
+            "against margins of 1: scale X (StandardScaler) or lower function_variance.",
+            UnscaledDataWarning,
+            stacklevel=4,
+        )
 
 
 def _is_semidefinite(gram: FloatArray) -> bool:

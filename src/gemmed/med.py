@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ._validation import check_number, check_training_data, check_weights, make_kernel
+from ._validation import (
+    check_margin_rate,
+    check_n_jobs,
+    check_number,
+    check_training_data,
+    check_weights,
+    make_kernel,
+)
 from .decision_step import solve_decision
 from .kernel_classifier import KernelMarginClassifier, encode_labels
 from .kernels import function_space
@@ -35,6 +42,8 @@ class MEDClassifier(KernelMarginClassifier):
     coef0 : float, default=0.0
     bias_variance : float, default=1.0
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
+    function_variance : float, default=1.0
+        Prior variance of the decision function: K = function_variance * k + bias_variance.
     C : float, default=3.0
         Rate of the margin prior, above 1. Larger values allow less margin error.
     max_iter : int, default=200
@@ -80,6 +89,7 @@ class MEDClassifier(KernelMarginClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         bias_variance: float = 1.0,
+        function_variance: float = 1.0,
         C: float = 3.0,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -90,6 +100,7 @@ class MEDClassifier(KernelMarginClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.bias_variance = bias_variance
+        self.function_variance = function_variance
         self.C = C
         self.max_iter = max_iter
         self.tol = tol
@@ -107,6 +118,7 @@ class MEDClassifier(KernelMarginClassifier):
         check_margin_rate(self.C)
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
+        check_n_jobs(self.n_jobs)
         X, y = check_training_data(self, X, y)
         weights = check_weights(sample_weight, X, y)
         self.classes_, signs = encode_labels(y)
@@ -125,11 +137,6 @@ class MEDClassifier(KernelMarginClassifier):
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
-
-
-def check_margin_rate(C: Any) -> None:
-    """C must exceed 1: at C = 1 the margin prior has mean 0 and asks for no margin at all."""
-    check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
 
 
 def warn_not_converged(estimator: Any, reached: str) -> None:

@@ -20,7 +20,9 @@ from .box_newton import Quadratic, maximize_in_box
 from .dual import FIELD_LIMIT, DualProblem
 from .margin_loss import margin_loss
 
-LOGIT_TOLERANCE = 1e-12
+STEP_TOLERANCE = 1e-10
+"""Largest miss of a constraint, as a mean over the class."""
+LOGIT_TOLERANCE = 1e-11
 MAX_LOGIT_STEPS = 100
 
 
@@ -32,6 +34,7 @@ class NominalStep(NamedTuple):
     kappa: FloatArray
     objective: float
     """Minimum of the step's objective, penalties for constraints that cannot be met included."""
+    converged: bool
 
 
 def solve_nominal_step(
@@ -48,47 +51,82 @@ def solve_nominal_step(
     private_variance : array of shape (n_samples,), v
     start : fields (mu / N_z, kappa / N_z) of a close problem, shape (4,)
     """
-    z = problem.class_index
-    size = problem.class_weights
-    lower = np.zeros(4)
+    dual = _StepDual(problem, margins, private_variance)
     upper = np.full(4, FIELD_LIMIT)
     upper[:2][~np.isfinite(problem.entropy_bounds)] = 0.0
-    logits = problem.prior_log_odds.copy()
-
-    def best_response(fields: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        nonlocal logits
-        drive = problem.prior_log_odds + fields[2 + z] - fields[z] * problem.distances
-        if margins is None:
-            logits = drive
-            nominal = special.expit(drive)
-            return nominal, np.zeros_like(drive), nominal * special.expit(-drive)
-        logits, cost, slope = _solve_logits(drive, margins, problem.c, private_variance, logits)
-        return special.expit(logits), cost, slope
-
-    def evaluate(fields: FloatArray) -> Quadratic:
-        nominal, cost, slope = best_response(fields)
-        share, entropy = problem.class_means(problem.weights * nominal)
-        drive = fields[2 + z] - fields[z] * problem.distances
-        lagrangian = nominal * (cost - drive) + bernoulli_kl(nominal, problem.prior_log_odds)
-        value = float(problem.weights @ lagrangian)
-        value += float(size @ (fields[2:] * problem.coverage))
-        value -= float(size @ (fields[:2] * problem.finite_entropy_bounds))
-        gradient = np.concatenate(
-            [size * (entropy - problem.finite_entropy_bounds), size * (problem.coverage - share)]
-        )
-        return Quadratic(value, gradient, -_slope_matrix(problem, slope))
-
     best = maximize_in_box(
-        evaluate,
+        dual.evaluate,
         np.zeros(4) if start is None else start,
-        lower,
+        np.zeros(4),
         upper,
         trust=np.full(4, 10.0),
-        # In units of samples: sum of r to a billionth of the class.
-        tol=1e-9 * float(size.max()),
+        tol=STEP_TOLERANCE,
     )
-    nominal, _, _ = best_response(best.x)
-    return NominalStep(nominal, best.x[:2] * size, best.x[2:] * size, best.value)
+    multipliers = best.x * np.tile(problem.class_weights, 2)
+    return NominalStep(
+        dual.respond(best.x).nominal,
+        multipliers[:2],
+        multipliers[2:],
+        float(problem.class_weights @ dual.class_values(best.x)),
+        best.converged,
+    )
+
+
+class _Response(NamedTuple):
+    """Best probabilities for given fields, what the loss costs there, and dr / d(drive)."""
+
+    nominal: FloatArray
+    cost: FloatArray
+    slope: FloatArray
+
+
+class _StepDual:
+    """Equation 22 as a function of the fields (mu_-, mu_+, kappa_-, kappa_+) / N_z.
+
+    The classes are separate problems. Each is divided by its size: the gradient then is how far the
+    means over the class miss the constraints, whatever the weights of the samples.
+    """
+
+    def __init__(
+        self, problem: DualProblem, margins: FloatArray | None, private_variance: FloatArray
+    ) -> None:
+        self._problem = problem
+        self._margins = margins
+        self._private_variance = private_variance
+        self._guess = problem.prior_log_odds  # where the search for the logits starts
+
+    def respond(self, fields: FloatArray) -> _Response:
+        problem, z = self._problem, self._problem.class_index
+        drive = problem.prior_log_odds + fields[2 + z] - fields[z] * problem.distances
+        if self._margins is None:
+            nominal = special.expit(drive)
+            return _Response(nominal, np.zeros_like(drive), nominal * special.expit(-drive))
+        self._guess, cost, slope = _solve_logits(
+            drive, self._margins, problem.c, self._private_variance, self._guess
+        )
+        return _Response(special.expit(self._guess), cost, slope)
+
+    def class_values(self, fields: FloatArray, response: _Response | None = None) -> FloatArray:
+        """Value of the dual of each class over its size, shape (2,)."""
+        problem, z = self._problem, self._problem.class_index
+        nominal, cost, _ = self.respond(fields) if response is None else response
+        drive = fields[2 + z] - fields[z] * problem.distances
+        terms = nominal * (cost - drive) + bernoulli_kl(nominal, problem.prior_log_odds)
+        means = np.bincount(z, problem.weights * terms, minlength=2) / problem.class_weights
+        values: FloatArray = (
+            means + fields[2:] * problem.coverage - fields[:2] * problem.finite_entropy_bounds
+        )
+        return values
+
+    def evaluate(self, fields: FloatArray) -> Quadratic:
+        problem = self._problem
+        response = self.respond(fields)
+        share, entropy = problem.class_means(problem.weights * response.nominal)
+        gradient = np.concatenate(
+            [entropy - problem.finite_entropy_bounds, problem.coverage - share]
+        )
+        value = float(self.class_values(fields, response).sum())
+        return Quadratic(value, gradient, -_slope_matrix(problem, response.slope))
 
 
 def bernoulli_kl(nominal: FloatArray, prior_log_odds: FloatArray) -> FloatArray:
@@ -107,7 +145,7 @@ def bernoulli_kl(nominal: FloatArray, prior_log_odds: FloatArray) -> FloatArray:
 def _slope_matrix(problem: DualProblem, slope: FloatArray) -> FloatArray:
     """Minus the Hessian of the step's dual: block-diagonal over the classes."""
     z, d = problem.class_index, problem.distances
-    weighted = problem.weights * slope
+    weighted = problem.weights * slope / problem.class_weights[z]
     ones, first, second = (
         np.bincount(z, weighted * power, minlength=2) for power in (np.ones_like(d), d, d * d)
     )
@@ -131,28 +169,33 @@ def _solve_logits(
     Returns the logits q, the loss at the solution and dr/d(drive). The left side increases in q,
     so Newton steps guarded by a bracket always arrive.
     """
-    certain = ~np.isfinite(drive)
     at_zero = margin_loss(margins, c, private_variance).value  # marginal cost at r = 0
     if not np.any(private_variance):
         nominal = special.expit(drive - at_zero)
         return drive - at_zero, at_zero, nominal * special.expit(at_zero - drive)
+    certain = ~np.isfinite(drive)
+    finite_drive = np.where(certain, 0.0, drive)
     at_one = margin_loss(margins, c)
-    high = drive - at_zero
-    low = drive - at_one.value - 0.5 * private_variance * at_one.lam**2  # ... and at r = 1
-    logits = np.where(certain, drive, np.clip(start, low, high))
+    high = finite_drive - at_zero
+    low = finite_drive - at_one.value - 0.5 * private_variance * at_one.lam**2  # ... at r = 1
+    logits = np.clip(np.where(certain, high, start), low, high)
+    move = 2.0 * (high - low)
     for _ in range(MAX_LOGIT_STEPS):
-        excess, slope, _ = _marginal_cost(logits, margins, c, private_variance)
-        excess = np.where(certain, 0.0, excess - np.where(certain, 0.0, drive))
+        cost, slope, _ = _marginal_cost(logits, margins, c, private_variance)
+        excess = cost - finite_drive
         low = np.where(excess < 0, logits, low)
         high = np.where(excess > 0, logits, high)
-        newton = logits - excess / slope
-        step = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-        step = np.where(certain, drive, step)
-        with np.errstate(invalid="ignore"):
-            done = certain | (np.abs(step - logits) <= LOGIT_TOLERANCE * (1.0 + np.abs(step)))
-        logits = step
-        if done.all():
+        change = -excess / slope
+        # A Newton step that leaves the bracket or does not halve the move before could cycle;
+        # below the tolerance it is rounding.
+        small = LOGIT_TOLERANCE * (1.0 + np.abs(logits))
+        inside = (logits + change > low) & (logits + change < high)
+        good = (inside & (np.abs(change) <= 0.5 * move)) | (np.abs(change) <= small)
+        change = np.where(good, change, 0.5 * (low + high) - logits)
+        logits, move = logits + change, np.abs(change)
+        if np.all(move <= small):
             break
+    logits = np.where(certain, drive, logits)
     _, slope, loss = _marginal_cost(logits, margins, c, private_variance)
     return logits, loss, special.expit(logits) * special.expit(-logits) / slope
 

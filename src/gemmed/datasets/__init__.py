@@ -1,3 +1,5 @@
-from .ring import RingData, make_ring
+"""Simulated data with ground truth."""
 
-__all__ = ["RingData", "make_ring"]
+from .ring import Layout, RingData, make_ring
+
+__all__ = ["Layout", "RingData", "make_ring"]

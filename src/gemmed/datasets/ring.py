@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 COVARIANCE = np.array([[20.0, 16.0], [16.0, 20.0]])
+Layout = Literal["paper", "separated"]
 MEANS_OF_NEGATIVE_CLASS = {"paper": np.array([3.0, 3.0]), "separated": np.array([3.0, -3.0])}
 
 
@@ -26,7 +27,7 @@ def make_ring(
     *,
     radius: float = 55.0,
     corruption: float = 0.2,
-    layout: Literal["paper", "separated"] = "paper",
+    layout: Layout = "paper",
     n_test_per_class: int = 2000,
     random_state: int | np.random.Generator | None = None,
 ) -> RingData:

@@ -34,7 +34,7 @@ def resolve_engine(engine: str | Engine) -> Engine:
     if isinstance(engine, str):
         if engine in _BY_NAME:
             return _BY_NAME[engine]()
-    elif isinstance(engine, Engine):
+    elif isinstance(engine, Engine) and not isinstance(engine, type):
         return engine
     raise ValueError(
         f"engine={engine!r} is unknown: use one of {sorted(_BY_NAME)} or an object with a method "

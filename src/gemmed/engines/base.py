@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -27,4 +28,12 @@ def require_unit_weights(problem: DualProblem, engine_name: str) -> None:
         raise EngineError(
             f"engine={engine_name!r} cannot honour sample_weight: its distribution over the "
             "indicators exists for whole samples only. Use engine='mean_field', or repeat rows."
+        )
+
+
+def require_whole(engine_name: str, option: str, value: object, least: int) -> None:
+    """Refuse an option of an engine that is not a whole number of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise EngineError(
+            f"{engine_name}({option}={value!r}) must be a whole number of at least {least}."
         )

@@ -9,8 +9,7 @@ import numpy as np
 from .._typing import FloatArray
 from ..box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
 from ..dual import DualProblem, Multipliers, Solution, log_partition_given_f
-from ..exceptions import EngineError
-from .base import require_unit_weights
+from .base import require_unit_weights, require_whole
 from .chains import Chains, SampledMoments
 from .dual_ascent import trust_scales
 from .mean_field import MeanField
@@ -19,6 +18,7 @@ INTEGRATION_NODES = 16
 """Gauss-Legendre nodes of the thermodynamic integration of the dual value."""
 
 
+OPTION_MINIMA = {"n_chains": 2, "n_draws": 4, "n_final_draws": 4, "burn_in": 0, "n_averaged": 0}
 FIRST_RADIUS = 0.1
 """First trust region, in units of the scales of single multipliers."""
 
@@ -77,7 +77,7 @@ class Gibbs:
             dual_value=dual_value,
             duality_gap=ascent.promised_gain(at, final, gradient),
             kkt_residual=residual,
-            n_iter=n_iter,
+            n_iter=n_iter + self.n_averaged,
             converged=bool(residual <= max(tol, 4.0 * error)),
             monte_carlo_error=error,
             diagnostics={
@@ -101,9 +101,8 @@ class Gibbs:
 
     def _check(self, problem: DualProblem) -> None:
         require_unit_weights(problem, "gibbs")
-        for name in ("n_chains", "n_draws", "n_final_draws"):
-            if getattr(self, name) < 2:
-                raise EngineError(f"Gibbs({name}={getattr(self, name)!r}) must be at least 2.")
+        for name, least in OPTION_MINIMA.items():
+            require_whole("Gibbs", name, getattr(self, name), least)
 
     def _dual_value(
         self, problem: DualProblem, at: Multipliers, rng: np.random.Generator
@@ -197,16 +196,24 @@ class _SampledAscent:
 def _projected_norm(
     problem: DualProblem, at: Multipliers, gradient: Multipliers, sampled: SampledMoments
 ) -> tuple[float, float]:
-    """Root mean square of the projected gradient in lam, and of its Monte-Carlo error."""
+    """Root mean square of the projected gradient, and of its Monte-Carlo error.
+
+    The class-wise components count in units of samples, as the others do.
+    """
     lower, upper = problem.bounds()
     x, g = at.to_vector(), gradient.to_vector()
-    projected = np.clip(x + g, lower, upper) - x
+    scale = np.concatenate([np.ones(problem.n_samples), np.tile(problem.class_weights, 2)])
+    projected = scale * (np.clip(x + g, lower, upper) - x)
     slope = 1.0 - 1.0 / (problem.c - at.lam)
     # The two moments are strongly dependent; adding their errors bounds that of the difference.
     lam_error = np.abs(slope) * sampled.nominal_error + sampled.margin_error
-    moved = np.abs(projected[: problem.n_samples]) > 0
-    if not moved.any():
-        return 0.0, 0.0
-    residual = np.sqrt(np.mean(projected[: problem.n_samples] ** 2))
-    error = np.sqrt(np.mean(np.where(moved, lam_error, 0.0) ** 2))
-    return float(residual), float(error)
+    # Fully dependent samples would be the worst case; independent ones add in squares.
+    share = np.sqrt(np.bincount(problem.class_index, sampled.nominal_error**2, minlength=2))
+    weighted = (sampled.nominal_error * problem.distances) ** 2
+    entropy = np.sqrt(np.bincount(problem.class_index, weighted, minlength=2))
+    error = np.concatenate([lam_error, entropy, share])
+    moved = projected != 0
+    return (
+        float(np.sqrt(np.mean(projected**2))),
+        float(np.sqrt(np.mean(np.where(moved, error, 0.0) ** 2))),
+    )

@@ -41,10 +41,11 @@ class MeanField:
         max_iter: int = 200,
         tol: float = 1e-6,
     ) -> Solution:
-        """Minimise the mean-field bound; stops when no block can lower it by more than tol.
+        """Descend to a point where neither block can lower the bound by more than tol.
 
-        ``duality_gap`` of the solution is the gap of the decision step at the final nominal
-        probabilities, which are themselves optimal for the final f. ``rng`` is not used.
+        ``dual_value`` of the solution is the bound (19) or (20) itself; ``duality_gap`` how much
+        the best f for the final nominal probabilities could still lower it, and these are optimal
+        for the final f. The bound is not convex: another start may end lower. ``rng`` is not used.
         """
         if self.form not in FORMS:
             raise EngineError(f"form={self.form!r} is unknown: use one of {FORMS}.")
@@ -60,17 +61,19 @@ class MeanField:
             step = solve_nominal_step(problem, decision.margins, private, _fields(problem, step))
             history.append(0.5 * decision.squared_norm + step.objective)
             certificate = decision.certify(*_weights(problem, step.nominal, private))
-            converged = certificate.gap <= tol * max(1.0, abs(history[-1]))
+            # Relative to the margin part of the objective: the rest may hold large penalties for
+            # constraints that contradict what is known of single samples.
+            converged = certificate.gap <= tol * max(1.0, abs(certificate.primal))
             if converged or not improved:
                 break
         return Solution(
             multipliers=Multipliers(certificate.lam, step.mu, step.kappa),
             nominal=step.nominal,
-            dual_value=history[-1] - certificate.gap,
+            dual_value=history[-1],
             duality_gap=certificate.gap,
             kkt_residual=certificate.residual,
             n_iter=len(history),
-            converged=bool(converged),
+            converged=bool(converged and step.converged),
             history=np.array(history),
         )
 

@@ -15,7 +15,7 @@ from scipy import special
 from .._typing import FloatArray
 from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
 from ..exceptions import EngineError
-from .base import require_unit_weights
+from .base import require_unit_weights, require_whole
 from .chains import Chains
 
 
@@ -112,11 +112,8 @@ class PaperAlgorithm:
                 raise EngineError(
                     f"PaperAlgorithm({name}={getattr(self, name)!r}): a step size is not negative."
                 )
-        for name in ("n_sweeps", "n_repeats"):
-            if getattr(self, name) < 1:
-                raise EngineError(
-                    f"PaperAlgorithm({name}={getattr(self, name)!r}) must be at least 1."
-                )
+        for name, least in (("n_sweeps", 1), ("n_repeats", 1), ("n_certificate_draws", 4)):
+            require_whole("PaperAlgorithm", name, getattr(self, name), least)
         if not 0 < self.clip < 1:
             raise EngineError(f"PaperAlgorithm(clip={self.clip!r}) must lie between 0 and 1.")
 

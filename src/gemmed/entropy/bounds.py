@@ -10,6 +10,11 @@ from .._typing import FloatArray
 from ..exceptions import EntropyDisabledWarning
 
 
+def for_class(label: object) -> str:
+    """How messages name a class; None stands for data without classes."""
+    return "" if label is None else f" for class {label!r}"
+
+
 def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
     """Divide the distances of one class by their median, so that they carry no unit.
 
@@ -20,7 +25,7 @@ def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
         scale = float(distances.mean())
     if scale <= 0.0:
         warnings.warn(
-            f"all k-NN distances of class {label!r} are zero (every sample has n_neighbors "
+            f"all k-NN distances{for_class(label)} are zero (every sample has n_neighbors "
             "duplicates): they cannot tell anomalies. Remove duplicates or raise n_neighbors.",
             EntropyDisabledWarning,
             stacklevel=4,

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..exceptions import DegenerateDataError, NeighborsReducedWarning
+from .bounds import for_class
 from .distances import Distances
 
 REFERENCES_MET = 1000
@@ -124,13 +125,13 @@ def usable_neighbors(
     available = _fewest_references(halves, groups, graph)
     if available == 0:
         raise DegenerateDataError(
-            f"groups: a sample of class {label!r} has no reference outside its own group with "
+            f"groups: a sample{for_class(label)} has no reference outside its own group with "
             f"neighbor_graph={graph!r}. Give every class samples of several groups"
             + (", or use neighbor_graph='leave_one_out'." if graph == "bipartite" else ".")
         )
     if available < n_neighbors:
         warnings.warn(
-            f"n_neighbors={n_neighbors} is too large for class {label!r}, where only {available} "
+            f"n_neighbors={n_neighbors} is too large{for_class(label)}: only {available} "
             f"references can be counted on; {available} is used there.",
             NeighborsReducedWarning,
             stacklevel=5,

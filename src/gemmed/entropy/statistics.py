@@ -1,8 +1,7 @@
 """Anomaly statistics of one set of samples: large where the samples are sparse.
 
 Every statistic is fitted on a set and knows the value of each member, measured against the *other*
-members (``training``), and that of new points (``of``). New points that equal a member are given
-the member's value, so that a training sample is never its own neighbour.
+members (``training``), and that of new points (``of``).
 """
 
 from __future__ import annotations
@@ -132,28 +131,3 @@ def unit_of(raw: FloatArray, scaled: FloatArray) -> float:
     """The factor between raw and scaled statistics (1 where all are zero)."""
     largest = int(np.argmax(raw))
     return float(raw[largest] / scaled[largest]) if scaled[largest] > 0 else 1.0
-
-
-class MatchedToTraining:
-    """A statistic that recognises its own training rows."""
-
-    def __init__(self, statistic: AnomalyStatistic, X: FloatArray) -> None:
-        self.training = statistic.training
-        self._statistic = statistic
-        self._rows, self._first = np.unique(_as_keys(X), return_index=True)
-
-    def of(self, X: FloatArray) -> FloatArray:
-        keys = _as_keys(X)
-        place = np.minimum(np.searchsorted(self._rows, keys), len(self._rows) - 1)
-        known = self._rows[place] == keys
-        statistics = np.empty(len(X))
-        statistics[known] = self.training[self._first[place[known]]]
-        if not known.all():
-            statistics[~known] = self._statistic.of(X[~known])
-        return statistics
-
-
-def _as_keys(X: FloatArray) -> np.ndarray:
-    """Each row as one sortable item; adding zero makes -0.0 and 0.0 the same."""
-    rows = np.ascontiguousarray(X + 0.0)
-    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()

@@ -1,0 +1,58 @@
+"""Entry point: parse, run a command, turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .. import __version__
+from ..exceptions import GemmedError
+from . import reproduce, simulate
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line that says where to find help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"gemmed: error: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = OneLineParser(
+        prog="gemmed",
+        description="Robust large-margin classification of data with corrupted samples.",
+        epilog="gemmed COMMAND --help explains a command, with examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"gemmed {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=OneLineParser
+    )
+    reproduce.add_command(commands)
+    simulate.add_command(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is 0, 2 for errors, 130 after an interrupt."""
+    options = build_parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        return code
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print(
+            "gemmed: interrupted; finished runs are kept, the same command goes on", file=sys.stderr
+        )
+        return INTERRUPTED
+    except (GemmedError, ImportError, OSError, ValueError) as error:
+        message = " ".join(str(error).split())
+        print(f"gemmed: error: {message}", file=sys.stderr)
+        return USAGE_ERROR

@@ -1,0 +1,78 @@
+"""``gemmed reproduce``: the figures of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from .. import __version__
+from .progress import TargetProgress, import_rich
+
+EPILOG = """examples:
+  gemmed reproduce boundary scores --out results
+  gemmed reproduce all --quick
+  gemmed reproduce noise corruption auc --runs 50 --jobs 2 --json | jq '.[].seconds'
+
+Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
+Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the same command goes on.
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="redo figures of the paper on simulated data",
+        description="Redo figures of the paper: numbers (CSV, JSON) and pictures (PNG).",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "targets",
+        nargs="+",
+        metavar="TARGET",
+        help="boundary, scores, noise, corruption, precision-recall, auc, step-sizes, or all",
+    )
+    parser.add_argument("--runs", type=int, default=50, help="repetitions (default: 50)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
+    )
+    parser.add_argument("--quick", action="store_true", help="three repetitions, to try it out")
+    parser.add_argument("--out", default="results", help="folder for the files (default: results)")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the targets and print what was written."""
+    import_rich()
+    from ..experiments.reproduce import reproduce
+
+    with TargetProgress(enabled=not options.json) as progress:
+        summaries = reproduce(
+            options.targets,
+            options.out,
+            n_runs=options.runs,
+            jobs=options.jobs,
+            quick=options.quick,
+            version=__version__,
+            progress=progress.update,
+        )
+    if options.json:
+        print(json.dumps(summaries, indent=1))
+    else:
+        _print_table(summaries)
+    return 0
+
+
+def _print_table(summaries: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("target", "runs", "seconds", "picture", box=None)
+    for summary in summaries:
+        picture = os.path.join(summary["out"], summary["files"][0])
+        table.add_row(summary["target"], str(summary["runs"]), f"{summary['seconds']:.1f}", picture)
+    Console().print(table)

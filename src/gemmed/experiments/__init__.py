@@ -1,0 +1,1 @@
+"""The paper's experiments, each redone by one command (``gemmed reproduce``)."""

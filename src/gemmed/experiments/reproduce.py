@@ -1,0 +1,104 @@
+"""Make targets: run what is missing, write table, picture and manifest."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from ..exceptions import GemmedError
+from ..report.plots import import_pyplot
+from .files import prepare_folder, write_csv, write_json
+from .runner import RunStore, run_tasks
+from .targets import QUICK_RUNS, TARGETS
+
+ALL = "all"
+
+
+class UnknownTargetError(GemmedError, ValueError):
+    """A target that does not exist was asked for."""
+
+
+def resolve_targets(names: Sequence[str]) -> list[str]:
+    """The targets meant, in the order of the registry, each once."""
+    unknown = [name for name in names if name != ALL and name not in TARGETS]
+    if unknown:
+        raise UnknownTargetError(
+            f"unknown target {unknown[0]!r}: use {', '.join(TARGETS)} or {ALL}"
+        )
+    return [name for name in TARGETS if ALL in names or name in names]
+
+
+def reproduce(
+    names: Sequence[str],
+    out: str | Path,
+    *,
+    n_runs: int = 50,
+    jobs: int = 1,
+    quick: bool = False,
+    version: str,
+    progress: Callable[[str, int, int], None] = lambda target, done, total: None,
+) -> list[dict[str, Any]]:
+    """Make the named targets in the folder ``out``; one summary per target.
+
+    Every target writes NAME.png, NAME.csv, NAME.json and NAME.manifest.json. Finished runs are kept
+    in ``out/runs`` and used again by targets that share them and by later calls.
+    """
+    chosen = resolve_targets(names)
+    if n_runs < 1 or jobs < 1:
+        name, value = ("runs", n_runs) if n_runs < 1 else ("jobs", jobs)
+        raise ValueError(f"{name}={value} must be at least 1")
+    n_runs = min(n_runs, QUICK_RUNS) if quick else n_runs
+    folder = prepare_folder(out)
+    import_pyplot().switch_backend("agg")
+    store = RunStore(folder / "runs", version)
+    return [
+        _make(name, folder, store, n_runs=n_runs, jobs=jobs, version=version, progress=progress)
+        for name in chosen
+    ]
+
+
+def _make(
+    name: str,
+    folder: Path,
+    store: RunStore,
+    *,
+    n_runs: int,
+    jobs: int,
+    version: str,
+    progress: Callable[[str, int, int], None],
+) -> dict[str, Any]:
+    start = time.perf_counter()
+    target = TARGETS[name]
+    tasks = target.tasks(n_runs)
+    runs = run_tasks(
+        tasks, store, jobs=jobs, progress=lambda done, total: progress(name, done, total)
+    )
+    rows = target.rows(runs, n_runs)
+    write_csv(folder / f"{name}.csv", rows)
+    write_json(folder / f"{name}.json", {"target": name, "rows": rows})
+    target.draw(rows, folder / f"{name}.png")
+    import_pyplot().close("all")
+    summary = {
+        "target": name,
+        "description": target.description,
+        "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")],
+        "runs": n_runs,
+        "seeds": list(range(n_runs)),
+        "tasks": len({task.name for task in tasks}),
+        "seconds": round(time.perf_counter() - start, 2),
+        "jobs": jobs,
+        "gemmed": version,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    write_json(folder / f"{name}.manifest.json", summary)
+    return {**summary, "out": str(folder)}

@@ -1,0 +1,54 @@
+"""Means, standard errors and paired differences over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error (zero for a single value)."""
+    array = np.asarray(values, dtype=float)
+    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else 0.0
+    return float(array.mean()), error
+
+
+def summarise(
+    cell: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Mapping[str, float]]],
+    measures: Sequence[str],
+    reference: str,
+) -> list[dict[str, Any]]:
+    """One row per method and measure; differences are paired: run by run to the reference method.
+
+    Parameters
+    ----------
+    cell : what the runs have in common; becomes the first columns
+    runs : for each run, measures by method
+    """
+    rows = []
+    for method in runs[0]:
+        for measure in measures:
+            if measure not in runs[0][method]:
+                continue
+            values = [run[method][measure] for run in runs]
+            mean, error = mean_and_error(values)
+            row = {
+                **cell,
+                "method": method,
+                "measure": measure,
+                "runs": len(runs),
+                "mean": mean,
+                "standard_error": error,
+                f"minus_{reference}": "",
+                "standard_error_of_difference": "",
+            }
+            if measure in runs[0].get(reference, {}):
+                differences = [run[method][measure] - run[reference][measure] for run in runs]
+                row[f"minus_{reference}"], row["standard_error_of_difference"] = mean_and_error(
+                    differences
+                )
+            rows.append(row)
+    return rows

@@ -1,0 +1,101 @@
+"""The command line: help, one-line errors with exit code 2, output that can be piped."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gemmed import __version__
+from gemmed.cli import main
+
+
+def run(*arguments):
+    """The command as a user would run it."""
+    return subprocess.run(
+        [sys.executable, "-m", "gemmed", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def assert_one_line_error(code, captured, *words):
+    assert code == 2
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("gemmed: error: ")
+    for word in words:
+        assert word in lines[0]
+
+
+def test_version_and_help():
+    assert run("--version").stdout.strip() == f"gemmed {__version__}"
+    assert "examples:" in run("reproduce", "--help").stdout
+    assert "examples:" in run("simulate", "ring", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce", "nothing"], ["unknown target 'nothing'", "boundary"]),
+        (["reproduce", "noise", "--runs", "0"], ["runs=0"]),
+        (["reproduce", "noise", "--jobs", "0"], ["jobs=0"]),
+        (["reproduce", "noise", "--runs", "many"], ["--runs", "many"]),
+        (["reproduce", "noise", "--out", "/dev/null/folder"], ["/dev/null/folder", "--out"]),
+        (["reproduce"], ["TARGET"]),
+        (["nonsense"], ["nonsense"]),
+        ([], ["COMMAND"]),
+        (["simulate", "ring"], ["--out"]),
+        (["simulate", "ring", "--out", "/dev/null/ring.csv"], ["/dev/null/ring.csv"]),
+        (["simulate", "ring", "--out", "x.csv", "--corruption", "2"], ["corruption=2.0"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    assert_one_line_error(code, capsys.readouterr(), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["rich", "matplotlib"])
+def test_missing_extras_are_named_with_the_command(missing, capsys, tmp_path, monkeypatch):
+    for module in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, missing, None)
+    code = main(["reproduce", "boundary", "--out", str(tmp_path)])
+    assert_one_line_error(code, capsys.readouterr(), missing, "pip install")
+
+
+def test_simulated_ring_can_be_read_back(tmp_path, capsys):
+    path = tmp_path / "ring.csv"
+    assert main(["simulate", "ring", "--out", str(path), "--test-per-class", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"anomalous": 40, "file": str(path), "rows": 210}
+    with path.open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 210
+    assert sum(row["anomalous"] == "1" for row in rows) == 40
+    assert {row["part"] for row in rows} == {"train", "test"}
+
+
+def test_json_summary_can_be_piped(tmp_path):
+    result = run("reproduce", "boundary", "scores", "--out", str(tmp_path), "--json")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    summary = json.loads(result.stdout)
+    assert [entry["target"] for entry in summary] == ["boundary", "scores"]
+    for entry in summary:
+        for name in entry["files"]:
+            assert (tmp_path / name).stat().st_size > 0
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path):
+    result = subprocess.run(
+        f"{sys.executable} -m gemmed simulate ring --out {tmp_path / 'r.csv'} | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in result.stderr
