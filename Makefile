@@ -26,6 +26,9 @@ lint: $(READY)  ## style and types
 
 bench: $(READY)  ## timings as ratios, in one run
 	$(BIN)/python benchmarks/fit_time.py
+	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/ring_grid.py
+	$(BIN)/python benchmarks/rod_solvers.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png

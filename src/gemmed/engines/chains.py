@@ -14,7 +14,7 @@ from scipy import special
 
 from .._typing import FloatArray
 from ..dual import DualProblem, Moments, Multipliers
-from .dual_ascent import field_slopes
+from .dual_ascent import CurvatureSum
 
 
 class SampledMoments(NamedTuple):
@@ -61,12 +61,12 @@ class Chains:
             self.sweep(at, field)
         keeps = BatchMeans(n_draws, (self.n_chains, problem.n_samples))
         margins = BatchMeans(n_draws, (self.n_chains, problem.n_samples))
-        curvature = _CurvatureSum(problem, at)
+        curvature = CurvatureSum(problem, at)
         for _ in range(n_draws):
             keep, pull = self.sweep(at, field)
             keeps.add(keep)
             margins.add(keep * pull)
-            curvature.add(keep, pull)
+            curvature.add(keep, pull, np.ones(self.n_chains))
         variance = keeps.variance_of_mean()
         varies = variance > 0
         effective = keeps.spread()[varies] / variance[varies]
@@ -93,50 +93,6 @@ class Chains:
             keep, pull = self.sweep(at, field)
             slopes.add(((keep * (slope - pull)) @ direction)[:, None])
         return slopes
-
-
-class _CurvatureSum:
-    """Running Monte-Carlo estimate of the Hessian of log Z (equation 14)."""
-
-    def __init__(self, problem: DualProblem, at: Multipliers) -> None:
-        n = problem.n_samples
-        self._remaining = problem.c - at.lam
-        self._slopes = field_slopes(problem)
-        self._n, self._count = n, 0
-        self._mean, self._square = np.zeros(n + 4), np.zeros((n + 4, n + 4))
-        self._own, self._mixed, self._plain = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._pending: list[FloatArray] = []
-
-    def add(self, keep: FloatArray, pull: FloatArray) -> None:
-        drive = pull + 1.0 / self._remaining - 1.0
-        uncertain = keep * (1.0 - keep)
-        self._pending.append(np.hstack([keep * drive, keep @ self._slopes]))
-        self._own += (uncertain * drive**2 + keep / self._remaining**2).sum(axis=0)
-        self._mixed += (uncertain * drive).sum(axis=0)
-        self._plain += uncertain.sum(axis=0)
-        self._count += len(keep)
-        if len(self._pending) >= 64:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._pending:
-            rows = np.vstack(self._pending)  # one large product instead of many small ones
-            self._mean += rows.sum(axis=0)
-            self._square += rows.T @ rows
-            self._pending = []
-
-    def hessian(self) -> FloatArray:
-        self._flush()
-        n = self._n
-        mean = self._mean / self._count
-        hessian = self._square / self._count - np.outer(mean, mean)
-        hessian[:n, :n] += np.diag(self._own / self._count)
-        cross = (self._mixed / self._count)[:, None] * self._slopes
-        hessian[:n, n:] += cross
-        hessian[n:, :n] += cross.T
-        plain = (self._plain / self._count)[:, None]
-        hessian[n:, n:] += (self._slopes * plain).T @ self._slopes
-        return hessian
 
 
 class BatchMeans:

@@ -15,7 +15,7 @@ from scipy import linalg, special
 from .._typing import FloatArray
 from ..dual import DualProblem, Moments, Multipliers, Solution, log_partition_given_f
 from ..exceptions import EngineError
-from .dual_ascent import DualCurvature, field_slopes, maximize_dual
+from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
 
 MAX_FEATURES = 3
 SPACING = 0.75
@@ -86,34 +86,16 @@ class _WeightIntegral:
         return Moments(log_partition, nominal, margin)
 
     def curvature(self, at: Multipliers) -> DualCurvature:
-        problem = self._problem
-        n, s = problem.n_samples, problem.weights
         nodes, probability, log_partition = self._grid(at)
-        remaining = problem.c - at.lam
-        slopes = field_slopes(problem)
-        nominal, margin = np.zeros(n), np.zeros(n)
-        mean, square = np.zeros(n + 4), np.zeros((n + 4, n + 4))
-        own, mixed, plain = np.zeros(n), np.zeros(n), np.zeros(n)
+        nominal = np.zeros(self._problem.n_samples)
+        margin = np.zeros_like(nominal)
+        curvature = CurvatureSum(self._problem, at)
         for chunk in self._chunks(nodes):
-            p = probability[chunk]
             keep, pull = self._given_weights(at, nodes[chunk])
-            drive = pull + 1.0 / remaining - 1.0
-            derivative = np.hstack([s * keep * drive, (s * keep) @ slopes])
-            nominal += p @ keep
-            margin += p @ (keep * pull)
-            mean += p @ derivative
-            square += (derivative * p[:, None]).T @ derivative
-            uncertain = keep * (1.0 - keep)
-            own += p @ (uncertain * drive**2 + keep / remaining**2)
-            mixed += p @ (uncertain * drive)
-            plain += p @ uncertain
-        hessian = square - np.outer(mean, mean)
-        hessian[:n, :n] += np.diag(s * own)
-        cross = (s * mixed)[:, None] * slopes
-        hessian[:n, n:] += cross
-        hessian[n:, :n] += cross.T
-        hessian[n:, n:] += (slopes * (s * plain)[:, None]).T @ slopes
-        return DualCurvature(Moments(log_partition, nominal, margin), hessian)
+            nominal += probability[chunk] @ keep
+            margin += probability[chunk] @ (keep * pull)
+            curvature.add(keep, pull, probability[chunk])
+        return DualCurvature(Moments(log_partition, nominal, margin), curvature.hessian())
 
     def _chunks(self, nodes: FloatArray) -> list[slice]:
         size = max(1, CHUNK // self._problem.n_samples)
