@@ -169,7 +169,7 @@ def _boundary_rows(runs: Runs, n_runs: int) -> Rows:
 
 def _draw_boundary(rows: Rows, path: Path) -> None:
     pyplot = plots.import_pyplot()
-    figure, axes = pyplot.subplots(1, 2, figsize=(12.5, 6.4), layout="constrained")
+    figure, axes = pyplot.subplots(1, 2, figsize=(12.5, 7.2), layout="constrained")
     for ax, layout in zip(axes, LAYOUTS, strict=True):
         data = ring.training_set(layout, CORRUPTION_RADIUS, NOISE_RATE, 0)
         lines = {
