@@ -105,8 +105,10 @@ def test_attributes_mean_what_they_say(ring):
         assert model.entropy_bounds_[index] == pytest.approx(bound)
         assert model.nominal_proba_[own].mean() >= 0.6 - 1e-6
         assert (model.nominal_proba_ * model.knn_distances_)[own].mean() <= bound + 1e-6
-    assert model.duality_gap_ >= -1e-9
+    assert model.duality_gap_ >= 0
     assert model.converged_
+    assert len(model.objective_path_) == model.n_iter_
+    assert np.all(np.diff(model.objective_path_) <= 0)
 
 
 def test_log_odds_are_prior_plus_margin_plus_constraints(ring):

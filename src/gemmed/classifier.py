@@ -111,6 +111,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
         How far the solution is from optimal: for "exact" and "paper" a bound on what the dual can
         still gain, for "gibbs" an estimate of it, for "mean_field" what the best classifier for
         these nominal probabilities could still gain (the mean-field problem is not convex).
+    objective_path_ : array of shape (n_iter_,)
+        For "mean_field" the bound after each iteration, which never rises; empty otherwise.
     engine_diagnostics_ : dict
         What the engine adds: for "gibbs" R-hat, the effective number of draws and the error of
         dual_value_.
@@ -181,7 +183,6 @@ class GEMMEDClassifier(KernelMarginClassifier):
         X: Any,
         y: Any,
         sample_weight: Any = None,
-        *,
         prior_nominal: Any = None,
         groups: Any = None,
     ) -> GEMMEDClassifier:
@@ -305,6 +306,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         self.kkt_residual_ = solution.kkt_residual
         self.monte_carlo_error_ = solution.monte_carlo_error
         self.engine_diagnostics_ = dict(solution.diagnostics)
+        self.objective_path_ = solution.history
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
 

@@ -86,7 +86,8 @@ class DecisionFunction:
         dual = float(weights @ dual_terms(loss, self._c, softness))
         dual -= 0.5 * self._space.inner(parameters, parameters, function)
         residual = float(np.max(np.abs(function - self.f), initial=0.0))
-        return Certificate(loss.lam, primal, primal - dual, residual)
+        # Weak duality: below zero is rounding.
+        return Certificate(loss.lam, primal, max(primal - dual, 0.0), residual)
 
 
 def solve_decision(
