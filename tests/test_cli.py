@@ -47,6 +47,10 @@ def test_version_and_help():
         (["simulate", "ring"], ["--out"]),
         (["simulate", "ring", "--out", "/dev/null/ring.csv"], ["/dev/null/ring.csv"]),
         (["simulate", "ring", "--out", "x.csv", "--corruption", "2"], ["corruption=2.0"]),
+        (["simulate", "ring", "--out", "x.csv", "--radius", "nan"], ["radius=nan"]),
+        (["simulate", "ring", "--out", "x.csv", "--seed", "-1"], ["seed=-1"]),
+        (["simulate", "ring", "--out", "/dev/null"], ["not a regular file"]),
+        (["reproduce", "noise", "--out", ""], ["--out"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, words, capsys, tmp_path, monkeypatch):

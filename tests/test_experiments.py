@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from gemmed.experiments.files import OutputError, prepare_folder, write_csv, write_json
-from gemmed.experiments.reproduce import UnknownTargetError, reproduce, resolve_targets
+from gemmed.experiments.reproduce import (
+    StoredRunError,
+    UnknownTargetError,
+    reproduce,
+    resolve_targets,
+)
 from gemmed.experiments.ring import METHODS, evaluate_run, ring_task
-from gemmed.experiments.runner import RunStore, Task, run_tasks
+from gemmed.experiments.runner import RunStore, Task, WorkerDiedError, run_tasks
 from gemmed.experiments.summary import summarise
 from gemmed.experiments.targets import TARGETS
 
@@ -98,6 +103,8 @@ def test_files_do_not_depend_on_the_number_of_jobs(tmp_path):
             assert first.read_bytes() == second.read_bytes(), first.name
     manifest = json.loads((tmp_path / "1" / "noise.manifest.json").read_text())
     assert manifest["runs"] == 1 and manifest["seeds"] == [0] and manifest["gemmed"] == "test"
+    assert manifest["parameters"]["radii"] == [15, 35, 55, 75]
+    assert "GEM-MED" in manifest["parameters"]["methods"]
     rows = json.loads((tmp_path / "1" / "noise.json").read_text())["rows"]
     assert {row["R"] for row in rows} == {15, 35, 55, 75}
 
@@ -113,13 +120,50 @@ def test_writing_leaves_the_old_file_until_the_new_one_is_whole(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["table.csv", "table.json"]
 
 
+def test_links_are_followed_and_devices_are_left_alone(tmp_path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    write_csv(link, [{"a": 1}])
+    assert link.is_symlink()
+    assert target.read_text() == "a\n1\n"
+    assert target.stat().st_mode & 0o777 == 0o600
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="not a regular file"):
+        write_csv(pipe, [{"a": 1}])
+    assert pipe.is_fifo()
+
+
+def test_a_stored_run_that_lacks_a_method_is_reported(tmp_path):
+    pytest.importorskip("matplotlib")
+    reproduce(["noise"], tmp_path, n_runs=1, jobs=1, version="test")
+    stored = next(tmp_path.rglob("seed-000.json"))
+    content = json.loads(stored.read_text())
+    del content["result"]["SVM"]
+    stored.write_text(json.dumps(content))
+    with pytest.raises(StoredRunError, match="delete the folder"):
+        reproduce(["noise"], tmp_path, n_runs=1, jobs=1, version="test")
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_reported(tmp_path):
+    with pytest.raises(WorkerDiedError, match="fewer --jobs"):
+        run_tasks([Task("doomed", die, {})], RunStore(tmp_path, "1"), jobs=2)
+
+
 def test_a_file_in_the_way_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="--out"):
         prepare_folder(tmp_path / "file" / "folder")
 
 
-def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, number):
     command = [sys.executable, "-m", "gemmed", "reproduce", "noise", "--runs", "4", "--jobs", "2"]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path)],
@@ -130,8 +174,11 @@ def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path):
     deadline = time.monotonic() + 120
     while not list(tmp_path.rglob("seed-*.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    _, errors = process.communicate(timeout=60)  # returns only when no worker holds the pipe
     assert process.returncode == 130
     assert errors.strip().splitlines()[-1].startswith("gemmed: interrupted")
     assert "Traceback" not in errors

@@ -134,7 +134,7 @@ def _warn_of_large_variance(variances: FloatArray) -> None:
     if typical > LARGE_VARIANCE:
         warnings.warn(
             f"the kernel gives the decision function a prior variance of about {typical:.2g}, "
-            "against margins of 1: scale X (StandardScaler) or lower function_variance.",
+            "against margins of 1: scale X (StandardScaler).",
             UnscaledDataWarning,
             stacklevel=4,
         )

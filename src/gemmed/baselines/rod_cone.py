@@ -17,6 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from .._typing import FloatArray
+from ..extras import require
 from .rod_certificate import (
     PRIVATE,
     RodSolution,
@@ -58,10 +59,9 @@ def solve_cone(
         its accuracy; eta and alpha are the solver's own, clipped to [0, 1]. The value the solver
         itself reports is the only entry of ``history``, given twice.
     """
-    try:
-        import cvxpy as cp
-    except ImportError as error:
-        raise ImportError('solve_cone needs cvxpy: pip install "gemmed[sdp]"') from error
+    require("cvxpy", 'solver="cone" needs', "sdp")
+    import cvxpy as cp
+
     if solver not in ACCURACY_OPTIONS:
         raise ValueError(f"solver={solver!r} is unknown: use one of {sorted(ACCURACY_OPTIONS)}.")
     reduced = reduce_gram(G, C, min_nominal_share)

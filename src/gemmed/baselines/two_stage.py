@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -212,8 +213,10 @@ def training_scores(detector: Any, X: FloatArray) -> FloatArray:
         ("negative_outlier_factor_", 1.0),
         ("decision_scores_", -1.0),
     ):
-        if hasattr(detector, name):
-            return sign * np.asarray(getattr(detector, name), dtype=np.float64)
+        # In a pipeline the last step holds the scores of the training samples.
+        last = detector[-1] if isinstance(detector, Pipeline) else detector
+        if hasattr(last, name):
+            return sign * np.asarray(getattr(last, name), dtype=np.float64)
     for name in ("score_samples", "decision_function"):
         if hasattr(detector, name):
             return np.asarray(getattr(detector, name)(X), dtype=np.float64)

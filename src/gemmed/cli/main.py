@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -41,6 +43,10 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is 0, 2 for errors, 130 after an interrupt."""
     options = build_parser().parse_args(arguments)
+    if threading.current_thread() is threading.main_thread():
+        # An end from outside is handled as an interrupt is: workers stop, finished runs are kept.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
     try:
         code: int = options.run(options)
         return code
@@ -49,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         print(
-            "gemmed: interrupted; finished runs are kept, the same command goes on", file=sys.stderr
+            "gemmed: interrupted; what was finished is kept, the same command goes on",
+            file=sys.stderr,
         )
         return INTERRUPTED
-    except (GemmedError, ImportError, OSError, ValueError) as error:
-        message = " ".join(str(error).split())
-        print(f"gemmed: error: {message}", file=sys.stderr)
+    except (GemmedError, ImportError, OSError, ValueError, ArithmeticError, MemoryError) as error:
+        print(f"gemmed: error: {' '.join(str(error).split())}", file=sys.stderr)
         return USAGE_ERROR

@@ -31,19 +31,7 @@ class TargetProgress:
         self._display.update(self._bars[target], completed=done)
 
 
-def import_rich() -> Any:
-    """The package rich, or an error with the command that installs it."""
-    try:
-        import rich
-    except ImportError as error:
-        raise ImportError(
-            'the command line needs rich: install it with  pip install "gemmed[cli]"'
-        ) from error
-    return rich
-
-
 def _rich_progress() -> Any:
-    import_rich()
     from rich.console import Console
     from rich.progress import (
         BarColumn,

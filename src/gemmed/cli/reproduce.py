@@ -8,7 +8,8 @@ import os
 from typing import Any
 
 from .. import __version__
-from .progress import TargetProgress, import_rich
+from ..extras import require
+from .progress import TargetProgress
 
 EPILOG = """examples:
   gemmed reproduce boundary scores --out results
@@ -47,7 +48,7 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the targets and print what was written."""
-    import_rich()
+    require("rich", "the command line needs", "cli")
     from ..experiments.reproduce import reproduce
 
     with TargetProgress(enabled=not options.json) as progress:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_ring
-from ..experiments.files import OutputError, write_csv
+from ..experiments.files import write_csv
 
 EPILOG = """examples:
   gemmed simulate ring --out ring.csv
@@ -48,6 +48,8 @@ def add_command(commands: Any) -> None:
 
 def run_ring(options: argparse.Namespace) -> int:
     """Write the ring data as CSV."""
+    if options.seed < 0:
+        raise ValueError(f"seed={options.seed} must not be negative")
     data = make_ring(
         options.per_class,
         radius=options.radius,
@@ -71,10 +73,7 @@ def run_ring(options: argparse.Namespace) -> int:
         for (x1, x2), y, bad in zip(X, labels, anomalous, strict=True)
     ]
     path = Path(options.out)
-    try:
-        write_csv(path, rows)
-    except OSError as error:
-        raise OutputError(f"cannot write {str(path)!r} ({error.strerror}): choose --out") from error
+    write_csv(path, rows)
     summary = {"file": str(path), "rows": len(rows), "anomalous": int(data.anomalous.sum())}
     if options.json:
         print(json.dumps(summary))

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+LARGEST_RADIUS = 1e6
 COVARIANCE = np.array([[20.0, 16.0], [16.0, 20.0]])
 Layout = Literal["paper", "separated"]
 MEANS_OF_NEGATIVE_CLASS = {"paper": np.array([3.0, 3.0]), "separated": np.array([3.0, -3.0])}
@@ -71,8 +72,8 @@ def make_ring(
             f"n_per_class={n_per_class!r} must be at least 1 and "
             f"n_test_per_class={n_test_per_class!r} at least 0."
         )
-    if radius < 0:
-        raise ValueError(f"radius={radius!r} must not be negative.")
+    if not 0 <= radius <= LARGEST_RADIUS:
+        raise ValueError(f"radius={radius!r} must lie between 0 and {LARGEST_RADIUS:g}.")
     rng = np.random.default_rng(random_state)
     mean = MEANS_OF_NEGATIVE_CLASS[layout]
     n_anomalous = round(corruption * n_per_class)

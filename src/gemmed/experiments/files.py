@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..atomic import replacing
 from ..exceptions import GemmedError
 
 
@@ -20,6 +21,8 @@ class OutputError(GemmedError, OSError):
 
 def prepare_folder(path: str | os.PathLike[str]) -> Path:
     """Create the folder and make sure that files can be written there."""
+    if not str(path):
+        raise OutputError("--out is empty: name a folder")
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,15 +37,12 @@ def prepare_folder(path: str | os.PathLike[str]) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or none."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"cannot write {str(path)!r} ({reason}): choose another --out") from error
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -15,10 +15,15 @@ import sklearn
 from ..exceptions import GemmedError
 from ..report.plots import import_pyplot
 from .files import prepare_folder, write_csv, write_json
+from .ring import METHODS, N_PER_CLASS
 from .runner import RunStore, run_tasks
 from .targets import QUICK_RUNS, TARGETS
 
 ALL = "all"
+
+
+class StoredRunError(GemmedError):
+    """A file of an earlier run does not hold what a target needs."""
 
 
 class UnknownTargetError(GemmedError, ValueError):
@@ -80,7 +85,13 @@ def _make(
     runs = run_tasks(
         tasks, store, jobs=jobs, progress=lambda done, total: progress(name, done, total)
     )
-    rows = target.rows(runs, n_runs)
+    try:
+        rows = target.rows(runs, n_runs)
+    except (KeyError, TypeError) as error:
+        raise StoredRunError(
+            f"a stored run of {name!r} lacks {error}: delete the folder {str(folder / 'runs')!r} "
+            "and run again"
+        ) from error
     write_csv(folder / f"{name}.csv", rows)
     write_json(folder / f"{name}.json", {"target": name, "rows": rows})
     target.draw(rows, folder / f"{name}.png")
@@ -89,8 +100,13 @@ def _make(
         "target": name,
         "description": target.description,
         "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")],
-        "runs": n_runs,
-        "seeds": list(range(n_runs)),
+        "runs": n_runs if target.repeats else 1,
+        "seeds": list(range(n_runs if target.repeats else 1)),
+        "parameters": {
+            "samples_per_class": N_PER_CLASS,
+            "methods": {key: repr(make(0)) for key, make in METHODS.items()},
+            **target.parameters,
+        },
         "tasks": len({task.name for task in tasks}),
         "seconds": round(time.perf_counter() - start, 2),
         "jobs": jobs,

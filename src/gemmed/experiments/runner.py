@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from ..exceptions import GemmedError
 from .files import read_json, write_json
 
 Result = dict[str, Any]
@@ -25,6 +29,10 @@ class Task:
     """Path of its result below the folder of runs; equal tasks have equal names."""
     function: Callable[..., Result]
     arguments: Mapping[str, Any]
+
+
+class WorkerDiedError(GemmedError):
+    """A worker process was killed."""
 
 
 class RunStore:
@@ -103,7 +111,14 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Resu
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 task = waiting.pop(future)
-                yield task, future.result()
+                try:
+                    result = future.result()
+                except BrokenProcessPool as error:
+                    raise WorkerDiedError(
+                        "a worker process died (out of memory?); finished runs are kept: try again "
+                        "with fewer --jobs"
+                    ) from error
+                yield task, result
                 for following in _take(queue, 1):
                     waiting[pool.submit(following.function, **following.arguments)] = following
     except BaseException:
@@ -123,6 +138,14 @@ def _take(queue: Iterator[Task], count: int) -> Iterator[Task]:
 
 
 def _start_worker() -> None:
-    """One BLAS thread a worker; an interrupt is for the parent to handle."""
+    """One BLAS thread a worker; an interrupt is for the parent, and its end is the worker's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -22,6 +22,7 @@ BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", "GEM-MED", "oracle")
 SCORE_METHODS = ("GEM-MED", "ROD-0.02", "ROD-0.2", "ROD-0.6")
 CURVE_RADII = (15, 55)
 QUICK_RUNS = 3
+EXAMPLE = {"layouts": LAYOUTS, "radii": [CORRUPTION_RADIUS], "rates": [NOISE_RATE]}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Target:
     """Its numbers, from the results of the runs."""
     draw: Callable[[Rows, Path], None]
     """Its picture, from its numbers."""
+    parameters: Mapping[str, Any]
+    """What the manifest says of the data."""
+    repeats: bool = True
+    """Whether it averages over runs; an example shows the first one only."""
 
 
 def _cells(radii: Sequence[float], rates: Sequence[float]) -> list[tuple[Layout, float, float]]:
@@ -68,7 +73,8 @@ def _ring_target(
             found += summarise(cell, results, measures, REFERENCE)
         return found
 
-    return Target(description, tasks, rows, draw)
+    parameters = {"layouts": LAYOUTS, "radii": list(radii), "rates": list(rates)}
+    return Target(description, tasks, rows, draw, parameters)
 
 
 def _precision_recall_rows(runs: Runs, n_runs: int) -> Rows:
@@ -206,12 +212,16 @@ TARGETS: dict[str, Target] = {
         lambda n_runs: [],
         _boundary_rows,
         _draw_boundary,
+        EXAMPLE,
+        repeats=False,
     ),
     "scores": Target(
         "anomaly scores of GEM-MED and ROD",
         lambda n_runs: [],
         _example_rows,
         _draw_scores,
+        EXAMPLE,
+        repeats=False,
     ),
     "noise": _ring_target(
         "test error against the noise level R at r_a = 0.2",
@@ -232,6 +242,7 @@ TARGETS: dict[str, Target] = {
         _precision_recall_tasks,
         _precision_recall_rows,
         curves.draw_precision_recall,
+        {"layouts": LAYOUTS, "radii": CURVE_RADII, "rates": [NOISE_RATE]},
     ),
     "auc": _ring_target(
         "AUC and average precision of the anomaly scores on the whole grid of R and r_a",
@@ -245,5 +256,11 @@ TARGETS: dict[str, Target] = {
         _step_tasks,
         _step_rows,
         curves.draw_step_sizes,
+        {
+            "cells": step_sizes.CELLS,
+            "fixed": step_sizes.FIXED,
+            "sweeps": step_sizes.SWEEPS,
+            "steps": step_sizes.N_STEPS,
+        },
     ),
 }

@@ -9,23 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray
-from .plots import import_pyplot, save_figure
+from .plots import STYLES, import_pyplot, save_figure
 
 Rows = list[dict[str, Any]]
-
-STYLES = {
-    "SVM": ("#777777", "v", "-"),
-    "MED": ("#333333", "^", "-"),
-    "ROD-0.02": ("#e08e0b", "o", "--"),
-    "ROD-0.2": ("#c2571a", "s", "--"),
-    "ROD-0.6": ("#8c3b1b", "D", "--"),
-    "ramp": ("#7b3fa0", "P", ":"),
-    "GEM+SVM": ("#4aa3c7", "<", "-."),
-    "GEM+MED": ("#1b6ca8", ">", "-."),
-    "GEM-MED": ("#2a9d4e", "*", "-"),
-    "GEM-MED K/1000": ("#9acd32", "*", "--"),
-    "oracle": ("#000000", "x", ":"),
-}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,23 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray
+from ..atomic import replacing
+from ..extras import require
 
+STYLES = {
+    "SVM": ("#777777", "v", "-"),
+    "MED": ("#333333", "^", "-"),
+    "ROD-0.02": ("#e08e0b", "o", "--"),
+    "ROD-0.2": ("#c2571a", "s", "--"),
+    "ROD-0.6": ("#8c3b1b", "D", "--"),
+    "ramp": ("#7b3fa0", "P", ":"),
+    "GEM+SVM": ("#4aa3c7", "<", "-."),
+    "GEM+MED": ("#1b6ca8", ">", "-."),
+    "GEM-MED": ("#2a9d4e", "*", "-"),
+    "GEM-MED K/1000": ("#9acd32", "*", "--"),
+    "oracle": ("#000000", "x", ":"),
+}
+"""Colour, marker and line of each method, the same in every figure."""
 CLASS_COLOURS = ("#1b6ca8", "#d1495b")
 LINE_COLOURS = ("#222222", "#e08e0b", "#2a9d4e", "#7b3fa0", "#0aa5a5", "#8a6d3b")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -20,12 +35,9 @@ DPI = 150
 
 def import_pyplot() -> Any:
     """matplotlib.pyplot, or an error with the command that installs it."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            'Figures need matplotlib: install it with  pip install "gemmed[plot]"'
-        ) from error
+    require("matplotlib", "figures need", "plot")
+    from matplotlib import pyplot
+
     return pyplot
 
 
@@ -75,8 +87,8 @@ def plot_boundaries(
     grid = np.stack(np.meshgrid(axis, axis), axis=-1)
     for index, (name, classifier) in enumerate(classifiers.items()):
         values = classifier.decision_function(grid.reshape(-1, 2)).reshape(300, 300)
-        colour = LINE_COLOURS[index % len(LINE_COLOURS)]
-        style = LINE_STYLES[index % len(LINE_STYLES)]
+        other = (LINE_COLOURS[index % len(LINE_COLOURS)], "", LINE_STYLES[index % len(LINE_STYLES)])
+        colour, _, style = STYLES.get(name, other)
         ax.contour(
             axis, axis, values, levels=[0.0], colors=colour, linewidths=2, linestyles=[style]
         )
@@ -122,14 +134,6 @@ def plot_anomaly_scores(
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     """Write a figure to a temporary file beside ``path``, then rename: never half a picture."""
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(suffix=path.suffix or ".png", dir=path.parent or ".")
-    os.close(handle)
-    try:
-        figure.savefig(temporary, dpi=DPI)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=DPI, format=Path(path).suffix.removeprefix(".") or "png")
+    return Path(path)
