@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ class Descent:
     converged: bool
 
 
-class SubsetSVC(KernelMarginClassifier):
+class SubsetSVC(KernelMarginClassifier, ABC):
     """Base class: support vector machines that leave samples out of their fit.
 
     Minimises, over functions f and shares v of the samples kept,
@@ -91,13 +92,13 @@ class SubsetSVC(KernelMarginClassifier):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
 
+    @abstractmethod
     def _keep(self, margins: FloatArray, weights: FloatArray) -> FloatArray:
         """The share of each sample that is best kept, given the margins y f."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _give_up(self) -> float:
         """What a sample costs that is not kept."""
-        raise NotImplementedError
 
     def _starts(
         self,
@@ -179,9 +180,9 @@ class SubsetSVC(KernelMarginClassifier):
         self.converged_ = bool(best.converged and best.fit.converged)
         self.anomaly_scores_ = anomaly_scores(best.fit.margins, self._threshold(best))
 
+    @abstractmethod
     def _threshold(self, best: Descent) -> float:
         """The margin below which samples are left out."""
-        raise NotImplementedError
 
     def _warn_of_lost_class(self, signs: FloatArray, weights: FloatArray) -> None:
         kept = weights * self.nominal_proba_
