@@ -59,6 +59,8 @@ def test_imports_point_downwards():
 
 def test_public_surface():
     assert gemmed.__all__ == sorted(gemmed.__all__)
+    assert set(gemmed.__all__) <= set(dir(gemmed))
+    assert not hasattr(gemmed, "nonsense")
     for name in gemmed.__all__:
         assert getattr(gemmed, name).__doc__
 

@@ -94,6 +94,15 @@ def test_json_summary_can_be_piped(tmp_path):
             assert (tmp_path / name).stat().st_size > 0
 
 
+def test_the_command_line_starts_without_loading_scikit_learn():
+    """So that help is instant, and an interrupt meets code that handles it."""
+    code = "import sys, gemmed.cli; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["False", "False"]
+
+
 def test_a_closed_pipe_is_not_an_error(tmp_path):
     result = subprocess.run(
         f"{sys.executable} -m gemmed simulate ring --out {tmp_path / 'r.csv'} | true",

@@ -7,11 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..datasets import make_ring
-from ..experiments.files import write_csv
-
 EPILOG = """examples:
   gemmed simulate ring --out ring.csv
   gemmed simulate ring --radius 75 --corruption 0.4 --layout separated --seed 3 --out ring.csv
@@ -48,6 +43,11 @@ def add_command(commands: Any) -> None:
 
 def run_ring(options: argparse.Namespace) -> int:
     """Write the ring data as CSV."""
+    import numpy as np
+
+    from ..datasets import make_ring
+    from ..experiments.files import write_csv
+
     if options.seed < 0:
         raise ValueError(f"seed={options.seed} must not be negative")
     data = make_ring(
