@@ -8,6 +8,4 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
-IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
-"""Indices and counts."""
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

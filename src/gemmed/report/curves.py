@@ -13,6 +13,9 @@ from .plots import STYLES, import_pyplot, save_figure
 
 Rows = list[dict[str, Any]]
 
+EXCESS_SHOWN = (-0.6, 2.4)
+"""Points of excess error shown enlarged; methods that broke down leave the panel."""
+
 
 @dataclass(frozen=True)
 class LinearFunction:
@@ -28,15 +31,22 @@ class LinearFunction:
 
 
 def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
-    """Mean test error with standard errors against one property of the cell, a panel a layout."""
+    """Test error against one property of the cell; below, the excess over the oracle, enlarged."""
     pyplot = import_pyplot()
     layouts = _distinct(rows, "layout")
-    figure, axes = pyplot.subplots(1, len(layouts), figsize=(12.5, 5.4), layout="constrained")
-    for ax, layout in zip(np.atleast_1d(axes), layouts, strict=True):
-        chosen = [r for r in rows if r["layout"] == layout and r["measure"] == "error"]
-        _draw_lines(ax, chosen, x)
-        ax.set(xlabel=label, ylabel="test error (%)", title=f"layout {layout!r}")
-    _finish(figure, np.atleast_1d(axes), path)
+    figure, axes = pyplot.subplots(
+        2, len(layouts), figsize=(12.5, 9), sharex=True, squeeze=False, layout="constrained"
+    )
+    for column, layout in enumerate(layouts):
+        for ax, measure in zip(axes[:, column], ("error", "excess_error"), strict=True):
+            _draw_lines(
+                ax, [r for r in rows if r["layout"] == layout and r["measure"] == measure], x
+            )
+        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}")
+        axes[1, column].set(
+            xlabel=label, ylabel="excess over the oracle (points)", ylim=EXCESS_SHOWN
+        )
+    _finish(figure, axes.ravel(), path)
 
 
 def draw_auc(rows: Rows, path: Path) -> None:
