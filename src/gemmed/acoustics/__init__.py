@@ -1,0 +1,59 @@
+"""Acoustic features: recordings, segments, MFCCs, and the tables they become.
+
+Arrays need nothing beyond scikit-learn; files need the extra ``audio``.
+"""
+
+from .audio import Audio, audio_rate, read_audio, resample, write_audio
+from .features import (
+    FeatureSettings,
+    SegmentFeatures,
+    cut_segments,
+    segment_features,
+    window_features,
+)
+from .manifest import ManifestEntry, read_manifest, write_manifest
+from .mfcc import mfcc
+from .recordings import RecordingFeatures, recording_features
+from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
+from .table import (
+    FeatureTable,
+    Reduction,
+    join_sensors,
+    read_table,
+    reduce_table,
+    write_table,
+)
+from .transformers import AcousticFeatures, MFCCTransformer, SegmentPCA, StrongestWindow
+
+__all__ = [
+    "AcousticFeatures",
+    "Audio",
+    "FeatureSettings",
+    "FeatureTable",
+    "MFCCTransformer",
+    "ManifestEntry",
+    "RecordingFeatures",
+    "Reduction",
+    "SegmentBounds",
+    "SegmentFeatures",
+    "SegmentPCA",
+    "StrongestWindow",
+    "audio_rate",
+    "cut_segments",
+    "cut_windows",
+    "join_sensors",
+    "mfcc",
+    "read_audio",
+    "read_manifest",
+    "read_table",
+    "recording_features",
+    "reduce_table",
+    "resample",
+    "segment_bounds",
+    "segment_features",
+    "strongest_starts",
+    "window_features",
+    "write_audio",
+    "write_manifest",
+    "write_table",
+]

@@ -1,0 +1,224 @@
+"""From a recording to one row of numbers a segment: segments, strongest windows, MFCCs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._typing import FloatArray
+from .mel import mel_filters
+from .mfcc import cepstrum, log_mel_spectrum
+from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSettings:
+    """Every constant of the features; the defaults are the paper's where it names one."""
+
+    n_segments: int | None = 24
+    """Segments of a recording; None: as many as fit (needs ``segment``)."""
+    overlap: float = 0.75
+    """Share of a segment that the next one repeats."""
+    segment: float | None = None
+    """Seconds of a segment; None: such that the segments cover the recording."""
+    window: float = 1.5
+    """Seconds around the strongest response in a segment."""
+    n_windows: int = 150
+    """MFCC frames in a window; their distance is ``window / n_windows``, here 10 ms."""
+    frame: float = 0.05
+    """Seconds in an MFCC frame."""
+    n_mfcc: int = 13
+    """Coefficients of a frame."""
+    n_mels: int = 40
+    f_min: float = 0.0
+    f_max: float | None = None
+    htk: bool = False
+    taper: str = "hann"
+    """Window function of a frame."""
+    top_db: float | None = 80.0
+
+    def __post_init__(self) -> None:
+        for name in ("window", "frame", "n_windows", "n_mfcc", "n_mels"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name}={value} must be positive")
+        if self.segment is not None and not (np.isfinite(self.segment) and self.segment > 0):
+            raise ValueError(f"segment={self.segment} must be positive seconds, or None")
+        if self.n_segments is None and self.segment is None:
+            raise ValueError("n_segments=None needs segment, the seconds of a segment")
+        if self.n_segments is not None and self.n_segments < 1:
+            raise ValueError(f"n_segments={self.n_segments} must be at least 1")
+        if not 0 <= self.overlap < 1:
+            raise ValueError(f"overlap={self.overlap} must be at least 0 and less than 1")
+        if self.n_mfcc > self.n_mels:
+            raise ValueError(f"n_mfcc={self.n_mfcc} must not exceed n_mels={self.n_mels}")
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of one segment."""
+        return self.n_mfcc * self.n_windows
+
+    def samples(self, sample_rate: float) -> FrameSamples:
+        """Lengths in samples at a sample rate."""
+        if not (np.isfinite(sample_rate) and sample_rate > 0):
+            raise ValueError(f"sample_rate={sample_rate} must be positive")
+        window = round(self.window * sample_rate)
+        hop = window // self.n_windows
+        frame = round(self.frame * sample_rate)
+        if hop < 1 or frame < 2:
+            raise ValueError(
+                f"sample_rate={sample_rate:g} is too low for {self.n_windows} frames in "
+                f"{self.window:g} s: lower n_windows, or lengthen window and frame"
+            )
+        mel_filters(sample_rate, frame, self.n_mels, self.f_min, self.f_max, self.htk)  # checks
+        return FrameSamples(window, hop, frame)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return asdict(self)
+
+
+class FrameSamples(NamedTuple):
+    """Lengths in samples."""
+
+    window: int
+    hop: int
+    frame: int
+
+
+class SegmentFeatures(NamedTuple):
+    """Features of the segments of one recording."""
+
+    mfcc: FloatArray
+    """Shape (n_segments, n_mfcc * n_windows); column ``c * n_windows + t``: coefficient c at t."""
+    starts: FloatArray
+    """Begin of each segment in seconds, shape (n_segments,)."""
+    ends: FloatArray
+    """End of each segment in seconds, shape (n_segments,)."""
+    window_starts: FloatArray
+    """Begin of the strongest window of each segment in seconds, shape (n_segments,)."""
+    cepstral_power: float
+    """Share of the power of all cepstra (without the zeroth coefficient, the level) that the kept
+    coefficients hold; the paper reports 0.9."""
+
+
+def segment_features(signal: Any, sample_rate: float, **settings: Any) -> SegmentFeatures:
+    """Features of every segment of a recording.
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+        One channel, finite numbers, at least one sample. Its mean is removed first.
+    sample_rate : float
+        Samples a second.
+    **settings
+        Fields of :class:`FeatureSettings`: n_segments=24, overlap=0.75, segment=None, window=1.5,
+        n_windows=150, frame=0.05, n_mfcc=13, n_mels=40, f_min=0, f_max=None, htk=False,
+        taper="hann", top_db=80.
+
+    Returns
+    -------
+    SegmentFeatures
+
+    Notes
+    -----
+    A segment shorter than the window is filled with zeros at its end, and so is a recording that is
+    shorter than its segments. Frames are centred at multiples of the hop in the window, with zeros
+    outside of it.
+    """
+    return features_of_centred(FeatureSettings(**settings), centred(signal), sample_rate)
+
+
+def features_of_centred(
+    settings: FeatureSettings, signal: FloatArray, sample_rate: float
+) -> SegmentFeatures:
+    """:func:`segment_features` of a signal that :func:`centred` has checked."""
+    length = settings.samples(sample_rate)
+    bounds = bounds_with(settings, len(signal), sample_rate)
+    chosen = strongest_starts(signal, bounds, length.window)
+    # Neighbouring segments overlap and often share their strongest window: compute it once.
+    # (Windows that are cut begin with their segments, so equal starts have equal ends.)
+    _, first, position = np.unique(chosen, return_index=True, return_inverse=True)
+    windows = cut_windows(signal, chosen[first], length.window, ends=bounds.ends[first])
+    log_mel = window_spectra(settings, windows, sample_rate)
+    coefficients = cepstrum(log_mel, n_mfcc=settings.n_mfcc)
+    rows = coefficients.reshape(len(windows), -1)
+    return SegmentFeatures(
+        rows[position.reshape(-1)],
+        bounds.starts / sample_rate,
+        bounds.ends / sample_rate,
+        chosen / sample_rate,
+        _cepstral_power(log_mel, coefficients),
+    )
+
+
+def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
+    """The segments themselves, shape (n_segments, n_samples), of a signal without its mean."""
+    signal = centred(signal)
+    bounds = bounds_with(FeatureSettings(**settings), len(signal), sample_rate)
+    return cut_windows(signal, bounds.starts, int(bounds.ends[0] - bounds.starts[0]))
+
+
+def window_features(windows: Any, sample_rate: float, **settings: Any) -> FloatArray:
+    """MFCCs of windows (n, n_samples), shape (n, n_mfcc * n_windows); settings as above."""
+    made = FeatureSettings(**settings)
+    log_mel = window_spectra(made, np.atleast_2d(np.asarray(windows, dtype=float)), sample_rate)
+    return cepstrum(log_mel, n_mfcc=made.n_mfcc).reshape(len(log_mel), -1)
+
+
+def window_spectra(
+    settings: FeatureSettings, windows: FloatArray, sample_rate: float
+) -> FloatArray:
+    """Mel spectra of windows in decibels, shape (n, n_mels, n_windows).
+
+    Windows of another length than ``settings.window`` are cut or filled with zeros.
+    """
+    length = settings.samples(sample_rate)
+    if windows.shape[-1] != length.window:
+        missing = length.window - windows.shape[-1]
+        windows = np.pad(windows, [(0, 0), (0, max(0, missing))])[:, : length.window]
+    log_mel = log_mel_spectrum(
+        windows,
+        sample_rate,
+        frame=length.frame,
+        hop=length.hop,
+        n_mels=settings.n_mels,
+        window=settings.taper,
+        f_min=settings.f_min,
+        f_max=settings.f_max,
+        htk=settings.htk,
+        top_db=settings.top_db,
+    )
+    # A frame centred at the very end of the window would be half outside.
+    return log_mel[..., : settings.n_windows]
+
+
+def bounds_with(settings: FeatureSettings, n_samples: int, sample_rate: float) -> SegmentBounds:
+    """Bounds of the segments of a recording, in samples."""
+    length = None if settings.segment is None else round(settings.segment * sample_rate)
+    return segment_bounds(
+        n_samples, n_segments=settings.n_segments, overlap=settings.overlap, length=length
+    )
+
+
+def centred(signal: Any) -> FloatArray:
+    """One channel of finite numbers without its mean."""
+    signal = np.asarray(signal, dtype=float)
+    if signal.ndim != 1 or signal.size == 0:
+        raise ValueError(
+            f"signal of shape {signal.shape}: give one channel, an array of shape (n_samples,) "
+            "with at least one sample"
+        )
+    if not np.all(np.isfinite(signal)):
+        bad = int(np.sum(~np.isfinite(signal)))
+        raise ValueError(f"signal: {bad} of {signal.size} samples are NaN or infinite; remove them")
+    return signal - signal.mean()
+
+
+def _cepstral_power(log_mel: FloatArray, kept: FloatArray) -> float:
+    """Power of the kept coefficients 1, 2, ... among all, whose power is that of the spectrum."""
+    spread = log_mel - log_mel.mean(axis=-2, keepdims=True)
+    total = float(np.sum(spread * spread))
+    return float(np.sum(kept[..., 1:, :] ** 2)) / total if total > 0 else 1.0

@@ -1,0 +1,135 @@
+"""Manifests: tables (CSV or Parquet) of recordings."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..atomic import replacing
+from ..exceptions import ManifestError
+from ..extras import require
+
+REQUIRED = ("path", "label", "subject", "sensor")
+
+
+class ManifestEntry(NamedTuple):
+    """One recording of one sensor."""
+
+    path: str
+    """As in the manifest: absolute, or relative to the manifest's folder."""
+    label: str
+    subject: str
+    sensor: str
+    start: float | None = None
+    """Seconds in the file where the recording begins; None: with the file."""
+    end: float | None = None
+    """Seconds in the file where it ends; None: with the file."""
+
+    def located(self, folder: str | os.PathLike[str]) -> Path:
+        """Where the file is, for a manifest in ``folder``."""
+        return Path(folder) / self.path
+
+
+def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
+    """Entries of a manifest with the columns path, label, subject, sensor and perhaps start, end.
+
+    Other columns are ignored. Labels, subjects and sensors are kept as text. The format is Parquet
+    if the name ends in ``.parquet`` and CSV otherwise.
+    """
+    path = Path(path)
+    try:
+        columns, rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
+    except OSError as error:
+        raise ManifestError(
+            f"cannot read the manifest {str(path)!r} ({error.strerror or error})"
+        ) from error
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        raise ManifestError(
+            f"the manifest {str(path)!r} has no column {', '.join(missing)}: it needs "
+            f"{', '.join(REQUIRED)}; it has {', '.join(columns) or 'none'}"
+        )
+    if not rows:
+        raise ManifestError(f"the manifest {str(path)!r} lists no recording")
+    return [_entry(row, f"{str(path)!r}, entry {i}") for i, row in enumerate(rows, 1)]
+
+
+def write_manifest(
+    path: str | os.PathLike[str], entries: Iterable[ManifestEntry | Sequence[Any]]
+) -> None:
+    """Write a manifest, as Parquet or CSV by the name."""
+    made = [ManifestEntry(*entry) for entry in entries]
+    path = Path(path)
+    with replacing(path) as temporary:
+        if path.suffix == ".parquet":
+            require("pyarrow", "Parquet files need", "audio")
+            import pyarrow
+            from pyarrow import parquet
+
+            kinds = [pyarrow.string()] * len(REQUIRED) + [pyarrow.float64()] * 2
+            columns = [
+                pyarrow.array([entry[i] for entry in made], kind) for i, kind in enumerate(kinds)
+            ]
+            parquet.write_table(pyarrow.table(columns, list(ManifestEntry._fields)), temporary)
+            return
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(ManifestEntry._fields)
+            writer.writerows(made)
+
+
+def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    try:
+        # Spreadsheets put a byte order mark in front.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            rows = list(reader)
+            return list(reader.fieldnames or []), rows
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ManifestError(f"the manifest {str(path)!r} is not a CSV file ({error})") from error
+
+
+def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    require("pyarrow", "Parquet files need", "audio")
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path)
+    except pyarrow.ArrowInvalid as error:
+        raise ManifestError(f"the manifest {str(path)!r} is not a Parquet file") from error
+    return list(table.column_names), table.to_pylist()
+
+
+def _entry(row: Mapping[str, Any], where: str) -> ManifestEntry:
+    path, label, subject, sensor = (_text(row.get(name), name, where) for name in REQUIRED)
+    start, end = (_seconds(row.get(name), name, where) for name in ("start", "end"))
+    if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
+        raise ManifestError(
+            f"the manifest {where}: start={start}, end={end} must be seconds with 0 <= start < end"
+        )
+    return ManifestEntry(path, label, subject, sensor, start, end)
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if value is None or str(value).strip() == "":
+        raise ManifestError(f"the manifest {where}: {name} is empty")
+    return str(value).strip()
+
+
+def _seconds(value: Any, name: str, where: str) -> float | None:
+    if value is None or str(value).strip() == "":
+        return None
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise ManifestError(f"the manifest {where}: {name}={value!r} is not a number") from error
+    if math.isnan(number):  # how pandas writes a missing number
+        return None
+    if math.isinf(number):
+        raise ManifestError(f"the manifest {where}: {name}={value!r} is not finite")
+    return number

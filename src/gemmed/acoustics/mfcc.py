@@ -1,0 +1,200 @@
+"""Mel-frequency cepstral coefficients of many signals at once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.fft import dct, rfft
+from scipy.signal import get_window
+
+from .._typing import FloatArray
+from .mel import mel_filters
+
+_FLOOR = 1e-10  # power below which a logarithm means nothing
+_BATCH = 1 << 16  # samples in the frames of one batch: they stay in the cache of a core
+
+
+def mfcc(
+    signals: Any,
+    sample_rate: float,
+    *,
+    frame: int,
+    hop: int,
+    n_mfcc: int | None = 13,
+    n_fft: int | None = None,
+    n_mels: int = 40,
+    window: str = "hann",
+    center: bool = True,
+    f_min: float = 0.0,
+    f_max: float | None = None,
+    htk: bool = False,
+    top_db: float | None = 80.0,
+    dct_norm: str | None = "ortho",
+    lifter: float = 0.0,
+) -> FloatArray:
+    """Mel-frequency cepstral coefficients, the numbers of ``librosa.feature.mfcc``.
+
+    Parameters
+    ----------
+    signals : array-like of shape (..., n_samples)
+    sample_rate : float
+        Samples a second.
+    frame, hop : int
+        Length of a frame and distance of two frames, in samples.
+    n_mfcc : int or None
+        Coefficients to keep; None keeps all ``n_mels``.
+    n_fft : int or None
+        Length of the Fourier transform, at least ``frame`` (None: ``frame``).
+    n_mels : int
+        Mel filters between ``f_min`` and ``f_max`` (None: half the sample rate).
+    window : str
+        Any window of ``scipy.signal.get_window``.
+    center : bool
+        Frames are centred at multiples of ``hop`` and zeros stand before and behind the signal;
+        otherwise the first frame begins with the signal.
+    htk : bool
+        HTK's mel scale instead of Slaney's.
+    top_db : float or None
+        Decibels below the loudest value of a signal at which its spectrum is cut off.
+    dct_norm : {"ortho", None}
+        Scaling of the cosine transform (type II).
+    lifter : float
+        Cepstral filter ``1 + lifter / 2 * sin(pi * (1 + i) / lifter)``; 0 for none.
+
+    Returns
+    -------
+    ndarray of shape (..., n_mfcc, n_frames)
+        Every signal on its own: ``top_db`` does not look at the others.
+    """
+    log_mel = log_mel_spectrum(
+        signals,
+        sample_rate,
+        frame=frame,
+        hop=hop,
+        n_fft=n_fft,
+        n_mels=n_mels,
+        window=window,
+        center=center,
+        f_min=f_min,
+        f_max=f_max,
+        htk=htk,
+        top_db=top_db,
+    )
+    return cepstrum(log_mel, n_mfcc=n_mfcc, dct_norm=dct_norm, lifter=lifter)
+
+
+def cepstrum(
+    log_mel: FloatArray,
+    *,
+    n_mfcc: int | None = 13,
+    dct_norm: str | None = "ortho",
+    lifter: float = 0.0,
+) -> FloatArray:
+    """Cosine transform of decibels (..., n_mels, n_frames), shape (..., n_mfcc, n_frames)."""
+    n_mels = log_mel.shape[-2]
+    n_mfcc = n_mels if n_mfcc is None else n_mfcc
+    if not 1 <= n_mfcc <= n_mels:
+        raise ValueError(f"n_mfcc={n_mfcc} must be between 1 and n_mels={n_mels}")
+    if lifter < 0:
+        raise ValueError(f"lifter={lifter} must not be negative")
+    coefficients = dct(log_mel, axis=-2, norm=dct_norm)[..., :n_mfcc, :]
+    if lifter > 0:
+        order = np.arange(1, n_mfcc + 1)
+        coefficients *= (1 + lifter / 2 * np.sin(np.pi * order / lifter))[:, None]
+    return coefficients
+
+
+def log_mel_spectrum(
+    signals: Any,
+    sample_rate: float,
+    *,
+    frame: int,
+    hop: int,
+    n_fft: int | None = None,
+    n_mels: int = 40,
+    window: str = "hann",
+    center: bool = True,
+    f_min: float = 0.0,
+    f_max: float | None = None,
+    htk: bool = False,
+    top_db: float | None = 80.0,
+) -> FloatArray:
+    """Mel spectrum in decibels, shape (..., n_mels, n_frames); parameters as in :func:`mfcc`."""
+    signals = np.asarray(signals, dtype=float)
+    n_fft = frame if n_fft is None else n_fft
+    _check(sample_rate, frame, hop, n_fft, n_mels, top_db)
+    filters = mel_filters(sample_rate, n_fft, n_mels, f_min, f_max, htk)
+    if center:
+        pad = n_fft // 2
+        padded = np.zeros((*signals.shape[:-1], signals.shape[-1] + 2 * pad))
+        padded[..., pad : pad + signals.shape[-1]] = signals
+        signals = padded
+    if signals.shape[-1] < n_fft:
+        raise ValueError(
+            f"a signal of {signals.shape[-1]} samples is shorter than a frame of {n_fft}: pad it "
+            "with zeros or set center=True"
+        )
+    rows = signals.reshape(-1, signals.shape[-1])
+    power = _mel_power(rows, _padded_window(window, frame, n_fft), hop, filters)
+    decibels = 10.0 * np.log10(np.maximum(power, _FLOOR))
+    if top_db is not None:
+        loudest = decibels.max(axis=(1, 2), keepdims=True, initial=10 * np.log10(_FLOOR))
+        decibels = np.maximum(decibels, loudest - top_db)
+    spectra = decibels.reshape(*signals.shape[:-1], *decibels.shape[1:])
+    return np.swapaxes(spectra, -1, -2)
+
+
+def _mel_power(rows: FloatArray, window: FloatArray, hop: int, filters: FloatArray) -> FloatArray:
+    """Mel power of each row, shape (n_rows, n_frames, n_mels), a few frames at a time."""
+    n_fft = len(window)
+    frames = sliding_window_view(rows, n_fft, axis=-1)[:, ::hop]
+    power = np.empty((*frames.shape[:2], len(filters)))
+    # Frequencies that no filter touches (above f_max, below f_min) need no power.
+    used = np.flatnonzero(filters.any(axis=0))
+    band = slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 1)
+    weights = np.ascontiguousarray(filters[:, band].T)
+    step = min(max(1, _BATCH // n_fft), frames.shape[1])
+    # Memory used again and again: fresh memory for every batch costs as much as the transform.
+    tapered = np.empty((step, n_fft))
+    energy, imaginary = np.empty((2, step, len(weights)))
+    for row, target in zip(frames, power, strict=True):
+        for first in range(0, len(row), step):
+            batch = row[first : first + step]
+            count = len(batch)
+            np.multiply(batch, window, out=tapered[:count])
+            spectrum = rfft(tapered[:count], axis=-1, overwrite_x=True)[:, band]
+            np.square(spectrum.real, out=energy[:count])
+            np.square(spectrum.imag, out=imaginary[:count])
+            energy[:count] += imaginary[:count]
+            np.matmul(energy[:count], weights, out=target[first : first + step])
+    return power
+
+
+@lru_cache(maxsize=32)
+def _padded_window(window: str, frame: int, n_fft: int) -> FloatArray:
+    """A periodic window of ``frame`` samples in the middle of ``n_fft``."""
+    before = (n_fft - frame) // 2
+    try:
+        taper = get_window(window, frame, fftbins=True)
+    except ValueError as error:
+        raise ValueError(f"window={window!r} is none of scipy.signal.get_window's") from error
+    values = np.pad(taper, (before, n_fft - frame - before))
+    values.setflags(write=False)
+    return values
+
+
+def _check(
+    sample_rate: float, frame: int, hop: int, n_fft: int, n_mels: int, top_db: float | None
+) -> None:
+    if not (np.isfinite(sample_rate) and sample_rate > 0):
+        raise ValueError(f"sample_rate={sample_rate} must be positive")
+    for name, value in (("frame", frame), ("hop", hop), ("n_mels", n_mels)):
+        if value < 1:
+            raise ValueError(f"{name}={value} must be at least 1")
+    if n_fft < frame:
+        raise ValueError(f"n_fft={n_fft} must be at least the frame of {frame} samples")
+    if top_db is not None and top_db < 0:
+        raise ValueError(f"top_db={top_db} must not be negative")

@@ -1,0 +1,318 @@
+"""The stages from segments to features as scikit-learn transformers.
+
+One row is one segment: segments, their strongest windows, MFCCs, principal components. A pipeline
+may begin at any of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .._typing import FloatArray
+from .features import FeatureSettings, window_features
+from .segments import SegmentBounds, cut_windows, strongest_starts
+
+
+def _rows(transformer: Any, X: Any, *, reset: bool) -> FloatArray | list[FloatArray]:
+    """A checked matrix, or a list of checked signals of unequal length."""
+    if _is_ragged(X):
+        return [check_array(np.atleast_2d(row), dtype=float)[0] for row in X]
+    return validate_data(transformer, X, dtype=float, reset=reset)
+
+
+def _is_ragged(X: Any) -> bool:
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
+        return X.size > 0 and all(np.ndim(row) == 1 for row in X)
+    if not isinstance(X, list | tuple) or not X or not all(np.ndim(row) == 1 for row in X):
+        return False
+    return len({len(row) for row in X}) > 1
+
+
+class StrongestWindow(TransformerMixin, BaseEstimator):
+    """The part of each segment with most energy.
+
+    Parameters
+    ----------
+    sample_rate : float
+        Samples a second.
+    window : float
+        Seconds to keep. Shorter segments are filled with zeros at the end.
+
+    Notes
+    -----
+    ``X`` has shape (n_segments, n_samples), or is a list of signals of unequal length. Means are
+    not removed: :func:`~gemmed.acoustics.cut_segments` removes that of the recording.
+    """
+
+    def __init__(self, sample_rate: float, *, window: float = 1.5) -> None:
+        self.sample_rate = sample_rate
+        self.window = window
+
+    def fit(self, X: Any, y: Any = None) -> StrongestWindow:
+        """Check ``X`` and the parameters; nothing is learned."""
+        _rows(self, X, reset=True)
+        self.n_samples_out_ = _positive_samples(self.sample_rate, self.window)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Windows of shape (n_segments, round(window * sample_rate))."""
+        check_is_fitted(self)
+        length = self.n_samples_out_
+        return np.stack([_strongest(row, length) for row in _rows(self, X, reset=False)])
+
+
+def _positive_samples(sample_rate: float, window: float) -> int:
+    for name, value in (("sample_rate", sample_rate), ("window", window)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name}={value} must be positive")
+    return max(1, round(window * sample_rate))
+
+
+def _strongest(signal: FloatArray, length: int) -> FloatArray:
+    whole = SegmentBounds(np.zeros(1, dtype=np.int64), np.array([len(signal)]))
+    return cut_windows(signal, strongest_starts(signal, whole, length), length)[0]
+
+
+class MFCCTransformer(TransformerMixin, BaseEstimator):
+    """MFCCs of windows: (n_segments, n_samples) becomes (n_segments, n_mfcc * n_windows).
+
+    Parameters are those of :class:`~gemmed.acoustics.FeatureSettings`; windows of another length
+    than ``window`` seconds are cut or filled with zeros.
+    """
+
+    def __init__(
+        self,
+        sample_rate: float,
+        *,
+        window: float = 1.5,
+        n_windows: int = 150,
+        frame: float = 0.05,
+        n_mfcc: int = 13,
+        n_mels: int = 40,
+        f_min: float = 0.0,
+        f_max: float | None = None,
+        htk: bool = False,
+        taper: str = "hann",
+        top_db: float | None = 80.0,
+    ) -> None:
+        self.sample_rate = sample_rate
+        self.window = window
+        self.n_windows = n_windows
+        self.frame = frame
+        self.n_mfcc = n_mfcc
+        self.n_mels = n_mels
+        self.f_min = f_min
+        self.f_max = f_max
+        self.htk = htk
+        self.taper = taper
+        self.top_db = top_db
+
+    def fit(self, X: Any, y: Any = None) -> MFCCTransformer:
+        """Check ``X`` and the parameters; nothing is learned."""
+        validate_data(self, X, dtype=float)
+        settings = FeatureSettings(**self._settings())
+        settings.samples(self.sample_rate)
+        self.n_features_out_ = settings.n_features
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """MFCCs; column ``c * n_windows + t`` is coefficient c of frame t."""
+        check_is_fitted(self)
+        windows = validate_data(self, X, dtype=float, reset=False)
+        return window_features(windows, self.sample_rate, **self._settings())
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """``m0000``, ``m0001``, ..."""
+        check_is_fitted(self)
+        return np.array(mfcc_names(self.n_features_out_), dtype=object)
+
+    def _settings(self) -> dict[str, Any]:
+        return {k: v for k, v in self.get_params().items() if k != "sample_rate"}
+
+
+class SegmentPCA(TransformerMixin, BaseEstimator):
+    """Principal components of MFCCs, for each sensor on its own.
+
+    Parameters
+    ----------
+    n_components : int
+        Components of each sensor.
+    n_blocks : int
+        Sensors: the columns of ``X`` are that many blocks of equal size.
+
+    Attributes
+    ----------
+    variance_kept_ : ndarray of shape (n_blocks,)
+        Share of the variance that the components hold.
+    power_kept_ : ndarray of shape (n_blocks,)
+        Share of the power (sum of squares, mean included) that the components and the mean hold.
+    """
+
+    def __init__(self, n_components: int = 50, *, n_blocks: int = 1) -> None:
+        self.n_components = n_components
+        self.n_blocks = n_blocks
+
+    def fit(self, X: Any, y: Any = None) -> SegmentPCA:
+        """Learn mean and components of each block."""
+        X = validate_data(self, X, dtype=float, ensure_min_samples=2)
+        if self.n_blocks < 1 or X.shape[1] % self.n_blocks:
+            raise ValueError(f"n_blocks={self.n_blocks} must divide the {X.shape[1]} features of X")
+        size = X.shape[1] // self.n_blocks
+        if not 1 <= self.n_components <= min(len(X), size):
+            raise ValueError(
+                f"n_components={self.n_components} must be between 1 and {min(len(X), size)}: "
+                f"X has {len(X)} samples and {size} features a block"
+            )
+        blocks = [_Block.of(part, self.n_components) for part in np.split(X, self.n_blocks, axis=1)]
+        self.means_ = np.stack([block.mean for block in blocks])
+        self.components_ = np.stack([block.components for block in blocks])
+        self.variance_kept_ = np.array([block.variance_kept for block in blocks])
+        self.power_kept_ = np.array([block.power_kept for block in blocks])
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores of shape (n_samples, n_blocks * n_components)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=float, reset=False)
+        parts = np.split(X, len(self.means_), axis=1)
+        scores = [
+            (part - mean) @ components.T
+            for part, mean, components in zip(parts, self.means_, self.components_, strict=True)
+        ]
+        return np.hstack(scores)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """``p00``, ``p01``, ...; with several blocks ``s0_p00`` and so on."""
+        check_is_fitted(self)
+        n_blocks, n_components = self.components_.shape[:2]
+        names = component_names(n_components)
+        if n_blocks > 1:
+            names = [f"s{block}_{name}" for block in range(n_blocks) for name in names]
+        return np.array(names, dtype=object)
+
+
+class _Block:
+    """Principal components of one sensor."""
+
+    def __init__(self, mean: FloatArray, components: FloatArray) -> None:
+        self.mean = mean
+        self.components = components
+        self.variance_kept = self.power_kept = 1.0
+
+    @classmethod
+    def of(cls, X: FloatArray, n_components: int) -> _Block:
+        if not np.any(np.ptp(X, axis=0)):
+            # A dead sensor: no direction is better than another, and all scores are zero.
+            return cls(X[0].copy(), np.eye(n_components, X.shape[1]))
+        solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
+        pca = PCA(n_components, svd_solver=solver).fit(X)
+        block = cls(pca.mean_, pca.components_)
+        block.variance_kept = float(pca.explained_variance_ratio_.sum())
+        centred = X - block.mean
+        lost = float(np.sum(centred**2)) - float(np.sum((centred @ block.components.T) ** 2))
+        block.power_kept = 1.0 - max(0.0, lost) / float(np.sum(X**2))
+        return block
+
+
+def mfcc_names(count: int) -> list[str]:
+    """Column names of MFCCs."""
+    return [f"m{i:04d}" for i in range(count)]
+
+
+def component_names(count: int) -> list[str]:
+    """Column names of principal components."""
+    return [f"p{i:02d}" for i in range(count)]
+
+
+class AcousticFeatures(TransformerMixin, BaseEstimator):
+    """All stages in one: segments to principal components of their MFCCs.
+
+    Parameters
+    ----------
+    sample_rate : float
+        Samples a second.
+    stage : {"segments", "windows", "mfcc"}
+        What the rows of ``X`` are; the stages before are left out.
+    window, n_windows, frame, n_mfcc, n_mels, f_min, f_max, htk, taper, top_db
+        See :class:`~gemmed.acoustics.FeatureSettings`.
+    n_components : int or None
+        Principal components; None ends with the MFCCs.
+
+    Attributes
+    ----------
+    pca_ : SegmentPCA or None
+        With ``variance_kept_`` and ``power_kept_``.
+    """
+
+    def __init__(
+        self,
+        sample_rate: float,
+        *,
+        stage: str = "segments",
+        window: float = 1.5,
+        n_windows: int = 150,
+        frame: float = 0.05,
+        n_mfcc: int = 13,
+        n_mels: int = 40,
+        f_min: float = 0.0,
+        f_max: float | None = None,
+        htk: bool = False,
+        taper: str = "hann",
+        top_db: float | None = 80.0,
+        n_components: int | None = 50,
+    ) -> None:
+        self.sample_rate = sample_rate
+        self.stage = stage
+        self.window = window
+        self.n_windows = n_windows
+        self.frame = frame
+        self.n_mfcc = n_mfcc
+        self.n_mels = n_mels
+        self.f_min = f_min
+        self.f_max = f_max
+        self.htk = htk
+        self.taper = taper
+        self.top_db = top_db
+        self.n_components = n_components
+
+    def fit(self, X: Any, y: Any = None) -> AcousticFeatures:
+        """Learn the principal components."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
+        """Learn the principal components and return the scores."""
+        stages = ("segments", "windows", "mfcc")
+        if self.stage not in stages:
+            raise ValueError(f"stage={self.stage!r} must be one of {', '.join(stages)}")
+        values: Any = _rows(self, X, reset=True)
+        self.steps_ = self._steps()
+        for step in self.steps_:
+            values = step.fit_transform(values)
+        self.pca_ = self.steps_[-1] if self.n_components is not None else None
+        return np.asarray(values)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores of shape (n_segments, n_components), or MFCCs."""
+        check_is_fitted(self)
+        values: Any = _rows(self, X, reset=False)
+        for step in self.steps_:
+            values = step.transform(values)
+        return np.asarray(values)
+
+    def _steps(self) -> list[Any]:
+        steps: list[Any] = []
+        if self.stage == "segments":
+            steps.append(StrongestWindow(self.sample_rate, window=self.window))
+        if self.stage in ("segments", "windows"):
+            own = ("stage", "n_components")
+            settings = {k: v for k, v in self.get_params().items() if k not in own}
+            steps.append(MFCCTransformer(**settings))
+        if self.n_components is not None:
+            steps.append(SegmentPCA(self.n_components))
+        return steps
