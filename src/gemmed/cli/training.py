@@ -1,0 +1,244 @@
+"""What ``gemmed fit`` and ``gemmed audit`` share: a table in, a fitted model out."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .terminal import busy, note, warnings_as_notes
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from ..table_model import TrainingData
+    from ..tables import Table
+
+
+class Training(NamedTuple):
+    """A table, what was used of it, and the fitted pipeline."""
+
+    table: Table
+    data: TrainingData
+    pipeline: Pipeline
+
+    @property
+    def classifier(self) -> Any:
+        """The fitted classifier at the end of the pipeline."""
+        return self.pipeline[-1]
+
+
+def add_reading_options(parser: Any) -> None:
+    """Options of every command that reads a table."""
+    group = parser.add_argument_group("reading the table")
+    group.add_argument("--encoding", metavar="NAME", help="of a CSV file (default: utf-8)")
+    group.add_argument(
+        "--missing",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="TEXT",
+        help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
+    )
+
+
+def add_training_options(parser: Any) -> None:
+    """Options that say what to learn from and how."""
+    parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="the class of each row")
+    columns = parser.add_argument_group("columns")
+    columns.add_argument(
+        "--group",
+        metavar="COLUMN",
+        help="rows of one group (a person, a recording) do not vouch for each other",
+    )
+    columns.add_argument("--weight", metavar="COLUMN", help="how often each row counts")
+    columns.add_argument(
+        "--prior",
+        metavar="COLUMN",
+        help="probability that each row is correct, before the fit; 0 and 1 are certainties",
+    )
+    columns.add_argument(
+        "--drop",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns not to learn from",
+    )
+    columns.add_argument(
+        "--categorical",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns of numbers that are codes (a postcode, a machine)",
+    )
+    columns.add_argument(
+        "--scaling",
+        choices=["robust", "standard"],
+        default="robust",
+        help="numbers by median and quartiles (default), or by mean and standard deviation",
+    )
+    _add_classifier_options(parser.add_argument_group("classifier"))
+    add_reading_options(parser)
+
+
+def _add_classifier_options(group: Any) -> None:
+    group.add_argument("--kernel", choices=["rbf", "linear", "poly"], default="rbf")
+    group.add_argument(
+        "--gamma",
+        type=_number_or("auto", "scale"),
+        default="auto",
+        help="width of rbf, scale of poly: a number, auto (default: 1 / number of features) or "
+        "scale (also divided by their variance)",
+    )
+    group.add_argument("--degree", type=int, default=3, help="of poly (default: 3)")
+    group.add_argument(
+        "--C", type=float, default=3.0, help="above 1; larger allows less margin error (default: 3)"
+    )
+    group.add_argument(
+        "--prior-nominal",
+        type=float,
+        default=0.95,
+        metavar="P",
+        help="probability that a row is correct, before the fit (default: 0.95)",
+    )
+    group.add_argument(
+        "--coverage",
+        type=_number_or("auto"),
+        default="auto",
+        metavar="SHARE",
+        help="share of each class that must be kept (default: auto, one half)",
+    )
+    group.add_argument(
+        "--entropy-slack",
+        type=_number_or("auto"),
+        default="auto",
+        metavar="SLACK",
+        help="how spread out the kept rows may be; inf switches this off (default: auto)",
+    )
+    group.add_argument(
+        "--neighbors", type=int, default=10, metavar="K", help="neighbours (default: 10)"
+    )
+    group.add_argument(
+        "--engine",
+        choices=["mean_field", "gibbs", "exact", "paper"],
+        default="mean_field",
+        help="how the problem is solved (default: mean_field)",
+    )
+    group.add_argument("--max-iter", type=int, default=200, metavar="N")
+    group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")
+
+
+def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
+    """Read the table and fit; what was left out is said on standard error."""
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
+    from ..classifier import GEMMEDClassifier
+    from ..table_model import fit_pipeline, table_pipeline, training_data
+    from ..tables import read_table
+
+    table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    data = training_data(
+        table,
+        options.target,
+        group=options.group,
+        weight=options.weight,
+        prior=options.prior,
+        drop=(*options.drop, *not_features),
+        categorical=tuple(options.categorical),
+    )
+    _report_left_out(table, data)
+    classifier = GEMMEDClassifier(
+        options.kernel,
+        gamma=options.gamma,
+        degree=options.degree,
+        C=options.C,
+        prior_nominal=options.prior_nominal,
+        coverage=options.coverage,
+        entropy_slack=options.entropy_slack,
+        n_neighbors=options.neighbors,
+        engine=options.engine,
+        max_iter=options.max_iter,
+        random_state=options.seed,
+    )
+    pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    with warnings_as_notes(), busy(f"fitting {len(data.labels)} rows"):
+        fit_pipeline(pipeline, data)
+    return Training(table, data, pipeline)
+
+
+def summary_of(training: Training) -> dict[str, Any]:
+    """Facts of a fit, ready for JSON."""
+    import numpy as np
+
+    data, classifier = training.data, training.classifier
+    labels, counts = np.unique(data.labels, return_counts=True)
+    predicted = training.pipeline.predict(data.frame)
+    summary: dict[str, Any] = {
+        "rows": len(data.labels),
+        "rows_without_label": len(training.table) - len(data.labels),
+        "classes": {str(k): int(n) for k, n in zip(labels, counts, strict=True)},
+        "numeric_columns": data.plan.numeric,
+        "categorical_columns": data.plan.categories,
+        "left_out_columns": data.plan.left_out,
+        "agreement_with_labels": float(np.mean(predicted == data.labels)),
+        "suspicious_rows": int(np.sum(classifier.anomaly_scores_ > 0.5)),
+    }
+    if hasattr(classifier, "contamination_"):
+        summary["contamination"] = float(classifier.contamination_)
+    if hasattr(classifier, "contamination_interval_"):
+        summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
+    summary["converged"] = bool(np.all(classifier.converged_))
+    summary["iterations"] = int(np.max(classifier.n_iter_))
+    summary["duality_gap"] = _finite(float(np.max(classifier.duality_gap_)))
+    return summary
+
+
+def summary_lines(summary: dict[str, Any]) -> list[str]:
+    """The same facts for people."""
+    classes = ", ".join(f"{name}: {count}" for name, count in summary["classes"].items())
+    n_columns = len(summary["numeric_columns"]), len(summary["categorical_columns"])
+    lines = [
+        f"rows           {summary['rows']} ({classes})",
+        f"columns        {n_columns[0]} of numbers, {n_columns[1]} of categories",
+        f"suspicious     {summary['suspicious_rows']} rows",
+    ]
+    if "contamination" in summary:
+        low_high = summary.get("contamination_interval")
+        interval = "" if low_high is None else f" ({low_high[0]:.1%} to {low_high[1]:.1%})"
+        lines.append(f"contamination  {summary['contamination']:.1%}{interval}")
+    gap = "unknown" if summary["duality_gap"] is None else f"{summary['duality_gap']:.2g}"
+    lines += [
+        f"agreement      {summary['agreement_with_labels']:.1%} of the labels are predicted as "
+        "given",
+        f"solver         {'converged' if summary['converged'] else 'NOT converged'} after "
+        f"{summary['iterations']} iterations, duality gap {gap}",
+    ]
+    return lines
+
+
+def _report_left_out(table: Table, data: TrainingData) -> None:
+    for name, reason in data.plan.left_out.items():
+        note(f"column {name!r} is left out: {reason}")
+    if len(data.labels) < len(table):
+        note(f"{len(table) - len(data.labels)} rows without a label are left out")
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if abs(value) < float("inf") else None
+
+
+def _number_or(*words: str) -> Any:
+    def parse(text: str) -> float | str:
+        if text in words:
+            return text
+        try:
+            return float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is neither a number nor {' nor '.join(words)}"
+            ) from None
+
+    return parse
