@@ -37,10 +37,18 @@ def test_nan_and_infinity(classifier, value):
 def test_classes(classifier):
     with pytest.raises(ValueError, match="one class only"):
         classifier().fit(X, np.zeros(40))
-    with pytest.raises(ValueError, match=r"Only binary classification.*3 classes"):
-        classifier().fit(X, np.arange(40) % 3)
     with pytest.raises(ValueError, match="Unknown label type"):
         classifier().fit(X, RNG.normal(size=40))
+
+
+def test_engines_for_two_classes_refuse_three():
+    for engine in ("gibbs", "paper"):
+        with pytest.raises(EngineError, match=rf"engine='{engine}' .* y has 3: use .*mean_field"):
+            GEMMEDClassifier(engine=engine, n_neighbors=3).fit(X, np.arange(40) % 3)
+    small = X[:15], np.arange(15) % 3
+    for kernel in ("rbf", "linear"):  # enumeration and quadrature
+        with pytest.raises(EngineError, match=r"y has 3: use .*mean_field"):
+            GEMMEDClassifier(kernel, engine="exact", n_neighbors=2).fit(*small)
 
 
 @BOTH
@@ -73,7 +81,8 @@ def test_constant_features(classifier):
         ("gamma", [0.0, -1.0, "wide", None]),
         ("degree", [0, 1.5]),
         ("coef0", ["a", np.nan]),
-        ("bias_variance", [-1.0, None]),
+        ("bias_variance", [-1.0, None, "wide"]),
+        ("function_variance", [0.0, -1.0, None, "wide"]),
         ("max_iter", [0, 2.5, True]),
         ("tol", [0.0, -1e-3]),
     ],
@@ -93,7 +102,7 @@ def test_parameters_of_both(classifier, parameter, values):
         ("n_neighbors", [0, -1, 2.5]),
         ("neighbor_graph", ["kdtree", None]),
         ("engine", ["bogus", None, 3, object(), MeanField]),
-        ("function_variance", [0.0, -1.0, None]),
+        ("warm_start", [None, 1, "yes"]),
     ],
 )
 def test_parameters_of_gem_med(parameter, values):
@@ -122,8 +131,12 @@ def test_duplicates():
     copies = X.copy()
     copies[:15] = copies[0]  # most, not all
     with pytest.warns(EntropyDisabledWarning, match="share of 0.5"):
-        model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
+        model = GEMMEDClassifier(n_neighbors=3, entropy_slack=0.3).fit(copies, Y)
     assert np.isinf(model.entropy_bounds_[0])
+    assert np.all(np.isfinite(model.nominal_proba_))
+    # As evidence distances of which most are zero say nothing.
+    model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
+    np.testing.assert_array_equal(model.entropy_statistic_[:20], 0.0)
     assert np.all(np.isfinite(model.nominal_proba_))
 
 
@@ -187,7 +200,7 @@ def test_columns_that_floating_point_cannot_combine(classifier):
     """A time stamp beside a small feature."""
     stamps = np.column_stack([X[:, 0] + Y, 1.6e9 + 1e7 * RNG.random(40)])
     with pytest.warns(UnscaledDataWarning, match="scale X"):
-        classifier("linear").fit(stamps, Y)
+        classifier("linear", function_variance=1.0, bias_variance=1.0).fit(stamps, Y)
 
 
 @BOTH

@@ -6,6 +6,7 @@ from scipy import optimize
 from sklearn.datasets import make_classification
 
 from gemmed import GEMMEDClassifier, MEDClassifier
+from gemmed.engines import MeanField
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +83,21 @@ def _kernel(name, A, B):
     return (0.3 * A @ B.T + 1.0) ** 2
 
 
-def test_gem_med_without_doubt_or_constraints_is_med(data):
+@pytest.mark.parametrize("engine", [MeanField("held_out"), MeanField("collapsed")])
+def test_gem_med_without_doubt_or_constraints_is_med(data, engine):
     X, y = data
     med = MEDClassifier(tol=1e-10).fit(X, y)
     errors = []
     for prior in (1 - 1e-3, 1 - 1e-6, 1 - 1e-9, 1.0):
         model = GEMMEDClassifier(
-            prior_nominal=prior, entropy_slack=np.inf, coverage=0.1, tol=1e-10
+            prior_nominal=prior,
+            entropy_slack=np.inf,
+            coverage=0.1,
+            tol=1e-10,
+            gamma="scale",
+            function_variance=1.0,
+            bias_variance=1.0,
+            engine=engine,
         ).fit(X, y)
         errors.append(np.abs(model.decision_function(X) - med.decision_function(X)).max())
     assert errors[0] > errors[1] > errors[2]

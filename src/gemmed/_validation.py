@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
 
 from ._typing import FloatArray
 from .exceptions import DegenerateDataError
@@ -66,12 +71,14 @@ def check_number_or_auto(name: str, value: Any, **limits: Any) -> None:
         check_number(name, value, hint="'auto' is allowed too.", **limits)
 
 
-def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, np.ndarray]:
-    """Validated X (float64) and y of a binary problem; feature names are remembered."""
+def check_training_data(
+    estimator: Any, X: Any, y: Any, *, multi_class: bool = False
+) -> tuple[FloatArray, np.ndarray]:
+    """Validated X (float64) and y of a classification problem; feature names are remembered."""
     X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
-    if kind != "binary":
+    if kind != "binary" and not (multi_class and kind == "multiclass"):
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}, with "
             f"{len(np.unique(y))} classes: merge classes, or train one classifier for each with "
@@ -84,6 +91,32 @@ def check_training_data(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, np.
             "classes."
         )
     return X, y
+
+
+def check_block_labels(estimator: Any, blocks: Any, y: Any) -> np.ndarray:
+    """Validated labels of rows in blocks; the rows themselves are checked in one pass."""
+    y = column_or_1d(y)
+    check_classification_targets(y)
+    n_rows = sum(blocks.sizes)
+    if len(y) != n_rows:
+        raise ValueError(f"y has {len(y)} labels for {n_rows} rows: give one label for each row.")
+    if len(np.unique(y)) < 2:
+        raise ValueError("y holds one class only: a classifier needs samples of two classes.")
+    widths = set()
+    for number, (width, finite) in enumerate(blocks.map(_width_and_finite)):
+        widths.add(width)
+        if not finite:
+            raise ValueError(
+                f"block {number} of X contains NaN or infinity: fill in or drop these rows first."
+            )
+    if len(widths) != 1:
+        raise ValueError(f"blocks of X have different numbers of columns: {sorted(widths)}.")
+    estimator.n_features_in_ = widths.pop()
+    return y
+
+
+def _width_and_finite(X: np.ndarray, _: None) -> tuple[int, bool]:
+    return X.shape[1], bool(np.isfinite(X).all())
 
 
 def check_query_data(estimator: Any, X: Any) -> FloatArray:
@@ -197,12 +230,18 @@ def check_margin_rate(C: Any) -> None:
     check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
 
 
-def make_kernel(estimator: Any, X: FloatArray) -> Kernel:
-    """The kernel described by an estimator's parameters, with gamma resolved on X."""
+TUNED = "tuned"
+"""Value of gamma, function_variance and bias_variance that has them chosen from the data."""
+
+
+def make_kernel(estimator: Any, X: FloatArray, *, tunable: bool = False) -> Kernel:
+    """The kernel described by an estimator's parameters, with gamma resolved on X.
+
+    Where parameters are to be tuned, gamma is that of "scale" and variances are 1.
+    """
     name = estimator.kernel
     if not callable(name):
         check_choice("kernel", name, KERNELS)
-    check_number("bias_variance", estimator.bias_variance, at_least=0)
     check_number("degree", estimator.degree, at_least=1, whole=True)
     check_number("coef0", estimator.coef0)
     if name == "precomputed":
@@ -211,23 +250,28 @@ def make_kernel(estimator: Any, X: FloatArray) -> Kernel:
         check_varying_features(X)
     # Not every classifier has an amplitude: for an SVM it is the same as C.
     function_variance = getattr(estimator, "function_variance", 1.0)
-    check_number("function_variance", function_variance, above=0)
+    hint = f"{TUNED!r} is allowed too." if tunable else ""
+    if not (tunable and estimator.bias_variance == TUNED):
+        check_number("bias_variance", estimator.bias_variance, at_least=0, hint=hint)
+    if not (tunable and function_variance == TUNED):
+        check_number("function_variance", function_variance, above=0, hint=hint)
     return Kernel(
         name,
-        _resolve_gamma(estimator.gamma, X),
+        _resolve_gamma(estimator.gamma, X, tunable),
         estimator.degree,
         estimator.coef0,
-        float(estimator.bias_variance),
-        float(function_variance),
+        1.0 if estimator.bias_variance == TUNED else float(estimator.bias_variance),
+        1.0 if function_variance == TUNED else float(function_variance),
     )
 
 
-def _resolve_gamma(gamma: Any, X: FloatArray) -> float:
+def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool) -> float:
+    choices = ("scale", "auto", *((TUNED,) if tunable else ()))
     if isinstance(gamma, str):
-        check_choice("gamma", gamma, ("scale", "auto"))
+        check_choice("gamma", gamma, choices)
         if gamma == "auto":
             return 1.0 / X.shape[1]
         variance = float(X.var())
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    check_number("gamma", gamma, above=0, hint="'scale' and 'auto' are allowed too.")
+    check_number("gamma", gamma, above=0, hint=f"{', '.join(choices)} are allowed too.")
     return float(gamma)

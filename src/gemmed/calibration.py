@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import optimize, special
 
@@ -9,6 +11,10 @@ from ._typing import FloatArray
 from .function_space import FunctionSpace
 
 STEEPEST = 1e3
+WRONG_RATES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
+CONVINCING = 4.0
+"""Twice the log-likelihood that a share of wrong labels must gain over none."""
+SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
 MAX_HELD_OUT = 400
 """One number is fitted to the held-out margins; more samples do not make it better."""
 
@@ -21,6 +27,8 @@ def leave_one_out_margins(
     weights: FloatArray,
     c: float,
     rows: np.ndarray,
+    softness: FloatArray | float = 0.0,
+    variances: FloatArray | None = None,
 ) -> FloatArray:
     """Margin that samples would have without themselves in the training set, to first order (27).
 
@@ -31,13 +39,37 @@ def leave_one_out_margins(
     nominal : nominal probabilities
     weights : sample weights; of a sample that counts twice, one copy is left out
     rows : indices of the samples asked for
+    softness : of the loss behind f (equation 18)
+    variances : what ``held_out_variances`` gives, if it is known
     """
-    softness = space.variances * (1.0 - nominal)
-    one_copy = np.where(lam > 0, nominal / (softness + (c - lam) ** -2.0), 0.0)
-    variance = space.posterior_variances(weights * one_copy, rows)
-    # The product is below 1 for weights of 1 and more; rounding may touch 1.
-    shrink = np.maximum(1.0 - one_copy[rows] * variance, 1e-12)
-    return margins[rows] - variance * (nominal * lam)[rows] / shrink
+    if variances is None:
+        variances = held_out_variances(space, lam, nominal, weights, c, rows, softness)
+    # Of a sample that counts less than once, what there is of it is left out.
+    left_out = (nominal * np.minimum(weights, 1.0))[rows]
+    lost = left_out * _curvature(lam, c, softness)[rows]
+    # Theory bounds the divisor; rounding (in single precision for large systems) may not.
+    least = 1.0 / (1.0 + lost * space.variances[rows])
+    return margins[rows] - variances * left_out * lam[rows] / np.maximum(
+        1.0 - lost * variances, least
+    )
+
+
+def held_out_variances(
+    space: FunctionSpace,
+    lam: FloatArray,
+    nominal: FloatArray,
+    weights: FloatArray,
+    c: float,
+    rows: np.ndarray,
+    softness: FloatArray | float = 0.0,
+) -> FloatArray:
+    """S_nn of equation 27 for some rows: how far f still gives way at a sample."""
+    return space.posterior_variances(weights * nominal * _curvature(lam, c, softness), rows)
+
+
+def _curvature(lam: FloatArray, c: float, softness: FloatArray | float) -> FloatArray:
+    square = (c - lam) * (c - lam)
+    return np.where(lam > 0, square / (1.0 + softness * square), 0.0)
 
 
 def held_out_rows(n_samples: int) -> np.ndarray:
@@ -62,3 +94,26 @@ def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
     limit = np.log(STEEPEST)
     best = optimize.minimize_scalar(cost, bounds=(-limit, limit), method="bounded")
     return float(np.exp(best.x))
+
+
+class LabelErrors(NamedTuple):
+    """P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m), fitted to held-out margins m (34)."""
+
+    slope: float
+    """A; without e wrong labels would flatten it."""
+    rate: float
+    """e, zero unless the likelihood speaks for it."""
+
+
+def estimate_label_errors(margins: FloatArray, weights: FloatArray) -> LabelErrors:
+    """Slope and share of wrong labels by likelihood, from a grid."""
+    rows = held_out_rows(len(margins))
+    right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
+    rate = WRONG_RATES[:, None, None]
+    likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
+    best_rate, best_slope = np.unravel_index(int(np.argmax(likelihood)), likelihood.shape)
+    gain = 2.0 * float(likelihood.max() - likelihood[0].max())
+    convincing = gain > CONVINCING
+    return LabelErrors(
+        float(SLOPES[best_slope]), float(WRONG_RATES[best_rate]) if convincing else 0.0
+    )

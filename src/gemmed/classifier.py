@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy import special
-from sklearn.utils import check_random_state
 
-from ._typing import FloatArray
 from ._validation import (
+    TUNED,
+    check_block_labels,
     check_choice,
     check_distinct_members,
-    check_groups,
     check_margin_rate,
     check_n_jobs,
     check_number,
     check_number_or_auto,
-    check_per_sample,
     check_training_data,
     check_weights,
     make_kernel,
 )
-from .dual import FIELD_LIMIT, DualProblem
-from .engines import resolve_engine
-from .entropy.bounds import entropy_bound, scale_by_median
-from .entropy.distances import Distances, EuclideanDistances, KernelDistances
-from .entropy.neighbours import NeighborGraph, knn_distances
-from .exceptions import ConstraintWarning, UnscaledDataError
-from .kernel_classifier import KernelMarginClassifier, encode_labels
+from .blocks import LocalBlocks
+from .engines import Exact, PaperAlgorithm, resolve_engine
+from .entropy.neighbours import NeighborGraph
+from .joint_fit import JointFit
 from .kernels import function_space
-from .med import warn_not_converged
-from .threads import blas_threads
-
-AUTO_COVERAGE = 0.5
-"""At most half of a class may be anomalous before its majority is; docs/decisions/0002."""
-AUTO_ENTROPY_SLACK = 0.3
+from .threads import block_threads
+from .training_rows import MANY_COMPONENTS, ArrayRows, BlockRows, TrainingRows, components_for
+from .tuning import some_rows
 
 
-class GEMMEDClassifier(KernelMarginClassifier):
+class GEMMEDClassifier(JointFit):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
     Every training sample carries an indicator "nominal". One maximum-entropy problem asks for a
@@ -51,24 +41,28 @@ class GEMMEDClassifier(KernelMarginClassifier):
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="rbf"
         A callable takes two matrices and returns the kernel matrix between their rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of "rbf" and scale of "poly"; "scale" is 1 / (n_features * X.var()).
+    gamma : {"tuned", "scale", "auto"} or float, default="tuned"
+        Width of "rbf" and scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
+        1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
     degree : int, default=3
     coef0 : float, default=0.0
-    bias_variance : float, default=1.0
+    bias_variance : "tuned" or float, default="tuned"
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-    function_variance : float, default=1.0
-        Prior variance of the decision function: K = function_variance * k + bias_variance.
+        "tuned" follows function_variance.
+    function_variance : "tuned" or float, default="tuned"
+        Prior variance of the decision function: K = function_variance * k + bias_variance. "tuned"
+        is chosen together with gamma.
     C : float, default=3.0
         Rate of the margin prior, above 1. Larger values allow less margin error.
-    prior_nominal : float, default=0.95
+    prior_nominal : float in (0, 1], default=0.95
         Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
     coverage : "auto" or float in (0, 1], default="auto"
-        Share of each class that must be kept. "auto" is one half, which survives any
-        contamination below one half.
+        Share of each class that must be kept; "auto" is one half.
     entropy_slack : "auto" or float >= 0, default="auto"
-        How much larger the mean k-NN distance of the kept samples may be than that of the best
-        ``coverage`` share of the class. "auto" is 0.3; ``inf`` switches the constraint off.
+        A number says how much larger the mean k-NN distance of the kept samples may be than that
+        of the best ``coverage`` share of the class; ``inf`` switches the constraint off. "auto"
+        turns distances into evidence where they show groups that stand apart, and into weak
+        evidence elsewhere.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
     neighbor_graph : {"bipartite", "leave_one_out"}, default="bipartite"
@@ -80,6 +74,13 @@ class GEMMEDClassifier(KernelMarginClassifier):
     tol : float, default=1e-6
         Duality gap at which the mean-field engine stops, relative to the objective; KKT residual
         for the exact engine.
+    n_components : "auto", int or None, default="auto"
+        Nystroem features in place of the exact kernel: memory and time then grow as n_samples
+        only, and the k-NN distances go to a part of each class. "auto" takes 600 above 1,000
+        samples and 1,000 from 4,000 on; None keeps the exact kernel.
+    warm_start : bool, default=False
+        Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
+        called again with as many samples: for feedback on single samples.
     random_state : int, RandomState instance or None, default=None
         Random halves of the bipartite graph, and the draws of the sampling engines.
     n_jobs : int or None, default=None
@@ -87,7 +88,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
+    classes_ : array of shape (n_classes,)
         Class-wise arrays below follow this order.
     nominal_proba_ : array of shape (n_samples,)
         Probability that each training sample is nominal.
@@ -95,15 +96,26 @@ class GEMMEDClassifier(KernelMarginClassifier):
         1 - nominal_proba_.
     knn_distances_ : array of shape (n_samples,)
         Mean distance to the k nearest references of the own class over the class median.
-    entropy_bounds_ : array of shape (2,)
-        Bound on the class mean of nominal_proba_ * knn_distances_; inf where it is off.
-    coverage_ : array of shape (2,)
-    margin_duals_ : array of shape (n_samples,)
-    entropy_duals_, coverage_duals_ : array of shape (2,)
+    contamination_ : float
+        Share of the training samples that are more likely anomalous than nominal.
+    contamination_interval_ : tuple of two floats
+        From the clear cases to the possible ones, with the error of counting: 90 % nominally.
+    entropy_statistic_ : array of shape (n_samples,)
+        What the entropy constraint bounds: knn_distances_, or with entropy_slack="auto" the
+        evidence of distances against each sample in nats.
+    entropy_bounds_ : array of shape (n_classes,)
+        Bound on the class mean of nominal_proba_ * entropy_statistic_; inf where it is off.
+    coverage_ : array of shape (n_classes,)
+    margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+    entropy_duals_, coverage_duals_ : array of shape (n_classes,)
         Multipliers of the constraints.
-    dual_coef_ : array of shape (n_samples,)
+    dual_coef_ : array of the shape of margin_duals_
         sample_weight * margin_duals_ * nominal_proba_ * y, the coefficients of the decision
-        function.
+        function. More than two classes have one function each, and share nominal_proba_.
+    gamma_, function_variance_, bias_variance_ : float
+        Parameters of the kernel, given or tuned.
+    tuning_ : list of gemmed.tuning.Candidate
+        The kernels that were compared; empty if nothing was tuned.
     dual_value_ : float
         Value of the dual: exact for "exact", an estimate for "gibbs", an upper bound of the optimum
         for "mean_field", NaN for "paper".
@@ -112,7 +124,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
         still gain, for "gibbs" an estimate of it, for "mean_field" what the best classifier for
         these nominal probabilities could still gain (the mean-field problem is not convex).
     objective_path_ : array of shape (n_iter_,)
-        For "mean_field" the bound after each iteration, which never rises; empty otherwise.
+        For the descending forms of the mean-field engine the bound after each iteration, which
+        never rises; empty otherwise.
     engine_diagnostics_ : dict
         What the engine adds: for "gibbs" R-hat, the effective number of draws and the error of
         dual_value_.
@@ -133,21 +146,21 @@ class GEMMEDClassifier(KernelMarginClassifier):
     >>> data = make_ring(radius=75, corruption=0.4, random_state=0)
     >>> model = GEMMEDClassifier(kernel="linear", random_state=0).fit(data.X, data.y)
     >>> suspicious = model.anomaly_scores_ > 0.5
-    >>> bool(suspicious[data.anomalous].all())
-    True
+    >>> float(suspicious[data.anomalous].mean())
+    1.0
+    >>> round(model.contamination_, 1)
+    0.4
     """
-
-    neighbor_graph: NeighborGraph
 
     def __init__(
         self,
         kernel: Any = "rbf",
         *,
-        gamma: Any = "scale",
+        gamma: Any = TUNED,
         degree: int = 3,
         coef0: float = 0.0,
-        bias_variance: float = 1.0,
-        function_variance: float = 1.0,
+        bias_variance: Any = TUNED,
+        function_variance: Any = TUNED,
         C: float = 3.0,
         prior_nominal: float = 0.95,
         coverage: Any = "auto",
@@ -157,6 +170,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
         engine: Any = "mean_field",
         max_iter: int = 200,
         tol: float = 1e-6,
+        n_components: Any = "auto",
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -175,6 +190,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
         self.engine = engine
         self.max_iter = max_iter
         self.tol = tol
+        self.n_components = n_components
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -191,7 +208,7 @@ class GEMMEDClassifier(KernelMarginClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a square kernel matrix
-        y : array-like of shape (n_samples,), two classes
+        y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
             distances do not change.
@@ -203,47 +220,57 @@ class GEMMEDClassifier(KernelMarginClassifier):
         """
         self._check_parameters()
         engine = resolve_engine(self.engine)
-        X, y = check_training_data(self, X, y)
+        X, y = check_training_data(self, X, y, multi_class=True)
+        kernel = make_kernel(self, X, tunable=True)
+        n_components = components_for(self.n_components, len(X))
+        rows: TrainingRows
+        if kernel.name == "precomputed":
+            rows = ArrayRows(X, function_space(kernel, X)[0])
+        else:
+            for label in np.unique(y).tolist():
+                check_distinct_members(X[y == label], label)
+            rows = ArrayRows(X)
+            if n_components is not None and not isinstance(engine, (Exact, PaperAlgorithm)):
+                rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)), n_components)
         weights = check_weights(sample_weight, X, y)
-        groups = check_groups(groups, len(X))
-        prior = (
-            np.full(len(X), float(self.prior_nominal))
-            if prior_nominal is None
-            else check_per_sample("prior_nominal", prior_nominal, len(X))
+        self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)
+        self._training_samples = X
+        return self
+
+    def fit_blocks(
+        self,
+        blocks: Any,
+        y: Any,
+        sample_weight: Any = None,
+        prior_nominal: Any = None,
+        groups: Any = None,
+    ) -> GEMMEDClassifier:
+        """Fit from blocks of rows that need not fit into memory.
+
+        The solver is that of ``fit`` with ``n_components`` features. ``explain`` needs the rows
+        themselves and is not available afterwards; screening uses a sample of them.
+
+        Parameters
+        ----------
+        blocks : gemmed.blocks.Blocks (of a memory map, a file, a Dask cluster), a path of a .npy
+            file, or a memory map
+        y, sample_weight, prior_nominal, groups : as in ``fit``
+        """
+        self._check_parameters()
+        engine = resolve_engine(self.engine)
+        if not hasattr(blocks, "map"):
+            blocks = LocalBlocks(blocks, n_threads=block_threads(self.n_jobs))
+        y = check_block_labels(self, blocks, y)
+        n_components = components_for(self.n_components, len(y)) or MANY_COMPONENTS
+        rows = BlockRows(blocks, n_components)
+        kernel = make_kernel(
+            self,
+            rows.take(some_rows(np.ones((len(y), 1)), np.ones(len(y)), 0)),
+            tunable=True,
         )
-        self.classes_, signs = encode_labels(y)
-        kernel = make_kernel(self, X)
-        random = check_random_state(self.random_state)
-        split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
-        with blas_threads(self.n_jobs, len(X)):
-            space, projection = function_space(kernel, X)
-            distances: Distances = (
-                KernelDistances(space.gram())
-                if kernel.name == "precomputed"
-                else EuclideanDistances(X)
-            )
-            if kernel.name != "precomputed":
-                for label in self.classes_.tolist():
-                    check_distinct_members(X[y == label], label)
-            self._measure_entropy(distances, signs, weights, groups, split_seed)
-            problem = DualProblem(
-                space=space,
-                labels=signs,
-                distances=self.knn_distances_,
-                prior_log_odds=special.logit(prior),
-                c=float(self.C),
-                coverage=self.coverage_,
-                entropy_bounds=self.entropy_bounds_,
-                weights=weights,
-            )
-            self._solve(problem, engine, np.random.default_rng(engine_seed))
-            self._store_function(kernel, X, projection)
-            self._fit_probabilities(space, signs, self.margin_duals_, self.nominal_proba_, weights)
-        self._warn_of_broken_constraints(problem)
-        if not self.converged_:
-            warn_not_converged(
-                self, f"duality gap {self.duality_gap_:.3g}, KKT residual {self.kkt_residual_:.3g}"
-            )
+        weights = check_weights(sample_weight, y[:, None], y)
+        self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)
+        self._keep_reference(rows)
         return self
 
     def _check_parameters(self) -> None:
@@ -255,78 +282,8 @@ class GEMMEDClassifier(KernelMarginClassifier):
         check_choice("neighbor_graph", self.neighbor_graph, ("bipartite", "leave_one_out"))
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
+        if self.n_components is not None:
+            check_number_or_auto("n_components", self.n_components, at_least=2, whole=True)
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise ValueError(f"warm_start={self.warm_start!r} must be True or False.")
         check_n_jobs(self.n_jobs)
-
-    def _measure_entropy(
-        self,
-        distances: Distances,
-        signs: FloatArray,
-        weights: FloatArray,
-        groups: np.ndarray | None,
-        seed: int,
-    ) -> None:
-        """k-NN distances, coverage and entropy bounds, class by class."""
-        coverage = AUTO_COVERAGE if self.coverage == "auto" else float(self.coverage)
-        slack = AUTO_ENTROPY_SLACK if self.entropy_slack == "auto" else float(self.entropy_slack)
-        self.knn_distances_ = np.empty(len(signs))
-        self.coverage_ = np.full(2, coverage)
-        self.entropy_bounds_ = np.empty(2)
-        for index, label in enumerate(self.classes_.tolist()):
-            members = np.flatnonzero(signs == (-1.0, 1.0)[index])
-            d = knn_distances(
-                distances,
-                members,
-                self.n_neighbors,
-                graph=self.neighbor_graph,
-                seed=seed,
-                groups=groups,
-                label=label,
-            )
-            if not np.all(np.isfinite(d)):
-                raise UnscaledDataError(
-                    f"distances between samples of class {label!r} overflow: scale X "
-                    "(StandardScaler)."
-                )
-            self.knn_distances_[members] = scale_by_median(d, label)
-            self.entropy_bounds_[index] = entropy_bound(
-                self.knn_distances_[members], weights[members], coverage, slack, label
-            )
-
-    def _solve(self, problem: DualProblem, engine: Any, rng: np.random.Generator) -> None:
-        solution = engine.solve(problem, rng, max_iter=self.max_iter, tol=self.tol)
-        # Sums of probabilities may exceed one by a rounding error.
-        self.nominal_proba_ = np.clip(solution.nominal, 0.0, 1.0)
-        self.anomaly_scores_ = 1.0 - self.nominal_proba_
-        self.margin_duals_, self.entropy_duals_, self.coverage_duals_ = solution.multipliers
-        self.dual_coef_ = (
-            problem.weights * self.margin_duals_ * self.nominal_proba_ * problem.labels
-        )
-        self.dual_value_ = solution.dual_value
-        self.duality_gap_ = solution.duality_gap
-        self.kkt_residual_ = solution.kkt_residual
-        self.monte_carlo_error_ = solution.monte_carlo_error
-        self.engine_diagnostics_ = dict(solution.diagnostics)
-        self.objective_path_ = solution.history
-        self.n_iter_ = solution.n_iter
-        self.converged_ = solution.converged
-
-    def _warn_of_broken_constraints(self, problem: DualProblem) -> None:
-        """A multiplier at its limit means that its constraint had to give way."""
-        limit = 0.999 * FIELD_LIMIT * problem.class_weights
-        for index, label in enumerate(self.classes_.tolist()):
-            names = [
-                name
-                for name, duals in (
-                    ("entropy_slack", self.entropy_duals_),
-                    ("coverage", self.coverage_duals_),
-                )
-                if duals[index] >= limit[index]
-            ]
-            if names:
-                warnings.warn(
-                    f"the constraints set by {' and '.join(names)} cannot be met for class "
-                    f"{label!r}: they contradict prior_nominal or the margins of single samples. "
-                    "Raise entropy_slack, lower coverage, or revise prior_nominal.",
-                    ConstraintWarning,
-                    stacklevel=3,
-                )

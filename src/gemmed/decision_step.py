@@ -44,12 +44,22 @@ class DecisionFunction:
         self._labels = labels
         self._c = c
         self._parameters = space.zero()
-        self.f = np.zeros(labels.shape[0])
+        self.f: FloatArray = np.zeros(labels.shape[0])
         self.squared_norm = 0.0
 
     @property
     def margins(self) -> FloatArray:
         return self._labels * self.f
+
+    def move_to(self, coefficients: FloatArray) -> None:
+        """Make f = sum_n coefficients_n K(., x_n)."""
+        self._parameters = self._space.from_coefficients(coefficients)
+        self.f = self._space.values(self._parameters)
+        self.squared_norm = self._space.inner(self._parameters, self._parameters, self.f)
+
+    def lam(self, softness: FloatArray | float = 0.0) -> FloatArray:
+        """Multipliers of the current f."""
+        return margin_loss(self.margins, self._c, softness).lam
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One damped Newton step for sample weights s r; False when f cannot be improved."""

@@ -2,7 +2,9 @@
 
 Symbols are those of docs/model.md: lam, mu, kappa are the multipliers of the margin, entropy and
 coverage constraints, eta the nominal indicators, d the k-NN distances, f the decision function.
-Class-wise arrays have shape (2,): entry 0 belongs to label -1, entry 1 to label +1.
+Class-wise arrays have shape (n_classes,). With two classes there is one decision function, labels
+are -1.0 (class 0) and +1.0 (class 1). With more there is one decision function a class, labels have
+a column for each: +1.0 in the own class, -1.0 elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ FIELD_LIMIT = 1e3
 """Largest mu_z / N_z and kappa_z / N_z, in nats per unit of d and per sample.
 
 A bound on a multiplier is a linear penalty for breaking its constraint, so every problem has a
-solution, even when a person's judgement of single samples contradicts the constraints."""
+solution, even when a person's judgement of single samples contradicts the constraints. A lower
+limit on mu makes the entropy constraint a penalty of that slope from the start."""
 
 LAM_MARGIN = 1e-9
 """lam stays below c (1 - LAM_MARGIN); the dual tends to -infinity at c."""
@@ -61,14 +64,15 @@ class DualProblem:
     Parameters
     ----------
     space : the prior covariance of f on the training points
-    labels : array of shape (n_samples,), values -1.0 and +1.0
+    labels : array of shape (n_samples,), values -1.0 and +1.0, or (n_samples, n_classes)
     distances : array of shape (n_samples,), the k-NN statistic d
     prior_log_odds : array of shape (n_samples,), logit of the prior nominal probability;
         +inf and -inf state a certainty
     c : rate of the margin prior, > 1
-    coverage : array of shape (2,), beta
-    entropy_bounds : array of shape (2,), gamma; +inf switches the constraint off
+    coverage : array of shape (n_classes,), beta
+    entropy_bounds : array of shape (n_classes,), gamma; +inf switches the constraint off
     weights : array of shape (n_samples,); a weight of 2 counts a sample twice
+    entropy_limit : largest mu_z / N_z
     """
 
     space: FunctionSpace
@@ -79,6 +83,7 @@ class DualProblem:
     coverage: FloatArray
     entropy_bounds: FloatArray
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    entropy_limit: float = FIELD_LIMIT
 
     def __post_init__(self) -> None:
         if self.weights.size == 0:
@@ -89,19 +94,39 @@ class DualProblem:
         return int(self.labels.shape[0])
 
     @cached_property
+    def signs(self) -> FloatArray:
+        """Labels with one column for each decision function, shape (n_samples, n_functions)."""
+        return self.labels[:, None] if self.labels.ndim == 1 else self.labels
+
+    @property
+    def n_classes(self) -> int:
+        return max(2, self.signs.shape[1])
+
+    @cached_property
     def class_index(self) -> np.ndarray:
-        """0 for label -1, 1 for label +1; indexes the class-wise arrays."""
-        return (self.labels > 0).astype(np.intp)
+        """Class of each sample as an index into the class-wise arrays."""
+        if self.labels.ndim == 1:
+            return (self.labels > 0).astype(np.intp)
+        return np.argmax(self.labels, axis=1)
+
+    def class_sums(self, values: FloatArray) -> FloatArray:
+        """Sum of per-sample values over each class, shape (n_classes,)."""
+        return np.bincount(self.class_index, values, minlength=self.n_classes).astype(np.float64)
 
     @cached_property
     def class_weights(self) -> FloatArray:
         """N_z: the total weight of each class."""
-        return np.bincount(self.class_index, self.weights, minlength=2).astype(np.float64)
+        return self.class_sums(self.weights)
 
     @cached_property
     def finite_entropy_bounds(self) -> FloatArray:
         """gamma with 0 where the constraint is off (its multiplier is then held at 0)."""
         return np.where(np.isfinite(self.entropy_bounds), self.entropy_bounds, 0.0)
+
+    @cached_property
+    def entropy_limits(self) -> FloatArray:
+        """Largest mu_z / N_z of each class: 0 where the entropy constraint is off."""
+        return np.where(np.isfinite(self.entropy_bounds), self.entropy_limit, 0.0)
 
     @cached_property
     def has_unit_weights(self) -> bool:
@@ -111,7 +136,7 @@ class DualProblem:
         """The box of the dual variables, as flat vectors."""
         upper = Multipliers(
             np.full(self.n_samples, self.c * (1.0 - LAM_MARGIN)),
-            np.where(np.isfinite(self.entropy_bounds), FIELD_LIMIT * self.class_weights, 0.0),
+            self.entropy_limits * self.class_weights,
             FIELD_LIMIT * self.class_weights,
         ).to_vector()
         return np.zeros_like(upper), upper
@@ -143,8 +168,7 @@ class DualProblem:
 
     def class_means(self, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Class-wise (sum kept) / N_z and (sum kept d) / N_z."""
-        share = np.bincount(self.class_index, kept, minlength=2)
-        entropy = np.bincount(self.class_index, kept * self.distances, minlength=2)
+        share, entropy = self.class_sums(kept), self.class_sums(kept * self.distances)
         return share / self.class_weights, entropy / self.class_weights
 
     def optimality_bound(self, at: Multipliers, gradient: Multipliers) -> float:
@@ -177,6 +201,8 @@ class Solution:
     """The objective after each iteration, where the engine has one."""
     diagnostics: dict[str, float] = field(default_factory=dict)
     """Numbers particular to an engine (R-hat, effective sample size, ...)."""
+    softness: FloatArray | None = None
+    """Softness of the loss behind f (equation 18); None for K_nn (1 - nominal)."""
 
 
 def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:

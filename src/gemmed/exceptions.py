@@ -5,6 +5,8 @@
         +-- EngineError (also ValueError)       an engine cannot solve the problem it was given
         +-- DegenerateDataError (also ValueError)  data without the variation a method needs
         +-- UnscaledDataError (also ValueError)    numbers too far apart for floating point
+        +-- AudioFileError (also ValueError)       a recording cannot be used
+        +-- ManifestError (also ValueError)        a table of recordings cannot be used
 
     Warning
     +-- GemmedWarning (UserWarning)
@@ -35,6 +37,14 @@ class DegenerateDataError(GemmedError, ValueError):
 
 class UnscaledDataError(GemmedError, ValueError):
     """Numbers in X or in the kernel lie too far apart (or overflow) for floating point."""
+
+
+class AudioFileError(GemmedError, ValueError):
+    """A recording is missing, unreadable, empty or not finite."""
+
+
+class ManifestError(GemmedError, ValueError):
+    """A table of recordings cannot be read or lacks a column."""
 
 
 class GemmedWarning(UserWarning):

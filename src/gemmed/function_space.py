@@ -18,7 +18,10 @@ from .exceptions import UnscaledDataError
 SINGLE_PRECISION_FROM = 500
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
 
-A Newton direction need not be exact: the line search and the certificate use double precision."""
+Its solution is then refined in double precision: a direction with errors of 1e-4 would stall."""
+REFINED = 1e-10
+"""Relative residual of a refined solution."""
+MAX_REFINEMENTS = 6
 
 
 class FunctionSpace(Protocol):
@@ -157,9 +160,28 @@ class GramSpace:
         root = np.sqrt(curvature[active])
         factor = self._factor(active, root)
         self._last = (active, root, factor)
-        right = (root * f[active] + pull[active] / root).astype(factor.dtype)
-        target[active] = root * linalg.cho_solve((factor, True), right, check_finite=False)
+        right = root * f[active] + pull[active] / root
+        target[active] = root * self._solve(active, root, factor, right)
         return target
+
+    def _solve(
+        self, active: np.ndarray, root: FloatArray, factor: np.ndarray, right: FloatArray
+    ) -> FloatArray:
+        """(I + W^(1/2) K W^(1/2))^-1 right; a factor in single precision is refined."""
+        solution = _back_substitute(factor, right)
+        if factor.dtype == np.float64:
+            return solution
+        everyone = active.size == self.n_samples
+        gram = self._gram if everyone else self._gram[np.ix_(active, active)]
+        wanted = REFINED * float(np.linalg.norm(right))
+        for _ in range(MAX_REFINEMENTS):
+            residual = right - solution - root * (gram @ (root * solution))
+            if float(np.linalg.norm(residual)) <= wanted:
+                return solution
+            solution = solution + _back_substitute(factor, residual)
+        factor = _cholesky_of_scaled(self._gram, active, root)
+        self._last = (active, root, factor)
+        return _back_substitute(factor, right)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         active = np.flatnonzero(curvature)
@@ -200,6 +222,13 @@ class GramSpace:
 
     def gram(self) -> FloatArray:
         return self._gram
+
+
+def _back_substitute(factor: np.ndarray, right: FloatArray) -> FloatArray:
+    solution: FloatArray = linalg.cho_solve(
+        (factor, True), right.astype(factor.dtype), check_finite=False
+    )
+    return solution.astype(np.float64)
 
 
 def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) -> np.ndarray:

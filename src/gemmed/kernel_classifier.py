@@ -14,6 +14,7 @@ from ._validation import check_query_data
 from .calibration import fit_slope, held_out_rows, leave_one_out_margins
 from .function_space import FunctionSpace
 from .kernels import Kernel
+from .nystroem import FeatureMap, NystroemMap
 from .threads import blas_threads
 
 PREDICT_BLOCK = 8_000_000
@@ -21,8 +22,13 @@ PREDICT_BLOCK = 8_000_000
 
 
 class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
-    """Base class: f(x) = sum_n dual_coef_n k(x, x_n), class by the sign of f."""
+    """Base class: f(x) = sum_n dual_coef_n k(x, x_n).
 
+    Two classes have one decision function, whose sign is the class; more classes have one each, and
+    the largest wins.
+    """
+
+    _multi_class = False
     kernel: Any
     n_jobs: int | None
     classes_: np.ndarray
@@ -30,12 +36,15 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._multi_class
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Mean of the decision function f; positive values predict ``classes_[1]``.
+        """Mean of the decision function f.
+
+        With two classes positive values predict ``classes_[1]``; with more there is a column for
+        each class.
 
         Parameters
         ----------
@@ -44,7 +53,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n_samples,)
+        array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         """
         check_is_fitted(self)
         X = check_query_data(self, X)
@@ -53,48 +62,76 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class of each row of X, shape (n_samples,)."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
+        values = self.decision_function(X)
+        winner = (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
+        return self.classes_[winner]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, shape (n_samples, 2), columns as in ``classes_``.
+        """Class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
         A sigmoid of the decision value whose slope was fitted to approximate leave-one-out margins
-        of the trusted training samples.
+        of the trusted training samples; with more than two classes, one a class, normalised.
         """
-        values = self.decision_function(X)
-        second = special.expit(self.probability_slope_ * values)
-        return np.column_stack([1.0 - second, second])
+        scaled = self.decision_function(X) * self.probability_slope_
+        if scaled.ndim == 1:
+            second = special.expit(scaled)
+            return np.column_stack([1.0 - second, second])
+        # Logarithms first: far from every class all sigmoids may vanish.
+        return special.softmax(special.log_expit(scaled), axis=1)
 
     def _values(self, X: FloatArray) -> FloatArray:
         if self._weights is not None:
-            return X @ self._weights[:-1] + self._weights[-1]
+            values: FloatArray = X @ self._weights[:-1] + self._weights[-1]
+            return values
         if self._kernel.name == "precomputed":
             scaled = self._kernel.function_variance * self._coefficients
             return X[:, self._used] @ scaled + self._constant
         assert self._used_samples is not None
-        values = np.empty(len(X))
+        values = np.empty((len(X), *self._coefficients.shape[1:]))
         size = max(1, PREDICT_BLOCK // max(1, len(self._coefficients)))
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
             values[rows] = self._kernel.between(X[rows], self._used_samples) @ self._coefficients
-        return values
+        return values + self._offset
 
     def _store_function(self, kernel: Kernel, X: FloatArray, projection: FloatArray | None) -> None:
         """Keep what prediction needs: the samples with a coefficient, or the weights of f."""
         coefficients = self.dual_coef_ if projection is None else projection @ self.dual_coef_
         self._kernel = kernel
-        self._used = np.flatnonzero(coefficients)
+        used = coefficients if coefficients.ndim == 1 else np.abs(coefficients).max(axis=1)
+        self._used = np.flatnonzero(used)
         self._coefficients = coefficients[self._used]
         self._used_samples: FloatArray | None = None
         self._weights: FloatArray | None = None
         # A precomputed matrix at prediction time does not contain the bias.
-        self._constant = kernel.bias_variance * float(coefficients.sum())
+        self._constant = kernel.bias_variance * coefficients.sum(axis=0)
+        self._offset: Any = 0.0
         if kernel.name == "linear":
             slope = kernel.function_variance * (X.T @ coefficients)
-            self._weights = np.append(slope, self._constant)
+            self._weights = np.concatenate([slope, self._constant[None]])
         elif kernel.name != "precomputed":
             self._used_samples = X[self._used]
+
+    def _store_features(
+        self, kernel: Kernel, feature_map: FeatureMap, parameters: FloatArray
+    ) -> None:
+        """The same for f = phi(x) w: an expansion in landmarks, or the weights of a linear f."""
+        raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
+        self._kernel = kernel
+        self._used_samples, self._weights, self._offset = None, None, 0.0
+        bias = np.sqrt(kernel.bias_variance) * raw[-1]
+        if isinstance(feature_map, NystroemMap):
+            self._used_samples = np.asarray(feature_map.landmarks, dtype=np.float64)
+            self._coefficients = raw[:-1]
+            # The kernel at prediction time adds its own bias to every landmark.
+            self._offset = bias - kernel.bias_variance * raw[:-1].sum(axis=0)
+        else:
+            self._coefficients = np.empty(0)
+            self._weights = np.concatenate(
+                [np.sqrt(kernel.function_variance) * raw[:-1], bias[None]]
+            )
+        self._used = np.arange(len(self._coefficients))
+        self._constant = bias
 
     def _fit_probabilities(
         self,
@@ -103,14 +140,39 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         lam: FloatArray,
         nominal: FloatArray,
         weights: FloatArray,
+        softness: FloatArray | float = 0.0,
     ) -> None:
-        f = space.values(space.from_coefficients(self.dual_coef_))
+        """One slope for all decision functions; ``signs`` and ``lam`` have a column for each."""
         rows = held_out_rows(len(signs))
-        margins = leave_one_out_margins(space, signs * f, lam, nominal, weights, self.C, rows)
-        self.probability_slope_ = fit_slope(margins, (weights * nominal)[rows])
+        coefficients = self.dual_coef_.reshape(len(signs), -1)
+        margins = np.column_stack(
+            [
+                leave_one_out_margins(
+                    space,
+                    sign * space.values(space.from_coefficients(own)),
+                    multipliers,
+                    nominal,
+                    weights,
+                    self.C,
+                    rows,
+                    softness,
+                )
+                for sign, own, multipliers in zip(
+                    signs.T, coefficients.T, lam.reshape(len(signs), -1).T, strict=True
+                )
+            ]
+        )
+        repeated = np.repeat((weights * nominal)[rows], margins.shape[1])
+        self.probability_slope_ = fit_slope(margins.ravel(), repeated)
 
 
 def encode_labels(y: np.ndarray) -> tuple[np.ndarray, FloatArray]:
-    """The two classes in sorted order, and y as -1.0 / +1.0."""
+    """The classes in sorted order, and y as -1.0 / +1.0.
+
+    For two classes of shape (n_samples,), +1 for the second; for more of shape
+    (n_samples, n_classes), +1 in the column of the own class.
+    """
     classes, index = np.unique(y, return_inverse=True)
-    return classes, 2.0 * index - 1.0
+    if len(classes) == 2:
+        return classes, 2.0 * index - 1.0
+    return classes, np.where(index[:, None] == np.arange(len(classes)), 1.0, -1.0)

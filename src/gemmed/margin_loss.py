@@ -47,5 +47,6 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     remaining = np.where(inside, remaining, c)
     lam = c - remaining
     value = lam * (1.0 - margins) + np.log(remaining / c) - 0.5 * softness * lam * lam
-    curvature = np.where(inside, 1.0 / (softness + remaining**-2.0), 0.0)
+    square = remaining * remaining
+    curvature = np.where(inside, square / (1.0 + softness * square), 0.0)
     return MarginLoss(value, lam, curvature)

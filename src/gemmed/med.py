@@ -55,10 +55,10 @@ class MEDClassifier(KernelMarginClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-    margin_duals_ : array of shape (n_samples,)
+    classes_ : array of shape (n_classes,)
+    margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         The multipliers lam.
-    dual_coef_ : array of shape (n_samples,)
+    dual_coef_ : array of the same shape
         sample_weight * lam * y, the coefficients of the decision function.
     dual_value_, duality_gap_ : float
         Value of the dual and its distance to the primal value at the solution.
@@ -80,6 +80,8 @@ class MEDClassifier(KernelMarginClassifier):
     >>> bool(model.converged_)
     True
     """
+
+    _multi_class = True
 
     def __init__(
         self,
@@ -112,28 +114,38 @@ class MEDClassifier(KernelMarginClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a square kernel matrix
-        y : array-like of shape (n_samples,), two classes
+        y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_margin_rate(self.C)
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
-        X, y = check_training_data(self, X, y)
+        X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
         self.classes_, signs = encode_labels(y)
         kernel = make_kernel(self, X)
         with blas_threads(self.n_jobs, len(X)):
             space, projection = function_space(kernel, X)
-            certificate, self.n_iter_, self.converged_ = solve_decision(
-                space, signs, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
+            columns = signs.reshape(len(X), -1)
+            solved = [
+                solve_decision(
+                    space, labels, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
+                )
+                for labels in columns.T
+            ]
+            self.n_iter_ = max(n_iter for _, n_iter, _ in solved)
+            self.converged_ = all(converged for _, _, converged in solved)
+            certificates = [certificate for certificate, _, _ in solved]
+            lam = np.column_stack([certificate.lam for certificate in certificates])
+            self.margin_duals_ = lam.reshape(signs.shape)
+            self.dual_coef_ = (weights[:, None] * lam * columns).reshape(signs.shape)
+            self.duality_gap_ = float(sum(certificate.gap for certificate in certificates))
+            self.dual_value_ = (
+                float(sum(certificate.primal for certificate in certificates)) - self.duality_gap_
             )
-            self.margin_duals_ = certificate.lam
-            self.dual_coef_ = weights * certificate.lam * signs
-            self.dual_value_ = certificate.primal - certificate.gap
-            self.duality_gap_ = certificate.gap
             self._store_function(kernel, X, projection)
-            self._fit_probabilities(space, signs, certificate.lam, np.ones(len(X)), weights)
+            self._fit_probabilities(space, columns, lam, np.ones(len(X)), weights)
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self

@@ -2,10 +2,11 @@
 
 Minimise over r in [0,1]^N, under the entropy and coverage constraints of each class,
 
-    sum_n s_n [ r_n loss(m_n; softness v_n (1 - r_n)) + KL(Ber(r_n) || Ber(pi_n)) ]
+    sum_n s_n [ r_n sum_j loss(m_nj; softness v_n (1 - r_n)) + KL(Ber(r_n) || Ber(pi_n)) ]
 
-where v_n is the private variance of sample n: zero in the factorised mean field, K_nn in the
-collapsed one. The problem is convex; its dual has two variables a class.
+where j runs over the decision functions (one for two classes, else one a class) and v_n is the
+private variance of sample n: K_nn in the collapsed mean field, else zero. The problem is convex;
+its dual has two variables a class.
 """
 
 from __future__ import annotations
@@ -47,26 +48,27 @@ def solve_nominal_step(
 
     Parameters
     ----------
-    margins : y f at the training points, or None for "no classifier yet" (loss zero)
+    margins : y f at the training points, shape (n_samples, n_functions), or None for "no
+        classifier yet" (loss zero)
     private_variance : array of shape (n_samples,), v
-    start : fields (mu / N_z, kappa / N_z) of a close problem, shape (4,)
+    start : fields (mu / N_z, kappa / N_z) of a close problem, shape (2 n_classes,)
     """
     dual = _StepDual(problem, margins, private_variance)
-    upper = np.full(4, FIELD_LIMIT)
-    upper[:2][~np.isfinite(problem.entropy_bounds)] = 0.0
+    size = problem.n_classes
+    upper = np.concatenate([problem.entropy_limits, np.full(size, FIELD_LIMIT)])
     best = maximize_in_box(
         dual.evaluate,
-        np.zeros(4) if start is None else start,
-        np.zeros(4),
+        np.zeros(2 * size) if start is None else start,
+        np.zeros(2 * size),
         upper,
-        trust=np.full(4, 10.0),
+        trust=np.full(2 * size, 10.0),
         tol=STEP_TOLERANCE,
     )
     multipliers = best.x * np.tile(problem.class_weights, 2)
     return NominalStep(
         dual.respond(best.x).nominal,
-        multipliers[:2],
-        multipliers[2:],
+        multipliers[:size],
+        multipliers[size:],
         float(problem.class_weights @ dual.class_values(best.x)),
         best.converged,
     )
@@ -81,7 +83,7 @@ class _Response(NamedTuple):
 
 
 class _StepDual:
-    """Equation 22 as a function of the fields (mu_-, mu_+, kappa_-, kappa_+) / N_z.
+    """Equation 22 as a function of the fields (all mu_z, then all kappa_z) / N_z.
 
     The classes are separate problems. Each is divided by its size: the gradient then is how far the
     means over the class miss the constraints, whatever the weights of the samples.
@@ -91,13 +93,19 @@ class _StepDual:
         self, problem: DualProblem, margins: FloatArray | None, private_variance: FloatArray
     ) -> None:
         self._problem = problem
-        self._margins = margins
+        self._margins = margins if margins is None or margins.ndim == 2 else margins[:, None]
         self._private_variance = private_variance
         self._guess = problem.prior_log_odds  # where the search for the logits starts
 
+    def _field(self, fields: FloatArray) -> FloatArray:
+        """(kappa_z - mu_z d_n) / N_z."""
+        mu, kappa = np.split(fields, 2)
+        z = self._problem.class_index
+        return kappa[z] - mu[z] * self._problem.distances
+
     def respond(self, fields: FloatArray) -> _Response:
-        problem, z = self._problem, self._problem.class_index
-        drive = problem.prior_log_odds + fields[2 + z] - fields[z] * problem.distances
+        problem = self._problem
+        drive = problem.prior_log_odds + self._field(fields)
         if self._margins is None:
             nominal = special.expit(drive)
             return _Response(nominal, np.zeros_like(drive), nominal * special.expit(-drive))
@@ -107,15 +115,14 @@ class _StepDual:
         return _Response(special.expit(self._guess), cost, slope)
 
     def class_values(self, fields: FloatArray, response: _Response | None = None) -> FloatArray:
-        """Value of the dual of each class over its size, shape (2,)."""
-        problem, z = self._problem, self._problem.class_index
+        """Value of the dual of each class over its size, shape (n_classes,)."""
+        problem = self._problem
         nominal, cost, _ = self.respond(fields) if response is None else response
-        drive = fields[2 + z] - fields[z] * problem.distances
+        drive = self._field(fields)
         terms = nominal * (cost - drive) + bernoulli_kl(nominal, problem.prior_log_odds)
-        means = np.bincount(z, problem.weights * terms, minlength=2) / problem.class_weights
-        values: FloatArray = (
-            means + fields[2:] * problem.coverage - fields[:2] * problem.finite_entropy_bounds
-        )
+        means = problem.class_sums(problem.weights * terms) / problem.class_weights
+        mu, kappa = np.split(fields, 2)
+        values: FloatArray = means + kappa * problem.coverage - mu * problem.finite_entropy_bounds
         return values
 
     def evaluate(self, fields: FloatArray) -> Quadratic:
@@ -144,17 +151,12 @@ def bernoulli_kl(nominal: FloatArray, prior_log_odds: FloatArray) -> FloatArray:
 
 def _slope_matrix(problem: DualProblem, slope: FloatArray) -> FloatArray:
     """Minus the Hessian of the step's dual: block-diagonal over the classes."""
-    z, d = problem.class_index, problem.distances
-    weighted = problem.weights * slope / problem.class_weights[z]
+    d = problem.distances
+    weighted = problem.weights * slope / problem.class_weights[problem.class_index]
     ones, first, second = (
-        np.bincount(z, weighted * power, minlength=2) for power in (np.ones_like(d), d, d * d)
+        np.diag(problem.class_sums(weighted * power)) for power in (np.ones_like(d), d, d * d)
     )
-    matrix = np.zeros((4, 4))
-    for label in (0, 1):
-        matrix[label, label] = second[label]
-        matrix[2 + label, 2 + label] = ones[label]
-        matrix[label, 2 + label] = matrix[2 + label, label] = -first[label]
-    return matrix
+    return np.block([[second, -first], [-first, ones]])
 
 
 def _solve_logits(
@@ -166,10 +168,12 @@ def _solve_logits(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Solve q + slope of r loss(m; v (1 - r)) at r = sigmoid(q) = drive, sample by sample (21).
 
-    Returns the logits q, the loss at the solution and dr/d(drive). The left side increases in q,
-    so Newton steps guarded by a bracket always arrive.
+    ``margins`` has a column for each decision function; their losses add up. Returns the logits q,
+    the loss at the solution and dr/d(drive). The left side increases in q, so Newton steps guarded
+    by a bracket always arrive.
     """
-    at_zero = margin_loss(margins, c, private_variance).value  # marginal cost at r = 0
+    softness = private_variance[:, None]
+    at_zero = margin_loss(margins, c, softness).value.sum(axis=1)  # marginal cost at r = 0
     if not np.any(private_variance):
         nominal = special.expit(drive - at_zero)
         return drive - at_zero, at_zero, nominal * special.expit(at_zero - drive)
@@ -177,7 +181,8 @@ def _solve_logits(
     finite_drive = np.where(certain, 0.0, drive)
     at_one = margin_loss(margins, c)
     high = finite_drive - at_zero
-    low = finite_drive - at_one.value - 0.5 * private_variance * at_one.lam**2  # ... at r = 1
+    # ... and at r = 1
+    low = finite_drive - (at_one.value + 0.5 * softness * at_one.lam**2).sum(axis=1)
     logits = np.clip(np.where(certain, high, start), low, high)
     move = 2.0 * (high - low)
     for _ in range(MAX_LOGIT_STEPS):
@@ -205,7 +210,9 @@ def _marginal_cost(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left side of equation 21, its derivative in q, and the loss."""
     r, rest = special.expit(logits), special.expit(-logits)
-    loss = margin_loss(margins, c, private_variance * rest)
-    square = private_variance * loss.lam**2
-    rise = square * (1.0 + private_variance * r * loss.curvature)
-    return logits + loss.value + 0.5 * square * r, 1.0 + rise * r * rest, loss.value
+    softness = private_variance[:, None]
+    loss = margin_loss(margins, c, softness * rest[:, None])
+    square = softness * loss.lam**2
+    rise = (square * (1.0 + softness * r[:, None] * loss.curvature)).sum(axis=1)
+    value = loss.value.sum(axis=1)
+    return logits + value + 0.5 * r * square.sum(axis=1), 1.0 + rise * r * rest, value

@@ -29,3 +29,14 @@ def blas_threads(n_jobs: int | None, n_samples: int) -> AbstractContextManager[o
         small: AbstractContextManager[object] = _controller().limit(limits=1)
         return small
     return nullcontext()
+
+
+def single_blas_thread() -> AbstractContextManager[object]:
+    """One BLAS thread, for code that has threads of its own."""
+    single: AbstractContextManager[object] = _controller().limit(limits=1)
+    return single
+
+
+def block_threads(n_jobs: int | None) -> int:
+    """Threads of a pass over blocks: all cores for None, as BLAS would use."""
+    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))

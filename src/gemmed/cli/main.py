@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import GemmedError
-from . import reproduce, simulate
+from . import audit, features, fit, predict, reproduce, simulate
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -35,6 +35,10 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", required=True, parser_class=OneLineParser
     )
+    fit.add_command(commands)
+    predict.add_command(commands)
+    audit.add_command(commands)
+    features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)
     return parser

@@ -15,6 +15,9 @@ EPILOG = """examples:
   gemmed reproduce boundary scores --out results
   gemmed reproduce all --quick
   gemmed reproduce noise corruption auc --runs 50 --jobs 2 --json | jq '.[].seconds'
+  gemmed reproduce footsteps --quick
+  gemmed reproduce robustness --data tables --quick
+  gemmed reproduce robustness --tables sklearn --runs 2
 
 Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
 Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the same command goes on.
@@ -34,13 +37,31 @@ def add_command(commands: Any) -> None:
         "targets",
         nargs="+",
         metavar="TARGET",
-        help="boundary, scores, noise, corruption, precision-recall, auc, step-sizes, or all",
+        help="boundary, scores, noise, corruption, precision-recall, auc, step-sizes, or all; "
+        "on sound: footsteps, recordings; "
+        "on tables: robustness, robustness-tuned, robustness-multiclass",
     )
-    parser.add_argument("--runs", type=int, default=50, help="repetitions (default: 50)")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        help="repetitions (default: 50; footsteps 10, robustness 5, robustness-tuned 2)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder with the tables or recordings of the targets that need them",
+    )
+    parser.add_argument(
+        "--tables",
+        metavar="NAMES",
+        help="tables or lists of them (suite, development, judge, keel, sklearn), with commas",
+    )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
     )
-    parser.add_argument("--quick", action="store_true", help="three repetitions, to try it out")
+    parser.add_argument(
+        "--quick", action="store_true", help="few repetitions and tables, to try it out"
+    )
     parser.add_argument("--out", default="results", help="folder for the files (default: results)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run)
@@ -58,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
             n_runs=options.runs,
             jobs=options.jobs,
             quick=options.quick,
+            data=options.data,
+            tables=options.tables,
             version=__version__,
             progress=progress.update,
         )

@@ -7,11 +7,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..extras import require
+from .progress import TargetProgress
+
 EPILOG = """examples:
   gemmed simulate ring --out ring.csv
   gemmed simulate ring --radius 75 --corruption 0.4 --layout separated --seed 3 --out ring.csv
 
 Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test samples are clean.
+"""
+
+FOOTSTEPS_EPILOG = """examples:
+  gemmed simulate footsteps --out footsteps
+  gemmed simulate footsteps --out few --humans 6 --animals 6 --seed 3 --json
+  gemmed features footsteps/manifest.csv --out features.parquet
+
+Writes audio/*.wav (4 kHz, one file for each subject and sensor), manifest.csv (path, label,
+subject, sensor), faults.csv (subject, sensor, kind, start, stop) and segments.csv (how much of each
+segment is faulty, and whether it counts as an anomaly).
 """
 
 
@@ -39,6 +52,56 @@ def add_command(commands: Any) -> None:
     ring.add_argument("--seed", type=int, default=0)
     ring.add_argument("--json", action="store_true", help="print a summary as JSON")
     ring.set_defaults(run=run_ring)
+    _add_footsteps(kinds)
+
+
+def _add_footsteps(kinds: Any) -> None:
+    footsteps = kinds.add_parser(
+        "footsteps",
+        help="humans alone or with an animal, recorded by four sensors that fail at times",
+        description="Recordings of walkers by four acoustic sensors that fail at times (WAV, CSV).",
+        epilog=FOOTSTEPS_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    footsteps.add_argument("--out", required=True, help="folder to write")
+    footsteps.add_argument("--humans", type=int, default=84, help="humans alone (default: 84)")
+    footsteps.add_argument(
+        "--animals", type=int, default=66, help="humans leading an animal (default: 66)"
+    )
+    footsteps.add_argument(
+        "--duration", type=float, default=13.5, help="seconds a recording (default: 13.5)"
+    )
+    footsteps.add_argument("--healthy", action="store_true", help="the same without faults")
+    footsteps.add_argument("--seed", type=int, default=0)
+    footsteps.add_argument("--json", action="store_true", help="print a summary as JSON")
+    footsteps.set_defaults(run=run_footsteps)
+
+
+def run_footsteps(options: argparse.Namespace) -> int:
+    """Write recordings, manifest and truth."""
+    require("rich", "the command line needs", "cli")
+    require("soundfile", "recordings need", "audio")
+    from ..experiments.footsteps_files import write_footsteps
+
+    with TargetProgress(enabled=not options.json) as bar:
+        summary = write_footsteps(
+            options.out,
+            n_human=options.humans,
+            n_animal=options.animals,
+            duration=options.duration,
+            faults=not options.healthy,
+            seed=options.seed,
+            progress=lambda done, total: bar.update("footsteps", done, total),
+        )
+    if options.json:
+        print(json.dumps(summary))
+    else:
+        print(
+            f"{summary['recordings']} recordings of {summary['subjects']} subjects, "
+            f"{summary['faults']} faults, {summary['anomalous']} of {summary['segments']} segments "
+            f"anomalous: {summary['folder']}"
+        )
+    return 0
 
 
 def run_ring(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from .base import Engine
 from .enumeration import Enumeration
 from .exact import Exact
 from .gibbs import Gibbs
-from .mean_field import MeanField
+from .mean_field import MeanField, Start
 from .paper import PaperAlgorithm
 from .quadrature import Quadrature
 
@@ -18,6 +18,7 @@ __all__ = [
     "MeanField",
     "PaperAlgorithm",
     "Quadrature",
+    "Start",
     "resolve_engine",
 ]
 

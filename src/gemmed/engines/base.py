@@ -31,6 +31,15 @@ def require_unit_weights(problem: DualProblem, engine_name: str) -> None:
         )
 
 
+def require_two_classes(problem: DualProblem, engine_name: str) -> None:
+    """Refuse several decision functions where an engine knows one."""
+    if problem.labels.ndim > 1:
+        raise EngineError(
+            f"engine={engine_name!r} knows two classes, y has {problem.n_classes}: use "
+            "engine='mean_field', or one model for each pair of classes."
+        )
+
+
 def require_whole(engine_name: str, option: str, value: object, least: int) -> None:
     """Refuse an option of an engine that is not a whole number of at least ``least``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:

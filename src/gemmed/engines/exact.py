@@ -8,6 +8,7 @@ import numpy as np
 
 from ..dual import DualProblem, Solution
 from ..exceptions import EngineError
+from .base import require_two_classes
 from .enumeration import MAX_SAMPLES, Enumeration
 from .quadrature import MAX_FEATURES, Quadrature
 
@@ -25,6 +26,7 @@ class Exact:
         tol: float = 1e-9,
     ) -> Solution:
         """Maximise the dual. ``rng`` is not used."""
+        require_two_classes(problem, "exact")
         if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
             return Enumeration().solve(problem, rng, max_iter=max_iter, tol=tol)
         try:

@@ -9,7 +9,7 @@ import numpy as np
 from .._typing import FloatArray
 from ..box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
 from ..dual import DualProblem, Multipliers, Solution, log_partition_given_f
-from .base import require_unit_weights, require_whole
+from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains, SampledMoments
 from .dual_ascent import trust_scales
 from .mean_field import MeanField
@@ -100,6 +100,7 @@ class Gibbs:
         return Chains(problem, self.n_chains, rng).sample(at, n_draws, 4 * self.burn_in)
 
     def _check(self, problem: DualProblem) -> None:
+        require_two_classes(problem, "gibbs")
         require_unit_weights(problem, "gibbs")
         for name, least in OPTION_MINIMA.items():
             require_whole("Gibbs", name, getattr(self, name), least)

@@ -1,37 +1,65 @@
-"""Mean-field engine: independent indicators, decision function and probabilities in turn.
+"""Mean-field engine: independent indicators, decision functions and probabilities in turn.
 
-Two forms (docs/model.md, section 3). *Collapsed*: f keeps its exact conditional given the
-indicators, so only the indicators are taken as independent; exact for a diagonal K. *Factorised*:
-f is independent of the indicators too. Both minimise an upper bound of the dual optimum by block
-descent: every Newton step in f and every nominal step in r lowers it.
+Three forms (docs/model.md, section 3). *Held out* (the default): the evidence about a sample is
+the loss at the margin it would have without itself: no sample vouches for itself; a fixed point.
+*Collapsed*: f keeps its exact conditional given the indicators, so only the indicators are taken as
+independent; exact for a diagonal K. *Factorised*: f is independent of the indicators too. The last
+two minimise an upper bound of the dual optimum by block descent: every step lowers it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from .._typing import FloatArray
+from ..calibration import (
+    LabelErrors,
+    estimate_label_errors,
+    held_out_variances,
+    leave_one_out_margins,
+)
 from ..decision_step import DecisionFunction
 from ..dual import DualProblem, Multipliers, Solution
 from ..exceptions import EngineError
 from ..nominal_step import NominalStep, solve_nominal_step
 
-FORMS = ("collapsed", "factorised")
+FORMS = ("held_out", "collapsed", "factorised")
+SETTLED = 1e-4
+"""Mean change of the nominal probabilities below which the held-out form counts as settled."""
+FREE_ITERATIONS = 8
+"""Iterations before the steps of the held-out form are damped: a fixed point may be circled."""
+REFRESH = (1, 2, 3, 5, 8, 12, 18)
+"""Iterations in which the variances behind held-out margins are computed anew."""
+SLOWING = 40.0
+"""From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
+LARGEST_SCALE = 4.0
+"""Held-out margins are stretched at most so far to make the loss a log-likelihood."""
+FIRST_STEPS = 3
+"""Newton steps for the probabilities at the start: held-out margins of f = 0 say nothing."""
+
+
+class Start(NamedTuple):
+    """A solution of a close problem to start from."""
+
+    coefficients: FloatArray
+    """Of the decision functions in terms of the kernel, of the shape of the labels."""
+    nominal: FloatArray
+    """Shape (n_samples,)."""
 
 
 @dataclass(frozen=True)
 class MeanField:
-    """Block descent from the entropy-only solution.
+    """Decision functions and nominal probabilities by turns, from the entropy-only solution.
 
     Parameters
     ----------
-    form : ``"collapsed"`` (default) or ``"factorised"``
+    form : ``"held_out"`` (default), ``"collapsed"`` or ``"factorised"``
     """
 
-    form: Literal["collapsed", "factorised"] = "collapsed"
+    form: Literal["held_out", "collapsed", "factorised"] = "held_out"
 
     def solve(
         self,
@@ -40,42 +68,182 @@ class MeanField:
         *,
         max_iter: int = 200,
         tol: float = 1e-6,
+        start: Start | None = None,
     ) -> Solution:
-        """Descend to a point where neither block can lower the bound by more than tol.
+        """Iterate until the probabilities have settled and f is optimal for them.
 
-        ``dual_value`` of the solution is the bound (19) or (20) itself; ``duality_gap`` how much
-        the best f for the final nominal probabilities could still lower it, and these are optimal
-        for the final f. The bound is not convex: another start may end lower. ``rng`` is not used.
+        ``dual_value`` of the solution is the bound (19) or (20); ``duality_gap`` how much the best
+        f for the final nominal probabilities could still lower it. The problem is not convex:
+        another start may end elsewhere. ``rng`` is not used. ``start`` saves iterations where a
+        close problem has been solved.
         """
         if self.form not in FORMS:
             raise EngineError(f"form={self.form!r} is unknown: use one of {FORMS}.")
+        if self.form == "held_out":
+            return _settle(problem, start, max_iter, tol)
         private = (
             problem.space.variances if self.form == "collapsed" else np.zeros(problem.n_samples)
         )
-        decision = DecisionFunction(problem.space, problem.labels, problem.c)
-        # Entropy first: started at r = 1, the descent locks on to the contaminated classifier.
-        step = solve_nominal_step(problem, None, private)
-        history: list[float] = []
-        while len(history) < max_iter:
-            improved = decision.newton_step(*_weights(problem, step.nominal, private))
-            step = solve_nominal_step(problem, decision.margins, private, _fields(problem, step))
-            history.append(0.5 * decision.squared_norm + step.objective)
-            certificate = decision.certify(*_weights(problem, step.nominal, private))
-            # Relative to the margin part of the objective: the rest may hold large penalties for
-            # constraints that contradict what is known of single samples.
-            converged = certificate.gap <= tol * max(1.0, abs(certificate.primal))
-            if converged or not improved:
-                break
-        return Solution(
-            multipliers=Multipliers(certificate.lam, step.mu, step.kappa),
-            nominal=step.nominal,
-            dual_value=history[-1],
-            duality_gap=certificate.gap,
-            kkt_residual=certificate.residual,
-            n_iter=len(history),
-            converged=bool(converged and step.converged),
-            history=np.array(history),
-        )
+        return _descend(problem, private, start, max_iter, tol)
+
+
+class _Functions:
+    """The decision functions: one for two classes, else one for each class."""
+
+    def __init__(self, problem: DualProblem, start: Start | None) -> None:
+        self._problem = problem
+        self._functions = [
+            DecisionFunction(problem.space, labels, problem.c) for labels in problem.signs.T
+        ]
+        if start is not None:
+            columns = start.coefficients.reshape(problem.signs.shape)
+            for function, coefficients in zip(self._functions, columns.T, strict=True):
+                function.move_to(coefficients)
+        self.lam = np.zeros_like(problem.labels)
+        self.gap = self.primal = self.residual = np.inf
+        self._variances: list[FloatArray] = []
+
+    @property
+    def margins(self) -> FloatArray:
+        return np.column_stack([function.margins for function in self._functions])
+
+    @property
+    def squared_norm(self) -> float:
+        return sum(function.squared_norm for function in self._functions)
+
+    def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
+        """One step for every function; False when none can be improved."""
+        improved = [function.newton_step(weights, softness) for function in self._functions]
+        return any(improved)
+
+    def certify(self, weights: FloatArray, softness: FloatArray | float, tol: float) -> bool:
+        """Store multipliers and duality gap; True if the gap is below tol.
+
+        Relative to the margin part of the objective: the rest may hold large penalties for
+        constraints that contradict what is known of single samples.
+        """
+        parts = [function.certify(weights, softness) for function in self._functions]
+        lam = np.column_stack([part.lam for part in parts])
+        self.lam = lam[:, 0] if self._problem.labels.ndim == 1 else lam
+        self.gap = sum(part.gap for part in parts)
+        self.primal = sum(part.primal for part in parts)
+        self.residual = max(part.residual for part in parts)
+        return self.gap <= tol * max(1.0, abs(self.primal))
+
+    def held_out_margins(self, nominal: FloatArray, *, refresh: bool) -> FloatArray:
+        """Margins without the sample itself, shape (n_samples, n_functions).
+
+        ``refresh`` computes the variances behind them anew. They jump where samples enter or
+        leave the margin; held fixed they let the iteration come to rest.
+        """
+        problem = self._problem
+        rows = np.arange(problem.n_samples)
+        lams = [function.lam() for function in self._functions]
+        if refresh:
+            self._variances = [
+                held_out_variances(problem.space, lam, nominal, problem.weights, problem.c, rows)
+                for lam in lams
+            ]
+        columns = [
+            leave_one_out_margins(
+                problem.space,
+                function.margins,
+                lam,
+                nominal,
+                problem.weights,
+                problem.c,
+                rows,
+                variances=variances,
+            )
+            for function, lam, variances in zip(self._functions, lams, self._variances, strict=True)
+        ]
+        return np.column_stack(columns)
+
+
+def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float) -> Solution:
+    """The held-out form: r = sigmoid(a - loss at held-out margins + fields), f optimal for r."""
+    none = np.zeros(problem.n_samples)
+    functions = _Functions(problem, start)
+    step = solve_nominal_step(problem, None, none)
+    trusted = problem.weights * step.nominal
+    nominal = step.nominal
+    if start is not None:
+        # What is known for certain now holds from the start.
+        certain = ~np.isfinite(problem.prior_log_odds)
+        nominal = np.where(certain, step.nominal, start.nominal)
+    pace, last_move, scale = np.ones(problem.n_samples), none, 1.0
+    settled = optimal = False
+    change, n_iter = np.inf, 0
+    while n_iter < max_iter and not (settled and optimal):
+        n_iter += 1
+        used = nominal
+        weights = problem.weights * used
+        for _ in range(FIRST_STEPS if n_iter == 1 else 1):
+            improved = functions.newton_step(weights)
+        optimal = functions.certify(weights, 0.0, tol) or not improved
+        if settled:
+            continue
+        margins = functions.held_out_margins(nominal, refresh=n_iter in REFRESH)
+        if n_iter <= FREE_ITERATIONS:
+            fitted = _label_errors(margins, trusted)
+            scale = float(np.clip(fitted.slope / problem.c, 1.0, LARGEST_SCALE))
+        step = solve_nominal_step(problem, scale * margins, none, _fields(problem, step))
+        move = step.nominal - nominal
+        change = float(np.max(np.abs(move)))
+        settled = float(np.mean(np.abs(move))) <= SETTLED
+        if n_iter > FREE_ITERATIONS:
+            # Samples that swing to and fro are slowed down until they stop.
+            fastest = min(1.0, SLOWING / n_iter)
+            pace = np.where(move * last_move < 0.0, 0.4 * pace, 1.3 * pace).clip(0.01, fastest)
+        # The last step is taken in full: the probabilities are then what the fields say.
+        nominal = step.nominal if settled else nominal + pace * move
+        last_move, optimal = move, optimal and not settled
+    bound = solve_nominal_step(problem, functions.margins, none, _fields(problem, step))
+    return Solution(
+        multipliers=Multipliers(functions.lam, step.mu, step.kappa),
+        nominal=nominal if settled else used,
+        dual_value=0.5 * functions.squared_norm + bound.objective,
+        duality_gap=functions.gap,
+        kkt_residual=max(functions.residual, 0.0 if settled else change),
+        n_iter=n_iter,
+        converged=bool(settled and optimal and step.converged),
+        softness=none,
+        diagnostics={"margin_scale": scale, "label_error_rate": fitted.rate},
+    )
+
+
+def _label_errors(margins: FloatArray, weights: FloatArray) -> LabelErrors:
+    """Slope of the log-likelihood in held-out margins, and share of wrong labels (34)."""
+    return estimate_label_errors(margins.ravel(), np.repeat(weights, margins.shape[1]))
+
+
+def _descend(
+    problem: DualProblem, private: FloatArray, start: Start | None, max_iter: int, tol: float
+) -> Solution:
+    """The collapsed and factorised forms: block descent on the bound."""
+    functions = _Functions(problem, start)
+    # Entropy first: started at r = 1, the descent locks on to the contaminated classifier.
+    margins = None if start is None else functions.margins
+    step = solve_nominal_step(problem, margins, private)
+    history: list[float] = []
+    while len(history) < max_iter:
+        improved = functions.newton_step(*_weights(problem, step.nominal, private))
+        step = solve_nominal_step(problem, functions.margins, private, _fields(problem, step))
+        history.append(0.5 * functions.squared_norm + step.objective)
+        converged = functions.certify(*_weights(problem, step.nominal, private), tol)
+        if converged or not improved:
+            break
+    return Solution(
+        multipliers=Multipliers(functions.lam, step.mu, step.kappa),
+        nominal=step.nominal,
+        dual_value=history[-1],
+        duality_gap=functions.gap,
+        kkt_residual=functions.residual,
+        n_iter=len(history),
+        converged=bool(converged and step.converged),
+        history=np.array(history),
+        softness=private * (1.0 - step.nominal),
+    )
 
 
 def _weights(

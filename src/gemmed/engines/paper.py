@@ -15,7 +15,7 @@ from scipy import special
 from .._typing import FloatArray
 from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
 from ..exceptions import EngineError
-from .base import require_unit_weights, require_whole
+from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains
 
 
@@ -106,6 +106,7 @@ class PaperAlgorithm:
         return Moments(np.nan, nominal, margin)
 
     def _check(self, problem: DualProblem) -> None:
+        require_two_classes(problem, "paper")
         require_unit_weights(problem, "paper")
         for name in ("phi", "psi", "tau"):
             if not getattr(self, name) >= 0:

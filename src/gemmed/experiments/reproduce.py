@@ -14,10 +14,14 @@ import sklearn
 
 from ..exceptions import GemmedError
 from ..report.plots import import_pyplot
+from .acoustic_targets import NAMES as ACOUSTIC_TARGETS
+from .acoustic_targets import acoustic_target
 from .files import prepare_folder, write_csv, write_json
 from .ring import METHODS, N_PER_CLASS
+from .robustness_targets import NAMES as TABLE_TARGETS
+from .robustness_targets import robustness_target
 from .runner import RunStore, run_tasks
-from .targets import QUICK_RUNS, TARGETS
+from .targets import TARGETS, Target
 
 ALL = "all"
 
@@ -31,46 +35,69 @@ class UnknownTargetError(GemmedError, ValueError):
 
 
 def resolve_targets(names: Sequence[str]) -> list[str]:
-    """The targets meant, in the order of the registry, each once."""
-    unknown = [name for name in names if name != ALL and name not in TARGETS]
+    """The targets meant, in the order of the registry, each once; ``all`` are the paper's."""
+    known = [*TARGETS, *ACOUSTIC_TARGETS, *TABLE_TARGETS]
+    unknown = [name for name in names if name != ALL and name not in known]
     if unknown:
-        raise UnknownTargetError(
-            f"unknown target {unknown[0]!r}: use {', '.join(TARGETS)} or {ALL}"
-        )
-    return [name for name in TARGETS if ALL in names or name in names]
+        raise UnknownTargetError(f"unknown target {unknown[0]!r}: use {', '.join(known)} or {ALL}")
+    return [name for name in known if name in names or (ALL in names and name in TARGETS)]
 
 
 def reproduce(
     names: Sequence[str],
     out: str | Path,
     *,
-    n_runs: int = 50,
+    n_runs: int | None = None,
     jobs: int = 1,
     quick: bool = False,
+    data: str | Path | None = None,
+    tables: str | None = None,
     version: str,
     progress: Callable[[str, int, int], None] = lambda target, done, total: None,
 ) -> list[dict[str, Any]]:
     """Make the named targets in the folder ``out``; one summary per target.
 
     Every target writes NAME.png, NAME.csv, NAME.json and NAME.manifest.json. Finished runs are kept
-    in ``out/runs`` and used again by targets that share them and by later calls.
+    in ``out/runs`` and used again by targets that share them and by later calls. ``data`` and
+    ``tables`` are for the targets that need tables; ``n_runs`` of None is what each target needs.
     """
     chosen = resolve_targets(names)
-    if n_runs < 1 or jobs < 1:
-        name, value = ("runs", n_runs) if n_runs < 1 else ("jobs", jobs)
+    if (n_runs is not None and n_runs < 1) or jobs < 1:
+        name, value = ("jobs", jobs) if jobs < 1 else ("runs", n_runs)
         raise ValueError(f"{name}={value} must be at least 1")
-    n_runs = min(n_runs, QUICK_RUNS) if quick else n_runs
+    made = {
+        name: TARGETS[name]
+        if name in TARGETS
+        else acoustic_target(name, data=data)
+        if name in ACOUSTIC_TARGETS
+        else robustness_target(name, data=data, chosen=tables, quick=quick)
+        for name in chosen
+    }
     folder = prepare_folder(out)
     import_pyplot().switch_backend("agg")
     store = RunStore(folder / "runs", version)
-    return [
-        _make(name, folder, store, n_runs=n_runs, jobs=jobs, version=version, progress=progress)
-        for name in chosen
-    ]
+    summaries = []
+    for name, target in made.items():
+        repetitions = target.default_runs if n_runs is None else n_runs
+        repetitions = min(repetitions, target.quick_runs) if quick else repetitions
+        summaries.append(
+            _make(
+                name,
+                target,
+                folder,
+                store,
+                n_runs=repetitions,
+                jobs=jobs,
+                version=version,
+                progress=progress,
+            )
+        )
+    return summaries
 
 
 def _make(
     name: str,
+    target: Target,
     folder: Path,
     store: RunStore,
     *,
@@ -80,7 +107,6 @@ def _make(
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
     start = time.perf_counter()
-    target = TARGETS[name]
     tasks = target.tasks(n_runs)
     runs = run_tasks(
         tasks, store, jobs=jobs, progress=lambda done, total: progress(name, done, total)
@@ -95,18 +121,16 @@ def _make(
     write_csv(folder / f"{name}.csv", rows)
     write_json(folder / f"{name}.json", {"target": name, "rows": rows})
     target.draw(rows, folder / f"{name}.png")
+    more_files = target.more_files(runs, n_runs, folder)
     import_pyplot().close("all")
     summary = {
         "target": name,
         "description": target.description,
-        "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")],
+        "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")] + more_files,
         "runs": n_runs if target.repeats else 1,
         "seeds": list(range(n_runs if target.repeats else 1)),
-        "parameters": {
-            "samples_per_class": N_PER_CLASS,
-            "methods": {key: repr(make(0)) for key, make in METHODS.items()},
-            **target.parameters,
-        },
+        "parameters": {**(_simulation() if name in TARGETS else {}), **target.parameters},
+        **target.details(runs),
         "tasks": len({task.name for task in tasks}),
         "seconds": round(time.perf_counter() - start, 2),
         "jobs": jobs,
@@ -118,3 +142,10 @@ def _make(
     }
     write_json(folder / f"{name}.manifest.json", summary)
     return {**summary, "out": str(folder)}
+
+
+def _simulation() -> dict[str, Any]:
+    return {
+        "samples_per_class": N_PER_CLASS,
+        "methods": {key: repr(make(0)) for key, make in METHODS.items()},
+    }

@@ -21,13 +21,13 @@ Runs = Mapping[str, Result]
 BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", "GEM-MED", "oracle")
 SCORE_METHODS = ("GEM-MED", "ROD-0.02", "ROD-0.2", "ROD-0.6")
 CURVE_RADII = (15, 55)
-QUICK_RUNS = 3
+DEFAULT_RUNS, QUICK_RUNS = 50, 3
 EXAMPLE = {"layouts": LAYOUTS, "radii": [CORRUPTION_RADIUS], "rates": [NOISE_RATE]}
 
 
 @dataclass(frozen=True)
 class Target:
-    """One figure of the paper."""
+    """One figure with its numbers."""
 
     description: str
     tasks: Callable[[int], list[Task]]
@@ -40,6 +40,12 @@ class Target:
     """What the manifest says of the data."""
     repeats: bool = True
     """Whether it averages over runs; an example shows the first one only."""
+    default_runs: int = DEFAULT_RUNS
+    quick_runs: int = QUICK_RUNS
+    details: Callable[[Runs], Mapping[str, Any]] = lambda runs: {}
+    """What the manifest says of the runs, such as times."""
+    more_files: Callable[[Runs, int, Path], list[str]] = lambda runs, n_runs, folder: []
+    """Writes further files to the folder; their names."""
 
 
 def _cells(radii: Sequence[float], rates: Sequence[float]) -> list[tuple[Layout, float, float]]:

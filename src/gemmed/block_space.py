@@ -1,0 +1,317 @@
+"""Function space of a large sample: features in blocks, Newton systems by conjugate gradients.
+
+The parameters are weights w of features phi(x), f = phi(x).w. No matrix of n_samples x n_features
+is held but the features that ``block_passes`` keeps within its budget; beside them a few blocks, a
+few matrices of n_features x n_features and arrays of n_samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from ._typing import FloatArray
+from .block_passes import FeaturePasses
+from .blocks import Blocks
+from .function_space import cholesky_or_explain
+from .newton_systems import RememberedSystem, conjugate_gradients
+from .nystroem import FeatureMap
+
+CACHE_BYTES = 1_000_000_000
+"""Default memory budget for kept features."""
+LEAST_FACTOR_ROWS, MOST_FACTOR_ROWS = 10, 20
+"""Rows with curvature that enter a factor at most, as multiples of n_features.
+
+Between these limits it is a fifth of all rows: a factor then costs a few passes."""
+PASS_COST, ANEW_COST, GRAM_COST, CHOLESKY_COST = 0.4, 2.5, 0.006, 0.004
+"""Nanoseconds for an entry of Phi in a pass, kept and computed anew, and for a multiplication in
+the making of a factor: only their ratios matter."""
+EXACT_WORK = 200_000_000
+"""Multiplications up to which posterior variances are computed exactly and anew."""
+SAME_CURVATURE = 0.1
+"""Relative difference up to which posterior variances of a remembered factor are used."""
+OTHER_CURVATURE = 0.5
+"""Relative difference from which on a remembered factor is of no use for a Newton system."""
+LARGEST_LEVERAGE = 0.95
+"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
+SEED = 0x67656D6D6564
+"""Of the rows in factors and the random directions: the same problem is solved in the same way.
+
+Not a small number: data made with the same seed would be sampled by their own random numbers."""
+SKETCHED = 128
+"""Random directions by which the posterior variances of many samples are estimated."""
+FORCING = 0.1
+"""Reduction of the residual of a Newton system; its solution is a direction for a line search."""
+PRECISION = {"float32": 1e-6, "float64": 1e-13}
+"""Relative precision of sums over the rows."""
+KNOWN_TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
+"""Relative difference below which f is taken for the values of a remembered solution."""
+MAX_STEPS = 300
+PATIENCE = 12
+"""Steps after which a new factor is made."""
+MAX_REMEMBERED = 16
+"""Newton systems remembered, one for each decision function that shares the space."""
+CHECKED_ROWS = 1024
+"""Rows at which f and W are compared with remembered ones."""
+
+
+class BlockFeatureSpace:
+    """K = Phi Phi', Phi in blocks.
+
+    Parameters
+    ----------
+    blocks : the rows of X
+    feature_map : phi
+    cache_bytes : memory budget for kept features; 0 computes them in every pass
+    variances : array of shape (n_samples,), prior variances of f at the samples in place of those
+        that the features carry. With the diagonal of the kernel itself, what the landmarks leave
+        unexplained counts as private to each sample, and a pass over the features is saved.
+
+    Notes
+    -----
+    ``newton_target`` reduces the Newton residual of the current f tenfold when it knows the
+    parameters of f (f is its previous answer, the usual case), and otherwise solves the system to
+    the precision of the features: relative 1e-6 for float32.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        feature_map: FeatureMap,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        variances: FloatArray | None = None,
+    ) -> None:
+        self._map = feature_map
+        self._passes = FeaturePasses(blocks, feature_map, cache_bytes)
+        name = np.dtype(feature_map.dtype).name
+        self._precision, self._known = PRECISION[name], KNOWN_TOLERANCE[name]
+        self._variances = variances
+        self._remembered: list[RememberedSystem] = []
+        self._sums: list[tuple[FloatArray, FloatArray]] = []
+        self._checked = np.unique(np.linspace(0, self.n_samples - 1, CHECKED_ROWS).astype(np.intp))
+        self._checked_features = self._passes.features_of(self._checked)
+        self._priority = np.random.default_rng(SEED).random(self.n_samples, dtype=np.float32)
+        self.n_factors = 0
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._passes.n_passes
+
+    @property
+    def n_samples(self) -> int:
+        return self._passes.n_samples
+
+    @property
+    def variances(self) -> FloatArray:
+        """The diagonal of Phi Phi' unless given, shape (n_samples,)."""
+        if self._variances is None:
+            self._variances = self._passes.squares()
+        return self._variances
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._map.n_features)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._passes.values(parameters)
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        for known, total in self._sums:
+            if np.array_equal(known, coefficients):
+                return total
+        total = self._passes.adjoint(coefficients)
+        self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (coefficients.copy(), total)]
+        return total
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second)
+
+    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+        if not np.any(f):
+            return self.solve(curvature, self.from_coefficients(pull), f_is_start=True)
+        system, distance = self._nearest(f)
+        if system is None or distance > self._known:
+            return self.solve(curvature, self.from_coefficients(pull + curvature * f), system)
+        # f is the function of the remembered solution: what is left of the system is the gradient.
+        residual = self.from_coefficients(pull) - system.solution
+        return self._advance(system, curvature, residual, FORCING)
+
+    def solve(
+        self,
+        curvature: FloatArray,
+        right: FloatArray,
+        system: RememberedSystem | None = None,
+        *,
+        f_is_start: bool = False,
+    ) -> FloatArray:
+        """Solution w of (I + Phi' diag(curvature) Phi) w = right.
+
+        To the precision of the features, or with ``f_is_start`` to that of a first Newton step.
+        """
+        if system is None:
+            system = self._remember(curvature)
+        if np.any(system.solution):
+            right = right - self._product(curvature, system.solution)
+        return self._advance(system, curvature, right, FORCING if f_is_start else 0.0)
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
+
+        Exact for small problems. For large ones the matrix is that of a remembered Newton system
+        whose W is the same to 10 %, made of a sample of the rows (its inverse is too large by some
+        n_features / n_rows of that sample); and for many rows its diagonal is estimated by random
+        directions, always the same ones, with a relative standard error of 12 %.
+        """
+        m, active = self._map.n_features, int(np.count_nonzero(curvature))
+        if (len(rows) + active) * m * m <= EXACT_WORK:
+            return self._exact_variances(self._factor(curvature, active), rows)
+        system = self._system_at(curvature)
+        if len(rows) <= 2 * m:
+            found = self._exact_variances(system.factor, rows)
+            return self._below_own_noise(system, found, curvature[rows])
+        if system.variances is None:
+            directions = np.random.default_rng(SEED + 1).normal(size=(m, SKETCHED))
+            directions /= np.sqrt(SKETCHED)
+            weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
+            system.variances = self._passes.squared_values(weights)
+        return self._below_own_noise(system, system.variances[rows], curvature[rows])
+
+    def features(self) -> FloatArray:
+        """Phi whole: for small samples, and for the engines that need it."""
+        return self._passes.features_of(np.arange(self.n_samples))
+
+    def gram(self) -> FloatArray:
+        phi = self.features()
+        return phi @ phi.T
+
+    def _below_own_noise(
+        self, system: RememberedSystem, variances: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
+        """Estimates that obey W v < 1, as the exact posterior variances do.
+
+        A sample that is not among the rows of the factor has not seen itself: v becomes
+        v / (1 + W v). If all are among them, only the estimate by random directions can break it.
+        """
+        if system.n_active > self._factor_rows:
+            return variances / (1.0 + curvature * variances)
+        limit = np.divide(
+            LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
+        )
+        return np.minimum(variances, limit)
+
+    def _exact_variances(self, factor: np.ndarray, rows: np.ndarray) -> FloatArray:
+        half = linalg.solve_triangular(
+            factor, self._passes.features_of(rows).T, lower=True, check_finite=False
+        )
+        return np.einsum("ij,ij->j", half, half)
+
+    def _system_at(self, curvature: FloatArray) -> RememberedSystem:
+        """The remembered system whose W is closest, with a new factor unless it is close enough."""
+        differences = [self._difference(system, curvature) for system in self._remembered]
+        if not differences:
+            return self._remember(curvature)
+        system = self._remembered[int(np.argmin(differences))]
+        if min(differences) > SAME_CURVATURE:
+            self._refresh(system, curvature)
+        return system
+
+    def _difference(self, system: RememberedSystem, curvature: FloatArray) -> float:
+        """Relative difference of W from that of the factor, at a few rows."""
+        seen = curvature[self._checked]
+        return float(np.abs(system.curvature - seen).sum() / max(float(seen.sum()), 1e-300))
+
+    def _remember(self, curvature: FloatArray) -> RememberedSystem:
+        factor = self._factor(curvature, self._factor_rows)
+        n_active = int(np.count_nonzero(curvature))
+        system = RememberedSystem(factor, curvature[self._checked], n_active, self.zero())
+        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], system]
+        return system
+
+    def _refresh(self, system: RememberedSystem, curvature: FloatArray) -> None:
+        system.factor = self._factor(curvature, self._factor_rows)
+        system.curvature = curvature[self._checked]
+        system.n_active = int(np.count_nonzero(curvature))
+        system.variances = None
+
+    def _advance(
+        self,
+        system: RememberedSystem,
+        curvature: FloatArray,
+        residual: FloatArray,
+        reduction: float,
+    ) -> FloatArray:
+        """Move the solution of a system whose residual is known, and remember it."""
+        floor = self._precision * float(np.linalg.norm(residual + system.solution))
+        x = system.solution
+        if system.is_stale or self._difference(system, curvature) > OTHER_CURVATURE:
+            self._refresh(system, curvature)
+        for max_steps in (PATIENCE, MAX_STEPS):
+            outcome = conjugate_gradients(
+                lambda w: self._product(curvature, w),
+                x,
+                residual,
+                system.factor,
+                reduction=reduction,
+                floor=floor,
+                max_steps=max_steps,
+            )
+            if outcome.solved or max_steps == MAX_STEPS:
+                break
+            residual = outcome.residual
+            x = outcome.solution
+            self._refresh(system, curvature)
+        system.is_stale = self._new_factor_pays(outcome.n_steps)
+        system.solution = outcome.solution
+        return outcome.solution
+
+    def _nearest(self, f: FloatArray) -> tuple[RememberedSystem | None, float]:
+        """The remembered system whose solution is closest to f, and the relative distance."""
+        seen = f[self._checked]
+        scale = max(float(np.abs(seen).max()), 1e-300)
+        best, smallest = None, np.inf
+        for system in self._remembered:
+            distance = np.abs(self._checked_features @ system.solution - seen).max() / scale
+            if distance < smallest:
+                best, smallest = system, float(distance)
+        return best, smallest
+
+    @property
+    def _factor_rows(self) -> int:
+        m = self._map.n_features
+        return int(np.clip(self.n_samples // 5, LEAST_FACTOR_ROWS * m, MOST_FACTOR_ROWS * m))
+
+    def _new_factor_pays(self, n_steps: int) -> bool:
+        """Whether a fresh factor, good for two steps, would have been cheaper."""
+        m, n_kept = self._map.n_features, np.count_nonzero(self._passes.is_kept)
+        one_pass = PASS_COST * n_kept + ANEW_COST * (self.n_samples - n_kept)
+        rows = min(self._factor_rows, self.n_samples)
+        return bool((n_steps - 2) * one_pass > m * (GRAM_COST * rows + CHOLESKY_COST * m))
+
+    def _factor(self, curvature: FloatArray, max_rows: int) -> np.ndarray:
+        """Cholesky factor of I + Phi' W Phi, W of at most ``max_rows`` rows."""
+        self.n_factors += 1
+        weights = self._sampled(curvature, max_rows)
+        matrix = np.eye(self._map.n_features)
+        if np.any(weights):
+            matrix += self._passes.gram(weights)
+        factor = cholesky_or_explain(matrix.astype(self._map.dtype))
+        return np.asfortranarray(factor)
+
+    def _sampled(self, curvature: FloatArray, limit: int) -> FloatArray:
+        """Curvatures of at most ``limit`` random rows, scaled up; kept rows if they are enough."""
+        active = np.flatnonzero(curvature)
+        if len(active) <= limit:
+            return curvature
+        kept = active[self._passes.is_kept[active]]
+        candidates = kept if len(kept) >= limit else active
+        # The same rows come first every time: what depends on the sample then varies smoothly.
+        first = np.argpartition(self._priority[candidates], limit - 1)[:limit]
+        chosen = candidates[first]
+        weights = np.zeros_like(curvature)
+        weights[chosen] = curvature[chosen] * (curvature.sum() / curvature[chosen].sum())
+        return weights
+
+    def _product(self, curvature: FloatArray, w: FloatArray) -> FloatArray:
+        """(I + Phi' W Phi) w by one pass."""
+        return w + self._passes.normal_product(curvature, w)

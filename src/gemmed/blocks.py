@@ -1,0 +1,215 @@
+"""Passes over the rows of a large matrix, block by block.
+
+``Blocks`` is a sequence of row blocks and one way to run a function on each of them. A function is
+called as ``function(block, broadcast, *rows)``: ``block`` is what the block holds (a piece of X, or
+features), ``broadcast`` is the same for all blocks, and ``rows`` are the pieces of arrays of shape
+(n_rows, ...) that belong to the block. Results come back in the order of the blocks, so that sums
+do not depend on how many workers made them.
+
+``LocalBlocks`` runs in this process, on one thread or several; ``gemmed.distributed`` has the same
+on Dask. Functions must be importable (defined at the top of a module) to run elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from .block_sources import RowSource, as_row_source
+from .threads import single_blas_thread
+
+BLOCK_ROWS = 4096
+"""Rows of a block: large enough for matrix products at full speed, small enough for memory."""
+
+BlockFunction = Callable[..., Any]
+
+
+class Blocks(Protocol):
+    """Row blocks and a way to run functions on them."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of rows of every block."""
+        ...
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterator[Any]:
+        """``function(block, broadcast, *pieces of rows)`` for every block, in order."""
+        ...
+
+    def select(self, which: Sequence[int]) -> Blocks:
+        """The blocks with these numbers; ``rows`` then has the rows of these blocks only."""
+        ...
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> Blocks:
+        """Blocks that hold the results of the function, in memory."""
+        ...
+
+
+class ArrayBlocks:
+    """Blocks held in memory.
+
+    Parameters
+    ----------
+    blocks : arrays with the rows of each block
+    n_threads : threads of a pass; each then uses a single BLAS thread
+    """
+
+    def __init__(self, blocks: Iterable[np.ndarray], *, n_threads: int = 1) -> None:
+        self._blocks = list(blocks)
+        self._n_threads = n_threads
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(block) for block in self._blocks)
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterator[Any]:
+        calls = (
+            (function, block, broadcast, pieces)
+            for block, pieces in zip(self._blocks, split_rows(rows, self.sizes), strict=True)
+        )
+        return _run(_call, calls, self._n_threads)
+
+    def select(self, which: Sequence[int]) -> ArrayBlocks:
+        return ArrayBlocks([self._blocks[i] for i in which], n_threads=self._n_threads)
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
+        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+
+
+class LocalBlocks:
+    """Blocks read from a row source (array, memory map, file) when they are needed.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features), path of a .npy file, or a ``RowSource``
+    n_threads : threads of a pass; each then uses a single BLAS thread
+    block_rows : rows of a block
+    """
+
+    def __init__(self, X: Any, *, n_threads: int = 1, block_rows: int = BLOCK_ROWS) -> None:
+        source = as_row_source(X)
+        bounds = [*range(0, source.n_rows, block_rows), source.n_rows]
+        self._source = source
+        self._spans = list(itertools.pairwise(bounds))
+        self._n_threads = n_threads
+
+    @property
+    def source(self) -> RowSource:
+        return self._source
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(stop - start for start, stop in self._spans)
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterator[Any]:
+        calls = (
+            (function, self._source, span, broadcast, pieces)
+            for span, pieces in zip(self._spans, split_rows(rows, self.sizes), strict=True)
+        )
+        return _run(_read_and_call, calls, self._n_threads)
+
+    def select(self, which: Sequence[int]) -> LocalBlocks:
+        chosen = object.__new__(LocalBlocks)
+        chosen._source, chosen._n_threads = self._source, self._n_threads
+        chosen._spans = [self._spans[i] for i in which]
+        return chosen
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
+        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+
+
+def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
+    """Sum of the results of a pass, in double precision."""
+    total: np.ndarray | None = None
+    for result in results:
+        if total is None:
+            total = np.array(result, dtype=np.float64)
+        else:
+            total += result
+    if total is None:
+        raise ValueError("there are no blocks to sum: X has no rows.")
+    return total
+
+
+def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
+    """The rows with these numbers, in the order given, shape (len(rows), ...)."""
+    wanted = np.zeros(sum(blocks.sizes), dtype=bool)
+    wanted[rows] = True
+    found = np.concatenate(list(blocks.map(_rows_where, None, [wanted])))
+    return found[np.searchsorted(np.flatnonzero(wanted), rows)]
+
+
+def _rows_where(block: np.ndarray, _: None, wanted: np.ndarray) -> np.ndarray:
+    return block[wanted]
+
+
+def split_rows(rows: Sequence[np.ndarray], sizes: Sequence[int]) -> Iterator[list[np.ndarray]]:
+    """Pieces of arrays of shape (n_rows, ...) that belong to each block."""
+    n_rows = sum(sizes)
+    for array in rows:
+        if len(array) != n_rows:
+            raise ValueError(f"an array of {len(array)} rows goes with blocks of {n_rows} rows.")
+    stop = 0
+    for size in sizes:
+        start, stop = stop, stop + size
+        yield [array[start:stop] for array in rows]
+
+
+def _call(function: BlockFunction, block: Any, broadcast: Any, rows: list[np.ndarray]) -> Any:
+    return function(block, broadcast, *rows)
+
+
+def _read_and_call(
+    function: BlockFunction,
+    source: RowSource,
+    span: tuple[int, int],
+    broadcast: Any,
+    rows: list[np.ndarray],
+) -> Any:
+    return function(source.read(*span), broadcast, *rows)
+
+
+def _run(
+    task: Callable[..., Any], calls: Iterable[tuple[Any, ...]], n_threads: int
+) -> Iterator[Any]:
+    """Results of the calls in order; at most a few more are under way than are asked for."""
+    calls = list(calls)
+    if n_threads <= 1 or len(calls) <= 1:
+        for arguments in calls:
+            yield task(*arguments)
+        return
+    waiting: deque[Future[Any]] = deque()
+    pool = _pool(n_threads, os.getpid())
+    try:
+        with single_blas_thread():
+            for arguments in calls:
+                waiting.append(pool.submit(task, *arguments))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@lru_cache(maxsize=4)
+def _pool(n_threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them costs more than a pass over few rows.
+
+    A forked process inherits the pool but not its threads, so each has its own.
+    """
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gemmed-blocks")

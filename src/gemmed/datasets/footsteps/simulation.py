@@ -1,0 +1,156 @@
+"""make_footsteps: recordings of walkers by four acoustic sensors that fail now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._typing import FloatArray
+from .faults import FAULT_KINDS, Fault, FaultModel, apply_faults, draw_faults
+from .field import SENSOR_POSITIONS, background, draw_weather, footstep_sound
+from .gait import contacts_of, draw_walker
+
+RATE = 4000
+"""Samples a second."""
+DURATION = 13.5
+"""Seconds: 24 segments of 2 seconds, each half a second after the one before."""
+N_SENSORS = len(SENSOR_POSITIONS)
+N_HUMAN, N_ANIMAL = 84, 66
+HUMAN, HUMAN_WITH_ANIMAL = "human", "human_with_animal"
+LABELS = (HUMAN, HUMAN_WITH_ANIMAL)
+EVEN = dict.fromkeys(FAULT_KINDS, 1.0)
+SENSOR_FAULTS = (
+    FaultModel(0.03, 3.0, EVEN),
+    FaultModel(0.06, 12.0, EVEN),
+    FaultModel(0.06, 3.0, EVEN),
+    FaultModel(0.18, 5.0, {**EVEN, "noise": 4.0, "spikes": 3.0}),
+)
+"""Sensor 2 fails seldom and then for long; sensor 4 fails most, mainly in noise and spikes."""
+RECORDER_FAULTS = FaultModel(
+    0.15, 6.0, {"spikes": 5.0, "gain_loss": 3.0, "noise": 1.0, "hum": 1.0, "dropout": 1.0}
+)
+"""What the four sensors share: cable, supply and recorder."""
+
+
+class FootstepRecording(NamedTuple):
+    """One subject walking past the sensors."""
+
+    subject: str
+    label: str
+    """"human" or "human_with_animal"."""
+    signals: npt.NDArray[np.float32]
+    """Shape (n_sensors, n_samples), within -1 and 1."""
+    faults: list[Fault]
+    """The truth: what went wrong, where and when."""
+
+
+class FootstepData(NamedTuple):
+    """Recordings of all subjects."""
+
+    signals: npt.NDArray[np.float32]
+    """Shape (n_subjects, n_sensors, n_samples), within -1 and 1."""
+    labels: npt.NDArray[np.str_]
+    """Shape (n_subjects,)."""
+    subjects: npt.NDArray[np.str_]
+    """Shape (n_subjects,)."""
+    faults: list[list[Fault]]
+    """The truth: for each subject what went wrong, where and when."""
+    rate: int
+    """Samples a second."""
+
+
+def make_footsteps(
+    n_human: int = N_HUMAN,
+    n_animal: int = N_ANIMAL,
+    *,
+    duration: float = DURATION,
+    rate: int = RATE,
+    faults: bool = True,
+    random_state: int = 0,
+) -> FootstepData:
+    """Simulate walkers, alone or leading an animal, recorded by four sensors that fail at times.
+
+    Parameters
+    ----------
+    n_human : subjects that walk alone
+    n_animal : subjects that lead an animal
+    duration : seconds a recording
+    rate : samples a second, at least 2000
+    faults : False gives what healthy sensors would have recorded of the same subjects
+    random_state : seed; a subject depends on the seed and its own name only
+
+    Returns
+    -------
+    FootstepData
+
+    Examples
+    --------
+    >>> from gemmed.datasets import make_footsteps
+    >>> data = make_footsteps(2, 1, duration=6.0, random_state=0)
+    >>> data.signals.shape, data.labels.tolist()
+    ((3, 4, 24000), ['human', 'human', 'human_with_animal'])
+    """
+    recordings = list(
+        iter_footsteps(
+            n_human,
+            n_animal,
+            duration=duration,
+            rate=rate,
+            faults=faults,
+            random_state=random_state,
+        )
+    )
+    return FootstepData(
+        np.stack([recording.signals for recording in recordings]),
+        np.array([recording.label for recording in recordings]),
+        np.array([recording.subject for recording in recordings]),
+        [recording.faults for recording in recordings],
+        rate,
+    )
+
+
+def iter_footsteps(
+    n_human: int = N_HUMAN,
+    n_animal: int = N_ANIMAL,
+    *,
+    duration: float = DURATION,
+    rate: int = RATE,
+    faults: bool = True,
+    random_state: int = 0,
+) -> Iterator[FootstepRecording]:
+    """The recordings of :func:`make_footsteps` one by one."""
+    if n_human < 0 or n_animal < 0 or n_human + n_animal == 0:
+        raise ValueError(
+            f"n_human={n_human!r} and n_animal={n_animal!r}: give at least one subject."
+        )
+    if not duration > 0:
+        raise ValueError(f"duration={duration!r} must be positive: seconds.")
+    if rate < 2000:
+        raise ValueError(f"rate={rate!r} must be at least 2000 samples a second.")
+    if random_state < 0:
+        raise ValueError(f"random_state={random_state!r} must not be negative.")
+    for label, count in zip(LABELS, (n_human, n_animal), strict=True):
+        for index in range(count):
+            yield _record(label, index, duration, rate, faults, random_state)
+
+
+def _record(
+    label: str, index: int, duration: float, rate: int, faults: bool, seed: int
+) -> FootstepRecording:
+    n_samples = round(duration * rate)
+    streams = np.random.SeedSequence([seed, LABELS.index(label), index]).spawn(2)
+    # The healthy sound has its own stream: with and without faults it is the same.
+    walk, trouble = (np.random.default_rng(stream) for stream in streams)
+    walker = draw_walker(label == HUMAN_WITH_ANIMAL, duration, walk)
+    contacts = contacts_of(walker, duration, walk)
+    signals = footstep_sound(walker, contacts, n_samples, rate, walk)
+    signals += background(draw_weather(walk), n_samples, rate, walk)
+    bursts: list[Fault] = []
+    if faults:
+        bursts = draw_faults(SENSOR_FAULTS, RECORDER_FAULTS, duration, trouble)
+        signals = apply_faults(signals, bursts, rate, trouble)
+    clipped: FloatArray = np.clip(signals, -1.0, 1.0)
+    return FootstepRecording(f"{label}-{index + 1:02d}", label, clipped.astype(np.float32), bursts)

@@ -1,0 +1,101 @@
+"""What distances say of the samples of every class: the entropy constraint's data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import FloatArray
+from ..exceptions import UnscaledDataError
+from .bounds import entropy_bound, scale_by_median
+from .distances import Distances
+from .neighbours import NeighborGraph, knn_distances
+from .surprise import class_surprise, median_distances
+
+
+@dataclass(frozen=True)
+class ClassEntropy:
+    """Statistic and bounds of the entropy constraint (equations 23, 24 and 30-33)."""
+
+    knn_distances: FloatArray
+    """Over the class median, shape (n_samples,)."""
+    statistic: FloatArray
+    """What the constraint bounds: the k-NN distances, or evidence in nats; (n_samples,)."""
+    bounds: FloatArray
+    """gamma_z, shape (n_classes,)."""
+    far: FloatArray
+    """Evidence from groups that lie apart, zero where the user sets the slack; (n_samples,)."""
+    other: FloatArray
+    """Evidence from clusters and tails, likewise."""
+
+    def without_far_groups(self) -> ClassEntropy:
+        """The same without the evidence from groups that lie apart."""
+        return replace(self, statistic=self.other, far=np.zeros_like(self.far))
+
+
+class Measured(NamedTuple):
+    """Distances of every sample to its own class, each of shape (n_samples,)."""
+
+    knn: FloatArray
+    """Mean distance to the nearest references."""
+    spread: FloatArray
+    """Median distance to the class."""
+
+
+def measure_distances(
+    distances: Distances,
+    class_index: np.ndarray,
+    class_names: list,
+    *,
+    n_neighbors: int,
+    graph: NeighborGraph,
+    groups: np.ndarray | None,
+    seed: int,
+) -> Measured:
+    """Measure each class by itself, all pairs of its samples."""
+    knn, spread = np.empty((2, len(class_index)))
+    for z, label in enumerate(class_names):
+        members = np.flatnonzero(class_index == z)
+        knn[members] = knn_distances(
+            distances, members, n_neighbors, graph=graph, seed=seed, groups=groups, label=label
+        )
+        spread[members] = median_distances(distances, members, seed)
+    return Measured(knn, spread)
+
+
+def weigh_classes(
+    measured: Measured,
+    distances: Distances,
+    class_index: np.ndarray,
+    class_names: list,
+    weights: FloatArray,
+    *,
+    coverage: float,
+    slack: float | None,
+) -> ClassEntropy:
+    """Statistic and bound of the entropy constraint of each class.
+
+    Parameters
+    ----------
+    slack : of equation 24; None turns distances into evidence instead, bounded by zero
+    """
+    scaled, statistic, far, other = np.zeros((4, len(class_index)))
+    bounds = np.zeros(len(class_names))
+    for z, label in enumerate(class_names):
+        members = np.flatnonzero(class_index == z)
+        d = measured.knn[members]
+        if not np.all(np.isfinite(d)):
+            raise UnscaledDataError(
+                f"distances between samples of class {label!r} overflow: scale X (StandardScaler)."
+            )
+        scaled[members] = scale_by_median(d, label)
+        if slack is None:
+            surprise = class_surprise(distances, members, d, measured.spread[members])
+            far[members], other[members] = surprise
+            statistic[members] = np.maximum(*surprise)
+        else:
+            statistic[members] = scaled[members]
+            bounds[z] = entropy_bound(scaled[members], weights[members], coverage, slack, label)
+    return ClassEntropy(scaled, statistic, bounds, far, other)

@@ -1,0 +1,120 @@
+"""How much the distances of a sample speak against it, in nats (docs/model.md, equations 30-33).
+
+The k-NN distances of a class become evidence only where they say something: strong evidence if they
+fall into two groups, far and near, or if a tight cluster stands out of the class; weak evidence for
+the far tail otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import FloatArray
+from .distances import Distances
+from .mixture import TwoGroups, split_in_two
+
+LEAST_GAIN, LEAST_SEPARATION = 0.25, 3.0
+"""What two groups must show to be believed. Skewed but whole classes stay below (decision 7)."""
+LARGEST_SHARE = 0.7
+"""The far group may exceed one half by the error of the split, not more."""
+CLUSTER_GAIN, CLUSTER_SHARE, CLUSTER_WIDTH = 0.15, 0.3, 0.35
+"""A cluster is at most this share of the class and this wide, against the rest of the class."""
+STRONGEST = 12.0
+TAIL_START = 1.5
+"""Robust standard deviations at which the weak evidence begins."""
+TAIL_LIMIT, SPREAD_LIMIT = 2.0, 1.0
+"""Largest weak evidence of the k-NN distance and of the distance to the class as a whole."""
+FEWEST = 20
+"""Samples a class needs before groups are looked for."""
+MAX_REFERENCES = 1000
+SMALLEST = 1e-2
+"""Distances below this share of their median (duplicates) count as this share."""
+
+
+class Surprise(NamedTuple):
+    """Evidence against the samples of one class, each of shape (n_members,)."""
+
+    far: FloatArray
+    """Nats from a group that lies apart, zero if there is none."""
+    other: FloatArray
+    """Nats from a tight cluster or the tails."""
+
+
+def class_surprise(
+    distances: Distances, members: np.ndarray, knn: FloatArray, spread: FloatArray
+) -> Surprise:
+    """Evidence of distances against each member of a class.
+
+    Parameters
+    ----------
+    distances : among all training samples
+    members : indices of the samples of the class
+    knn : mean distance of each member to its nearest references, shape (n_members,)
+    spread : median distance of each member to its class, shape (n_members,)
+    """
+    none = np.zeros(len(members))
+    middle = float(np.median(knn))
+    if len(members) < FEWEST or not middle > 0.0:
+        return Surprise(none, none)
+    near = np.log(np.maximum(knn, SMALLEST * middle))
+    spread = np.log(np.maximum(spread, SMALLEST * middle))
+    weak = np.maximum(_tail(near, TAIL_LIMIT), _tail(spread, SPREAD_LIMIT))
+    groups = split_in_two(near)
+    if groups is not None and _stand_apart(groups, LEAST_GAIN, LARGEST_SHARE):
+        return Surprise(np.clip(groups.evidence, 0.0, STRONGEST), weak)
+    density = split_in_two(spread - near)
+    if (
+        density is not None
+        and _stand_apart(density, CLUSTER_GAIN, CLUSTER_SHARE)
+        and _is_one_cluster(distances, members, density.high)
+    ):
+        weak = np.maximum(weak, np.clip(density.evidence, 0.0, STRONGEST))
+    return Surprise(none, weak)
+
+
+def _stand_apart(groups: TwoGroups, least_gain: float, largest_share: float) -> bool:
+    return (
+        groups.separation >= LEAST_SEPARATION
+        and groups.gain >= least_gain
+        and 0.01 < groups.share <= largest_share
+    )
+
+
+def _is_one_cluster(distances: Distances, members: np.ndarray, high: np.ndarray) -> bool:
+    """Dense samples all over the class are duplicates; in one place they are a cluster."""
+    inside, outside = members[high][:MAX_REFERENCES], members[~high][:MAX_REFERENCES]
+    if len(inside) < 3 or len(outside) < 3:
+        return False
+    width = float(np.median(distances.between(inside, inside)))
+    return width < CLUSTER_WIDTH * float(np.median(distances.between(outside, outside)))
+
+
+def median_distances(distances: Distances, members: np.ndarray, seed: int) -> FloatArray:
+    """Median distance of each member to the class, of large classes to a random part of it."""
+    references = members
+    if len(members) > MAX_REFERENCES:
+        rng = np.random.default_rng(seed)
+        references = rng.choice(members, MAX_REFERENCES, replace=False)
+    size = max(1, 8_000_000 // len(references))
+    parts = [
+        np.median(distances.between(members[start : start + size], references), axis=1)
+        for start in range(0, len(members), size)
+    ]
+    return np.concatenate(parts)
+
+
+def _tail(values: FloatArray, limit: float) -> FloatArray:
+    """Half the square of the robust standard score beyond TAIL_START, levelling off at a limit.
+
+    Centre and width are those of the shortest half, which anomalies below one half cannot move.
+    """
+    ordered = np.sort(values)
+    half = len(ordered) // 2 + 1
+    widths = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
+    first = int(np.argmin(widths))
+    centre = 0.5 * (ordered[first] + ordered[first + half - 1])
+    deviation = max(0.5 * float(widths[first]) / 0.6745, 1e-6)
+    excess = np.maximum((values - centre) / deviation - TAIL_START, 0.0)
+    return -limit * np.expm1(-0.5 * excess**2 / limit)

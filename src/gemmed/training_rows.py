@@ -1,0 +1,224 @@
+"""The training samples as the classifier asks for them: all in memory, or in blocks.
+
+*ArrayRows* measures all pairs of samples and knows the kernel exactly. *BlockRows* never holds more
+than blocks of rows: distances to a capped set of references, the kernel by Nystroem features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ._typing import FloatArray
+from .block_space import BlockFeatureSpace
+from .blocks import Blocks, take_rows
+from .entropy.class_entropy import Measured, measure_distances
+from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
+from .entropy.neighbours import NeighborGraph
+from .entropy.reference_sets import reference_distances
+from .function_space import FunctionSpace
+from .kernels import Kernel, function_space
+from .landmarks import choose_landmarks
+from .nystroem import FeatureMap, LinearMap, nystroem_map
+
+EXACT_UP_TO = 1000
+"""Samples up to which ``n_components="auto"`` keeps the exact kernel."""
+FEW_COMPONENTS, MANY_COMPONENTS, MANY_FROM = 600, 1000, 4000
+"""Features of ``n_components="auto"``, below and from MANY_FROM samples on."""
+SPREAD_REFERENCES = 300
+"""References of a class for the median distance to it."""
+TRUSTED = 0.5
+"""Samples below this probability are never landmarks."""
+
+
+class Prior(NamedTuple):
+    """The decision functions on the training samples, and how to write them down elsewhere."""
+
+    space: FunctionSpace
+    projection: FloatArray | None = None
+    """For indefinite kernels, see ``kernels.function_space``."""
+    feature_map: FeatureMap | None = None
+    """For functions of features."""
+
+
+class TrainingRows(Protocol):
+    """What the classifier asks of its training samples."""
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def distances(self) -> Distances:
+        """Distances among few of the samples."""
+        ...
+
+    def take(self, rows: np.ndarray) -> FloatArray:
+        """Some samples; of a precomputed kernel the part between them."""
+        ...
+
+    def take_all(self) -> FloatArray:
+        """X, or the precomputed kernel matrix."""
+        ...
+
+    def measure(
+        self,
+        class_index: np.ndarray,
+        class_names: list,
+        *,
+        n_neighbors: int,
+        graph: NeighborGraph,
+        groups: np.ndarray | None,
+        seed: int,
+    ) -> Measured:
+        """Distances of every sample to its own class."""
+        ...
+
+    def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
+        """Function space of a kernel; landmarks are samples with trust."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """X in memory, every pair of samples considered."""
+
+    X: FloatArray
+    precomputed: FunctionSpace | None = None
+    """Of a precomputed kernel, whose matrix X then is."""
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.X)
+
+    @property
+    def distances(self) -> Distances:
+        if self.precomputed is not None:
+            return KernelDistances(self.precomputed.gram())
+        return EuclideanDistances(self.X)
+
+    def take(self, rows: np.ndarray) -> FloatArray:
+        if self.precomputed is not None:
+            return self.X[np.ix_(rows, rows)]
+        return self.X[rows]
+
+    def take_all(self) -> FloatArray:
+        return self.X
+
+    def measure(
+        self,
+        class_index: np.ndarray,
+        class_names: list,
+        *,
+        n_neighbors: int,
+        graph: NeighborGraph,
+        groups: np.ndarray | None,
+        seed: int,
+    ) -> Measured:
+        return measure_distances(
+            self.distances,
+            class_index,
+            class_names,
+            n_neighbors=n_neighbors,
+            graph=graph,
+            groups=groups,
+            seed=seed,
+        )
+
+    def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
+        return Prior(*function_space(kernel, self.X))
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """Rows in blocks; time and memory grow with their number only."""
+
+    blocks: Blocks
+    n_components: int
+
+    @property
+    def n_samples(self) -> int:
+        return sum(self.blocks.sizes)
+
+    @property
+    def distances(self) -> Distances:
+        return _BlockDistances(self.blocks)
+
+    def take(self, rows: np.ndarray) -> FloatArray:
+        return take_rows(self.blocks, rows).astype(np.float64)
+
+    def take_all(self) -> FloatArray:
+        return self.take(np.arange(self.n_samples))
+
+    def measure(
+        self,
+        class_index: np.ndarray,
+        class_names: list,
+        *,
+        n_neighbors: int,
+        graph: NeighborGraph,
+        groups: np.ndarray | None,
+        seed: int,
+    ) -> Measured:
+        """As ArrayRows, with capped references; always bipartite."""
+        knn = reference_distances(
+            self.blocks, class_index, n_neighbors, seed=seed, groups=groups, labels=class_names
+        )
+        rng = np.random.default_rng([seed, len(class_names)])
+        references = []
+        for z in range(len(class_names)):
+            members = np.flatnonzero(class_index == z)
+            drawn = rng.choice(members, min(len(members), SPREAD_REFERENCES), replace=False)
+            references.append(self.take(np.sort(drawn)))
+        parts = self.blocks.map(_median_to_class, references, [class_index])
+        return Measured(knn, np.concatenate(list(parts)))
+
+    def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
+        feature_map: FeatureMap
+        if kernel.name == "linear":
+            n_columns = self.take(np.zeros(1, dtype=np.intp)).shape[1]
+            feature_map = LinearMap(n_columns, kernel.function_variance, kernel.bias_variance)
+        else:
+            usable = (trust >= TRUSTED).astype(np.float64)
+            rng = np.random.default_rng([seed, self.n_components])
+            rows = choose_landmarks(
+                self.blocks, class_index, self.n_components, rng, weights=usable
+            )
+            feature_map = nystroem_map(kernel, self.take(rows))
+        return Prior(BlockFeatureSpace(self.blocks, feature_map), None, feature_map)
+
+
+def components_for(n_components: int | str | None, n_samples: int) -> int | None:
+    """Number of Nystroem features, or None for the exact kernel."""
+    if n_components == "auto":
+        if n_samples <= EXACT_UP_TO:
+            return None
+        return FEW_COMPONENTS if n_samples < MANY_FROM else MANY_COMPONENTS
+    return None if n_components is None else int(n_components)
+
+
+@dataclass(frozen=True)
+class _BlockDistances:
+    blocks: Blocks
+
+    def between(self, rows: np.ndarray, columns: np.ndarray) -> FloatArray:
+        return euclidean(
+            take_rows(self.blocks, rows).astype(np.float64),
+            take_rows(self.blocks, columns).astype(np.float64),
+        )
+
+    def to_centre(self, members: np.ndarray) -> FloatArray:
+        X = take_rows(self.blocks, members).astype(np.float64)
+        return np.linalg.norm(X - X.mean(axis=0), axis=1)
+
+
+def _median_to_class(
+    X: np.ndarray, references: list[FloatArray], class_index: np.ndarray
+) -> FloatArray:
+    """Median distance of the rows of one block to references of their class."""
+    medians = np.empty(len(X))
+    for z in np.unique(class_index):
+        own = class_index == z
+        medians[own] = np.median(euclidean(X[own].astype(np.float64), references[z]), axis=1)
+    return medians
