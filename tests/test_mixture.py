@@ -9,7 +9,7 @@ from gemmed.entropy.mixture import split_in_two
 from gemmed.entropy.surprise import LARGEST_SHARE, LEAST_GAIN, _stand_apart
 
 
-def two_groups(seed, n_low=300, n_high=100, low=(0.0, 1.0), high=(8.0, 0.5)):
+def two_groups(seed, n_low=150, n_high=50, low=(0.0, 1.0), high=(8.0, 0.5)):
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.normal(*low, n_low), rng.normal(*high, n_high)])
 
@@ -26,8 +26,8 @@ def sklearn_fit(values):
     "parameters",
     [
         {},
-        {"n_low": 190, "n_high": 10, "high": (9.0, 1.0)},
-        {"n_low": 100, "n_high": 120, "high": (6.0, 1.0)},
+        {"n_low": 180, "n_high": 10, "high": (9.0, 1.0)},
+        {"n_low": 80, "n_high": 100, "high": (6.0, 1.0)},
         {"high": (12.0, 3.0)},
         {"high": (5.0, 0.2)},
     ],
@@ -55,10 +55,11 @@ def test_groups_that_are_clear_are_those_of_scikit_learn(parameters):
 
 
 def test_the_truth_is_recovered():
-    truth = np.arange(400) >= 300
-    groups = split_in_two(two_groups(1))
-    assert groups.share == pytest.approx(0.25, abs=1e-3)
-    np.testing.assert_array_equal(groups.high, truth)
+    for n in (40, 200, 20_000):
+        groups = split_in_two(two_groups(1, n - n // 4, n // 4))
+        assert groups.share == pytest.approx(0.25, abs=5e-3)
+        assert groups.separation == pytest.approx(8.0 / np.sqrt(0.5), rel=0.15)
+        np.testing.assert_array_equal(groups.high, np.arange(n) >= n - n // 4)
 
 
 def test_unit_and_origin_do_not_matter():

@@ -32,12 +32,14 @@ def decide(X, y, group, weights=None, columns=None):
 
 
 def test_a_part_of_the_classes_is_learned():
+    """However far: a group that is taken out must not vote, not even with a small weight."""
     assert all(decide(*with_group(seed)) for seed in range(20))
 
 
 def test_noise_does_not_teach_itself():
-    taught = sum(decide(*with_group(seed, learnable=False)) for seed in range(40))
-    assert taught <= 4
+    """LEARNED = 1.5 standard errors: 7 % by chance, twice as many with estimated ones."""
+    taught = sum(decide(*with_group(seed, learnable=False)) for seed in range(60))
+    assert taught <= 0.2 * 60
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -41,7 +41,8 @@ def loss_of(margins, weights):
 
     def cost(log_slope):
         p = special.expit(np.exp(log_slope) * margins)
-        return -weights @ (target * np.log(p) + (1 - target) * np.log1p(-p))
+        q = special.expit(-np.exp(log_slope) * margins)
+        return -weights @ (special.xlogy(target, p) + special.xlogy(1 - target, q))
 
     grid = np.linspace(-3, 3, 61)
     start = grid[np.argmin([cost(a) for a in grid])]
@@ -63,7 +64,7 @@ def test_held_out_margins_are_those_of_refits_to_first_order(seed, weighted):
     naive = labels * in_sample.decision_function(gram)
     error = np.abs(approximate - exact)
     assert error.max() < 0.15
-    assert error.mean() < 0.15 * np.abs(naive - exact).mean()
+    assert error.mean() < 0.3 * np.abs(naive - exact).mean()
     loss = held_out_loss(GramSpace(gram), labels[:, None], weights, 3.0)
     assert loss == pytest.approx(loss_of(exact, weights), abs=0.02)
 
@@ -85,18 +86,23 @@ def tuned(X, y, weights=None, kernel="rbf", **parts):
     return tune_kernel(Kernel(kernel, gamma=scale), X, signs, weights, 3.0, **parts)
 
 
-def test_flipped_labels_ask_for_a_smaller_amplitude():
-    smaller = 0
-    for seed in range(5):
-        X, y = make_classification(150, 4, class_sep=2.0, flip_y=0.0, random_state=seed)
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_flipped_labels_ask_for_a_smaller_amplitude(kernel):
+    changes = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = rng.permutation(np.repeat([0, 1], 60))
+        X = rng.normal(size=(120, 10))
+        X[:, 0] += np.where(y, 3.0, -3.0)
         noisy = y.copy()
-        noisy[np.random.default_rng(seed).choice(150, 45, replace=False)] ^= 1
+        noisy[rng.choice(120, 30, replace=False)] ^= 1
         clean, flipped = (
-            tuned(X, labels, tune_gamma=False)[0].function_variance for labels in (y, noisy)
+            tuned(X, labels, kernel=kernel, tune_gamma=False)[0].function_variance
+            for labels in (y, noisy)
         )
-        assert flipped <= clean
-        smaller += flipped < clean
-    assert smaller >= 4
+        changes.append(np.log(flipped / clean))
+    assert np.max(changes) < 1e-9
+    assert np.mean(changes) < -0.8
 
 
 def test_a_fine_boundary_asks_for_a_narrower_kernel():

@@ -95,6 +95,13 @@ def check_training_data(
 
 def check_block_labels(estimator: Any, blocks: Any, y: Any) -> np.ndarray:
     """Validated labels of rows in blocks; the rows themselves are checked in one pass."""
+    if estimator.kernel == "precomputed":
+        raise ValueError("kernel='precomputed' has no rows to read in blocks: use fit.")
+    if estimator.n_components is None:
+        raise ValueError(
+            "n_components=None asks for the exact kernel, which needs all rows at once: use fit, "
+            "or give n_components as a number or 'auto'."
+        )
     y = column_or_1d(y)
     check_classification_targets(y)
     n_rows = sum(blocks.sizes)
@@ -112,6 +119,8 @@ def check_block_labels(estimator: Any, blocks: Any, y: Any) -> np.ndarray:
     if len(widths) != 1:
         raise ValueError(f"blocks of X have different numbers of columns: {sorted(widths)}.")
     estimator.n_features_in_ = widths.pop()
+    if hasattr(estimator, "feature_names_in_"):  # of an earlier fit; blocks have no names
+        del estimator.feature_names_in_
     return y
 
 
@@ -234,10 +243,13 @@ TUNED = "tuned"
 """Value of gamma, function_variance and bias_variance that has them chosen from the data."""
 
 
-def make_kernel(estimator: Any, X: FloatArray, *, tunable: bool = False) -> Kernel:
+def make_kernel(
+    estimator: Any, X: FloatArray, *, tunable: bool = False, variance: float | None = None
+) -> Kernel:
     """The kernel described by an estimator's parameters, with gamma resolved on X.
 
-    Where parameters are to be tuned, gamma is that of "scale" and variances are 1.
+    Where parameters are to be tuned, gamma is that of "scale" and variances are 1. ``variance`` is
+    that of all training data where X is a part of them.
     """
     name = estimator.kernel
     if not callable(name):
@@ -257,7 +269,7 @@ def make_kernel(estimator: Any, X: FloatArray, *, tunable: bool = False) -> Kern
         check_number("function_variance", function_variance, above=0, hint=hint)
     return Kernel(
         name,
-        _resolve_gamma(estimator.gamma, X, tunable),
+        _resolve_gamma(estimator.gamma, X, tunable, variance),
         estimator.degree,
         estimator.coef0,
         1.0 if estimator.bias_variance == TUNED else float(estimator.bias_variance),
@@ -265,13 +277,13 @@ def make_kernel(estimator: Any, X: FloatArray, *, tunable: bool = False) -> Kern
     )
 
 
-def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool) -> float:
+def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | None) -> float:
     choices = ("scale", "auto", *((TUNED,) if tunable else ()))
     if isinstance(gamma, str):
         check_choice("gamma", gamma, choices)
         if gamma == "auto":
             return 1.0 / X.shape[1]
-        variance = float(X.var())
+        variance = float(X.var()) if variance is None else variance
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     check_number("gamma", gamma, above=0, hint=f"{', '.join(choices)} are allowed too.")
     return float(gamma)

@@ -148,8 +148,37 @@ def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
     """The rows with these numbers, in the order given, shape (len(rows), ...)."""
     wanted = np.zeros(sum(blocks.sizes), dtype=bool)
     wanted[rows] = True
-    found = np.concatenate(list(blocks.map(_rows_where, None, [wanted])))
+    holders = [
+        number
+        for number, (piece,) in enumerate(split_rows([wanted], blocks.sizes))
+        if number == 0 or piece.any()  # one block at least, for the shape of no rows
+    ]
+    held = np.repeat(np.isin(np.arange(len(blocks.sizes)), holders), blocks.sizes)
+    found = np.concatenate(list(blocks.select(holders).map(_rows_where, None, [wanted[held]])))
     return found[np.searchsorted(np.flatnonzero(wanted), rows)]
+
+
+def block_variance(blocks: Blocks) -> float:
+    """Variance of all entries of X, in one pass."""
+    count, mean, squares = 0, 0.0, 0.0
+    for n, own_mean, own_squares in blocks.map(_moments):
+        if not n:
+            continue
+        count += n
+        step = own_mean - mean
+        mean += step * n / count
+        squares += own_squares + step**2 * n * (count - n) / count
+    return squares / max(count, 1)
+
+
+def _moments(block: np.ndarray, _: None) -> tuple[int, float, float]:
+    """Number, mean and sum of squared differences from the mean of all entries."""
+    if not block.size:
+        return 0, 0.0, 0.0
+    mean = float(block.mean(dtype=np.float64))
+    # float32 minus a Python float would be rounded to float32.
+    centred = np.subtract(block, mean, dtype=np.float64).ravel()
+    return block.size, mean, float(centred @ centred)
 
 
 def _rows_where(block: np.ndarray, _: None, wanted: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from ._validation import (
     check_weights,
     make_kernel,
 )
-from .blocks import LocalBlocks
+from .blocks import LocalBlocks, block_variance
 from .engines import Exact, PaperAlgorithm, resolve_engine
 from .entropy.neighbours import NeighborGraph
 from .joint_fit import JointFit
@@ -231,7 +231,10 @@ class GEMMEDClassifier(JointFit):
                 check_distinct_members(X[y == label], label)
             rows = ArrayRows(X)
             if n_components is not None and not isinstance(engine, (Exact, PaperAlgorithm)):
-                rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)), n_components)
+                blocks = LocalBlocks(X, n_threads=block_threads(self.n_jobs))
+                rows = BlockRows(blocks, n_components)
+                # The same sum as in fit_blocks: gamma is then the same to the last digit.
+                kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, X, y)
         self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)
         self._training_samples = X
@@ -253,12 +256,12 @@ class GEMMEDClassifier(JointFit):
         Parameters
         ----------
         blocks : gemmed.blocks.Blocks (of a memory map, a file, a Dask cluster), a path of a .npy
-            file, or a memory map
+            file, a memory map, or what gemmed.block_sources.read_parquet(...).X gives
         y, sample_weight, prior_nominal, groups : as in ``fit``
         """
         self._check_parameters()
         engine = resolve_engine(self.engine)
-        if not hasattr(blocks, "map"):
+        if not (hasattr(blocks, "map") and hasattr(blocks, "sizes")):
             blocks = LocalBlocks(blocks, n_threads=block_threads(self.n_jobs))
         y = check_block_labels(self, blocks, y)
         n_components = components_for(self.n_components, len(y)) or MANY_COMPONENTS
@@ -267,6 +270,7 @@ class GEMMEDClassifier(JointFit):
             self,
             rows.take(some_rows(np.ones((len(y), 1)), np.ones(len(y)), 0)),
             tunable=True,
+            variance=block_variance(blocks),
         )
         weights = check_weights(sample_weight, y[:, None], y)
         self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)

@@ -162,7 +162,8 @@ class NystroemMap:
         """exp(-gamma |x - z|^2) by one product of [x, |x|^2, 1] with [2 z, -1, -|z|^2] gamma."""
         centre, right = self._rbf_product
         left = np.empty((len(X), X.shape[1] + 2), dtype=self.dtype)
-        np.subtract(X, centre, out=left[:, :-2], casting="same_kind")
+        # In double precision and rounded once, whatever the precision of X.
+        np.subtract(X, centre, out=left[:, :-2], dtype=np.float64, casting="same_kind")
         np.einsum("ij,ij->i", left[:, :-2], left[:, :-2], out=left[:, -2])
         left[:, -1] = 1.0
         values: np.ndarray = left @ right
@@ -178,7 +179,7 @@ class NystroemMap:
         Z = self.landmarks - centre
         ones = np.ones(len(Z))
         right = self.kernel.gamma * np.vstack([2.0 * Z.T, -ones, -np.einsum("ij,ij->i", Z, Z)])
-        return centre.astype(self.dtype), right.astype(self.dtype)
+        return centre, right.astype(self.dtype)
 
     @cached_property
     def _inner_kernel(self) -> Kernel:

@@ -17,7 +17,7 @@ FLAGGED = 1.0
 """Nats of evidence from which on a sample belongs to the group in question."""
 FEWEST = 10
 """A smaller group says too little to overrule distances."""
-LEARNED = 1.5
+LEARNED = 3.0
 """Standard errors by which its error must fall when the group itself is learned from."""
 IGNORED = 1e-3
 """Weight that takes a sample out of the training set."""

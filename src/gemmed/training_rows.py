@@ -11,13 +11,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ._typing import FloatArray
+from ._typing import BoolArray, FloatArray
 from .block_space import BlockFeatureSpace
 from .blocks import Blocks, take_rows
 from .entropy.class_entropy import Measured, measure_distances
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
 from .entropy.neighbours import NeighborGraph
 from .entropy.reference_sets import reference_distances
+from .entropy.stuck import MAX_ROWS, StuckValues, find_stuck_values
 from .function_space import FunctionSpace
 from .kernels import Kernel, function_space
 from .landmarks import choose_landmarks
@@ -116,7 +117,7 @@ class ArrayRows:
         groups: np.ndarray | None,
         seed: int,
     ) -> Measured:
-        return measure_distances(
+        measured = measure_distances(
             self.distances,
             class_index,
             class_names,
@@ -125,6 +126,9 @@ class ArrayRows:
             groups=groups,
             seed=seed,
         )
+        if self.precomputed is not None:
+            return measured
+        return measured._replace(stuck=find_stuck_values(self.X).rows(self.X))
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         return Prior(*function_space(kernel, self.X))
@@ -172,7 +176,10 @@ class BlockRows:
             drawn = rng.choice(members, min(len(members), SPREAD_REFERENCES), replace=False)
             references.append(self.take(np.sort(drawn)))
         parts = self.blocks.map(_median_to_class, references, [class_index])
-        return Measured(knn, np.concatenate(list(parts)))
+        spread = np.concatenate(list(parts))
+        some = np.sort(rng.permutation(self.n_samples)[:MAX_ROWS])
+        stuck = self.blocks.map(_stuck_rows, find_stuck_values(self.take(some)))
+        return Measured(knn, spread, np.concatenate(list(stuck)))
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         feature_map: FeatureMap
@@ -180,7 +187,7 @@ class BlockRows:
             n_columns = self.take(np.zeros(1, dtype=np.intp)).shape[1]
             feature_map = LinearMap(n_columns, kernel.function_variance, kernel.bias_variance)
         else:
-            usable = (trust >= TRUSTED).astype(np.float64)
+            usable = _usable(class_index, trust)
             rng = np.random.default_rng([seed, self.n_components])
             rows = choose_landmarks(
                 self.blocks, class_index, self.n_components, rng, weights=usable
@@ -198,6 +205,19 @@ def components_for(n_components: int | str | None, n_samples: int) -> int | None
     return None if n_components is None else int(n_components)
 
 
+def _usable(class_index: np.ndarray, trust: FloatArray) -> FloatArray:
+    """1 for samples that may be landmarks, else 0.
+
+    A class in which nobody is trusted (a small prior) has the more trusted half of it.
+    """
+    usable = trust >= TRUSTED
+    for z in np.unique(class_index):
+        own = class_index == z
+        if not np.any(usable[own]):
+            usable[own] = trust[own] >= np.median(trust[own])
+    return usable.astype(np.float64)
+
+
 @dataclass(frozen=True)
 class _BlockDistances:
     blocks: Blocks
@@ -211,6 +231,10 @@ class _BlockDistances:
     def to_centre(self, members: np.ndarray) -> FloatArray:
         X = take_rows(self.blocks, members).astype(np.float64)
         return np.linalg.norm(X - X.mean(axis=0), axis=1)
+
+
+def _stuck_rows(X: np.ndarray, stuck: StuckValues) -> BoolArray:
+    return stuck.rows(X)
 
 
 def _median_to_class(

@@ -17,9 +17,11 @@ from .mixture import TwoGroups, split_in_two
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 3.0
 """What two groups must show to be believed. Skewed but whole classes stay below (decision 7)."""
+LENIENCY = 0.6
+"""Share of these demands that is enough once another class has shown two groups."""
 LARGEST_SHARE = 0.7
 """The far group may exceed one half by the error of the split, not more."""
-CLUSTER_GAIN, CLUSTER_SHARE, CLUSTER_WIDTH = 0.15, 0.3, 0.35
+CLUSTER_GAIN, CLUSTER_SHARE, CLUSTER_WIDTH = 0.15, 0.3, 0.2
 """A cluster is at most this share of the class and this wide, against the rest of the class."""
 STRONGEST = 12.0
 TAIL_START = 1.5
@@ -43,7 +45,12 @@ class Surprise(NamedTuple):
 
 
 def class_surprise(
-    distances: Distances, members: np.ndarray, knn: FloatArray, spread: FloatArray
+    distances: Distances,
+    members: np.ndarray,
+    knn: FloatArray,
+    spread: FloatArray,
+    *,
+    lenient: bool = False,
 ) -> Surprise:
     """Evidence of distances against each member of a class.
 
@@ -53,6 +60,7 @@ def class_surprise(
     members : indices of the samples of the class
     knn : mean distance of each member to its nearest references, shape (n_members,)
     spread : median distance of each member to its class, shape (n_members,)
+    lenient : demand less of a far group
     """
     none = np.zeros(len(members))
     middle = float(np.median(knn))
@@ -62,7 +70,7 @@ def class_surprise(
     spread = np.log(np.maximum(spread, SMALLEST * middle))
     weak = np.maximum(_tail(near, TAIL_LIMIT), _tail(spread, SPREAD_LIMIT))
     groups = split_in_two(near)
-    if groups is not None and _stand_apart(groups, LEAST_GAIN, LARGEST_SHARE):
+    if groups is not None and _stand_apart(groups, LEAST_GAIN, LARGEST_SHARE, lenient):
         return Surprise(np.clip(groups.evidence, 0.0, STRONGEST), weak)
     density = split_in_two(spread - near)
     if (
@@ -74,10 +82,13 @@ def class_surprise(
     return Surprise(none, weak)
 
 
-def _stand_apart(groups: TwoGroups, least_gain: float, largest_share: float) -> bool:
+def _stand_apart(
+    groups: TwoGroups, least_gain: float, largest_share: float, lenient: bool = False
+) -> bool:
+    demand = LENIENCY if lenient else 1.0
     return (
-        groups.separation >= LEAST_SEPARATION
-        and groups.gain >= least_gain
+        groups.separation >= demand * LEAST_SEPARATION
+        and groups.gain >= demand * least_gain
         and 0.01 < groups.share <= largest_share
     )
 
