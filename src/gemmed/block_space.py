@@ -27,7 +27,8 @@ PASS_COST, ANEW_COST, GRAM_COST, CHOLESKY_COST = 0.4, 2.5, 0.006, 0.004
 """Nanoseconds for an entry of Phi in a pass, kept and computed anew, and for a multiplication in
 the making of a factor: only their ratios matter."""
 EXACT_WORK = 200_000_000
-"""Multiplications up to which posterior variances are computed exactly and anew."""
+"""Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
+the iteration then takes the path of the exact kernel."""
 SAME_CURVATURE = 0.1
 """Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 0.5
@@ -40,8 +41,9 @@ SEED = 0x67656D6D6564
 Not a small number: data made with the same seed would be sampled by their own random numbers."""
 SKETCHED = 128
 """Random directions by which the posterior variances of many samples are estimated."""
-FORCING = 0.1
-"""Reduction of the residual of a Newton system; its solution is a direction for a line search."""
+FORCING, EXACT_FORCING = 0.1, 1e-4
+"""Reduction of the residual of a Newton system, and of that of a small problem; its solution is a
+direction for a line search."""
 PRECISION = {"float32": 1e-6, "float64": 1e-13}
 """Relative precision of sums over the rows."""
 KNOWN_TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
@@ -70,8 +72,9 @@ class BlockFeatureSpace:
     Notes
     -----
     ``newton_target`` reduces the Newton residual of the current f tenfold when it knows the
-    parameters of f (f is its previous answer, the usual case), and otherwise solves the system to
-    the precision of the features: relative 1e-6 for float32.
+    parameters of f (f is its previous answer, the usual case); for small problems, which have a
+    new factor in every step, by 1e-4 or more. Otherwise it solves the system to the precision of
+    the features: relative 1e-6 for float32.
     """
 
     def __init__(
@@ -164,7 +167,7 @@ class BlockFeatureSpace:
         directions, always the same ones, with a relative standard error of 12 %.
         """
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
-        if (len(rows) + active) * m * m <= EXACT_WORK:
+        if self._is_cheap(len(rows) + active):
             return self._exact_variances(self._factor(curvature, active), rows)
         system = self._system_at(curvature)
         if len(rows) <= 2 * m:
@@ -244,7 +247,10 @@ class BlockFeatureSpace:
         """Move the solution of a system whose residual is known, and remember it."""
         floor = self._precision * float(np.linalg.norm(residual + system.solution))
         x = system.solution
-        if system.is_stale or self._difference(system, curvature) > OTHER_CURVATURE:
+        exact = self._is_cheap(int(np.count_nonzero(curvature)))
+        if exact:
+            reduction = min(reduction, EXACT_FORCING)
+        if exact or system.is_stale or self._difference(system, curvature) > OTHER_CURVATURE:
             self._refresh(system, curvature)
         for max_steps in (PATIENCE, MAX_STEPS):
             outcome = conjugate_gradients(
@@ -280,6 +286,10 @@ class BlockFeatureSpace:
     def _factor_rows(self) -> int:
         m = self._map.n_features
         return int(np.clip(self.n_samples // 5, LEAST_FACTOR_ROWS * m, MOST_FACTOR_ROWS * m))
+
+    def _is_cheap(self, n_rows: int) -> bool:
+        """Whether the problem is so small that everything may be computed exactly."""
+        return n_rows * self._map.n_features**2 <= EXACT_WORK
 
     def _new_factor_pays(self, n_steps: int) -> bool:
         """Whether a fresh factor, good for two steps, would have been cheaper."""
