@@ -145,7 +145,7 @@ def test_all_samples_as_landmarks_give_the_kernel_solution():
 
 
 def test_newton_steps_need_few_passes():
-    """A step of known f costs a few passes and no new factor."""
+    """A step of known f costs a few passes and at most one factor."""
     block, _ = spaces(n=3000, m=100, dtype=np.float32)
     solution = MeanField("collapsed").solve(problem(block, 3000))
     assert block.n_factors <= solution.n_iter

@@ -42,6 +42,18 @@ def test_posterior_variances_agree_with_the_inverse(pair):
         )
 
 
+def test_posterior_variances_shortly_after_a_newton_step(pair):
+    """Its factor may be used again; where little variance is left the error must stay small."""
+    _, by_gram, rng = pair
+    curvature = rng.uniform(50, 100, 30)
+    by_gram.newton_target(rng.normal(size=30), rng.normal(size=30), curvature)
+    moved = curvature * rng.uniform(0.97, 1.03, 30)
+    gram = by_gram.gram()
+    expected = np.diag(gram @ np.linalg.inv(np.eye(30) + moved[:, None] * gram))
+    actual = by_gram.posterior_variances(moved, np.arange(30))
+    np.testing.assert_allclose(actual, expected, rtol=0.05)
+
+
 def test_large_systems_are_solved_in_single_precision():
     rng = np.random.default_rng(1)
     n = SINGLE_PRECISION_FROM + 100

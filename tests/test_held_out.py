@@ -231,9 +231,7 @@ def test_permuting_the_classes_permutes_the_functions():
     names = np.array([2, 0, 1])  # class z is called names[z]
     second = MeanField().solve(problem_of(X, names[index]), tol=1e-9)
     np.testing.assert_allclose(second.nominal, first.nominal, atol=1e-6)
-    np.testing.assert_allclose(
-        second.multipliers.lam[:, names], first.multipliers.lam, atol=1e-5
-    )
+    np.testing.assert_allclose(second.multipliers.lam[:, names], first.multipliers.lam, atol=1e-5)
     np.testing.assert_allclose(second.multipliers.mu[names], first.multipliers.mu, atol=1e-5)
 
 

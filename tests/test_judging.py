@@ -202,8 +202,7 @@ def test_screening_finds_what_is_like_nothing(model):
     assert model.screen(strange).all()
     assert model.screen(both, fdr=0.1)[200:].mean() >= 0.9
     false = [
-        model.screen(np.vstack([blobs(300 + seed, 200)[0], strange]), fdr=0.2)
-        for seed in range(10)
+        model.screen(np.vstack([blobs(300 + seed, 200)[0], strange]), fdr=0.2) for seed in range(10)
     ]
     proportions = [alarms[:200].sum() / max(1, alarms.sum()) for alarms in false]
     assert np.mean(proportions) < 0.2 + 0.1

@@ -98,9 +98,7 @@ def test_med_is_one_against_the_rest(digits):
     X, y = digits
     together = MEDClassifier(tol=1e-9).fit(X, y)
     apart = OneVsRestClassifier(MEDClassifier(tol=1e-9)).fit(X, y)
-    np.testing.assert_allclose(
-        together.decision_function(X), apart.decision_function(X), atol=1e-5
-    )
+    np.testing.assert_allclose(together.decision_function(X), apart.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(together.predict_proba(X).sum(axis=1), 1.0)
 
 

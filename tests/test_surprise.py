@@ -35,8 +35,10 @@ def with_far_group(seed, n=200, share=0.25):
     X = rng.normal(size=(n, 2))
     bad = np.arange(n) < share * n
     angle = rng.uniform(0, 2 * np.pi, bad.sum())
-    X[bad] = 40.0 * np.column_stack([np.cos(angle), np.sin(angle)]) * rng.uniform(
-        0.5, 2.0, (bad.sum(), 1)
+    X[bad] = (
+        40.0
+        * np.column_stack([np.cos(angle), np.sin(angle)])
+        * rng.uniform(0.5, 2.0, (bad.sum(), 1))
     )
     return X, bad
 

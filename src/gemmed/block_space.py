@@ -250,7 +250,8 @@ class BlockFeatureSpace:
         exact = self._is_cheap(int(np.count_nonzero(curvature)))
         if exact:
             reduction = min(reduction, EXACT_FORCING)
-        if exact or system.is_stale or self._difference(system, curvature) > OTHER_CURVATURE:
+        tolerated = 0.0 if exact else OTHER_CURVATURE
+        if system.is_stale or self._difference(system, curvature) > tolerated:
             self._refresh(system, curvature)
         for max_steps in (PATIENCE, MAX_STEPS):
             outcome = conjugate_gradients(

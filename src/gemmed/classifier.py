@@ -287,7 +287,7 @@ class GEMMEDClassifier(JointFit):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         if self.n_components is not None:
-            check_number_or_auto("n_components", self.n_components, at_least=2, whole=True)
+            check_number_or_auto("n_components", self.n_components, at_least=1, whole=True)
         if not isinstance(self.warm_start, (bool, np.bool_)):
             raise ValueError(f"warm_start={self.warm_start!r} must be True or False.")
         check_n_jobs(self.n_jobs)

@@ -47,6 +47,7 @@ MODEL_PARTS = {
     "landmarks",
     "nystroem",
     "screening",
+    "tuning",
 }
 """Parts of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,9 @@ from .kernels import Kernel, function_space
 from .support import FLAGGED, teaches_itself
 from .training_rows import TrainingRows
 from .tuning import Candidate, some_rows, tune_kernel
+
+GROSS = 0.1
+"""Share of the variance that trusted samples have when far ones are out of all proportion."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def prepare(
     candidates: list[Candidate] = []
     if tuned:
         trust = special.expit(special.logit(prior) - entropy.far)[some]
+        if settings.tune_gamma and kernel.name == "rbf":
+            kernel = replace(kernel, gamma=_width(X, X[trust >= 0.5], kernel.gamma))
         kernel, candidates = tune_kernel(
             kernel,
             X,
@@ -107,3 +112,11 @@ def prepare(
     ):
         entropy = entropy.without_far_groups()
     return Prepared(entropy, kernel, candidates)
+
+
+def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
+    """Centre of the candidates for gamma: that of "scale", unless far samples set the scale."""
+    variance = float(trusted.var()) if len(trusted) else 0.0
+    if 0.0 < variance < GROSS * float(X.var()):
+        return 1.0 / (X.shape[1] * variance)
+    return gamma
