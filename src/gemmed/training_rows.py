@@ -19,6 +19,7 @@ from .entropy.distances import Distances, EuclideanDistances, KernelDistances, e
 from .entropy.neighbours import NeighborGraph
 from .entropy.reference_sets import reference_distances
 from .entropy.stuck import MAX_ROWS, StuckValues, find_stuck_values
+from .exceptions import DegenerateDataError
 from .function_space import FunctionSpace
 from .kernels import Kernel, function_space
 from .landmarks import choose_landmarks
@@ -177,6 +178,7 @@ class BlockRows:
             references.append(self.take(np.sort(drawn)))
         parts = self.blocks.map(_median_to_class, references, [class_index])
         spread = np.concatenate(list(parts))
+        _check_distinct(knn + spread, class_index, class_names)
         some = np.sort(rng.permutation(self.n_samples)[:MAX_ROWS])
         stuck = self.blocks.map(_stuck_rows, find_stuck_values(self.take(some)))
         return Measured(knn, spread, np.concatenate(list(stuck)))
@@ -203,6 +205,18 @@ def components_for(n_components: int | str | None, n_samples: int) -> int | None
             return None
         return FEW_COMPONENTS if n_samples < MANY_FROM else MANY_COMPONENTS
     return None if n_components is None else int(n_components)
+
+
+def _check_distinct(distances: FloatArray, class_index: np.ndarray, class_names: list) -> None:
+    """Refuse a class in which all samples are the same point, as ``fit`` does."""
+    for z, name in enumerate(class_names):
+        own = distances[class_index == z]
+        if not np.any(own):
+            raise DegenerateDataError(
+                f"X: all {len(own)} samples of class {name!r} are duplicates of one point, so "
+                "their k-NN distances are all zero. Remove the duplicates, or use a classifier "
+                "that needs no distances (MEDClassifier)."
+            )
 
 
 def _usable(class_index: np.ndarray, trust: FloatArray) -> FloatArray:

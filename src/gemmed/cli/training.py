@@ -89,8 +89,8 @@ def _add_classifier_options(group: Any) -> None:
         "--gamma",
         type=_number_or("tuned", "auto", "scale"),
         default="tuned",
-        help="width of rbf, scale of poly: a number, tuned (default: by leave-one-out predictions), "
-        "auto (1 / number of features) or scale (also divided by their variance)",
+        help="width of rbf, scale of poly: a number, tuned (default: by leave-one-out "
+        "predictions), auto (1 / number of features) or scale (also divided by their variance)",
     )
     group.add_argument("--degree", type=int, default=3, help="of poly (default: 3)")
     group.add_argument(
