@@ -1,7 +1,10 @@
 """Large samples: features in place of the kernel, and rows that are read in blocks."""
 
+import contextlib
+import io
 import pickle
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -325,3 +328,26 @@ def test_memory_grows_with_the_rows_only():
     tracemalloc.stop()
     assert model.converged_
     assert peak < 300e6
+
+
+def run_example(number, folder, monkeypatch):
+    """Run a Python block of docs/large.md; returns what it printed and what the page says."""
+    page = (Path(__file__).parents[1] / "docs" / "large.md").read_text()
+    code, _, after = page.split("```python\n")[1 + number].partition("```")
+    monkeypatch.chdir(folder)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {"__name__": "__main__"})
+    return printed.getvalue().split(), after.lstrip("\n").partition("\n\n")[0].split()
+
+
+def test_the_example_of_rows_on_disk(tmp_path, monkeypatch):
+    printed, said = run_example(0, tmp_path, monkeypatch)
+    assert printed == said == ["True", "(3000,)"]
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own warnings are not ours
+def test_the_example_of_a_cluster(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    printed, said = run_example(1, tmp_path, monkeypatch)
+    assert printed == said == ["True"]

@@ -55,7 +55,7 @@ def loss_and_slope(margins):
 
 def log_odds_by_definition(problem, solution, held_out):
     """Prior, minus the loss at stretched held-out margins, plus the fields of the class."""
-    lam, mu, kappa = solution.multipliers
+    _lam, mu, kappa = solution.multipliers
     z = problem.class_index
     sizes = np.bincount(z, problem.weights)
     field = (kappa[z] - mu[z] * problem.distances) / sizes[z]

@@ -234,7 +234,7 @@ def test_asking_changes_no_prediction(known):
 
 
 def test_abstaining(known, model):
-    new, labels = blobs(7, 60)
+    new, _labels = blobs(7, 60)
     new = np.vstack([new, np.full((3, 5), 50.0)])
     answers = model.predict_or_abstain(new)
     suspicious = model.screen(new)

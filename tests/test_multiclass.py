@@ -62,7 +62,7 @@ def test_decision_functions_are_kernel_expansions(flipped, model):
 
 def test_wrong_labels_of_digits_are_found(digits, flipped, model):
     _, truth = digits
-    X, y, wrong = flipped
+    X, _y, wrong = flipped
     found = model.anomaly_scores_ > 0.5
     assert np.mean(found[wrong]) > 0.9
     assert np.mean(found[~wrong]) < 0.1

@@ -114,13 +114,22 @@ def test_the_order_does_not_matter():
     np.testing.assert_allclose(evidence(X[order])[0], evidence(X)[0][order], atol=1e-6)
 
 
-def test_classes_are_judged_by_themselves():
-    first, _ = with_far_group(4)
-    second = 100.0 * np.random.default_rng(5).normal(size=(150, 2))
+def test_whole_classes_are_judged_by_themselves():
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(size=(200, 5)), 100.0 * rng.normal(size=(150, 5))
     index = np.repeat([0, 1], [200, 150])
     together = evidence(np.vstack([first, second]), index)[0]
     np.testing.assert_allclose(together[:200], evidence(first)[0], atol=1e-6)
     np.testing.assert_allclose(together[200:], evidence(second)[0], atol=1e-6)
+
+
+def test_a_far_group_in_one_class_is_found_whatever_the_others():
+    first, bad = with_far_group(4)
+    second = 100.0 * np.random.default_rng(5).normal(size=(150, 2))
+    index = np.repeat([0, 1], [200, 150])
+    far = evidence(np.vstack([first, second]), index)[1][:200]
+    np.testing.assert_allclose(far, evidence(first)[1], atol=1e-6)
+    assert far[bad].min() > 5.0
 
 
 def test_evidence_rises_with_the_distance():

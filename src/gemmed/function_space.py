@@ -188,21 +188,22 @@ class GramSpace:
         prior = self._gram[rows, rows]
         if not active.size:
             return prior
-        root = np.sqrt(curvature[active])
-        factor = self._remembered_factor(active, root)
+        root, factor = self._remembered_factor(active, np.sqrt(curvature[active]))
         right = root[:, None] * self._gram[np.ix_(active, rows)]
         half = linalg.solve_triangular(
             factor, right.astype(factor.dtype), lower=True, check_finite=False
         )
         return prior - np.einsum("ij,ij->j", half, half)
 
-    def _remembered_factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
-        """The factor of the last Newton step where it is close enough for a variance."""
+    def _remembered_factor(
+        self, active: np.ndarray, root: FloatArray
+    ) -> tuple[FloatArray, np.ndarray]:
+        """Root and factor of the last Newton step where they are close enough for a variance."""
         if self._last is not None:
             last_active, last_root, factor = self._last
             if np.array_equal(active, last_active) and np.allclose(root, last_root, rtol=0.02):
-                return factor
-        return self._factor(active, root)
+                return last_root, factor
+        return root, self._factor(active, root)
 
     def _factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
         """Lower Cholesky factor of I + W^(1/2) K W^(1/2) on the active samples."""

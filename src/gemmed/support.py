@@ -19,8 +19,6 @@ FEWEST = 10
 """A smaller group says too little to overrule distances."""
 LEARNED = 3.0
 """Standard errors by which its error must fall when the group itself is learned from."""
-IGNORED = 1e-3
-"""Weight that takes a sample out of the training set."""
 
 
 def teaches_itself(
@@ -45,7 +43,7 @@ def teaches_itself(
     if group.sum() < FEWEST or np.all(group):
         return False
     with_group = _wrong(med_margins(space, signs, weights, c), signs)
-    without = _wrong(med_margins(space, signs, np.where(group, IGNORED, 1.0) * weights, c), signs)
+    without = _wrong(med_margins(space, signs, np.where(group, 0.0, weights), c), signs)
     gain = without.astype(np.float64) - with_group
     means, variances = [], []
     for z in np.unique(class_index[group]):

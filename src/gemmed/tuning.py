@@ -7,6 +7,7 @@ the awkward ones.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,8 +18,9 @@ from scipy import special
 from ._typing import FloatArray
 from .calibration import fit_slope, leave_one_out_margins
 from .decision_step import DecisionFunction
+from .exceptions import IndefiniteKernelWarning
 from .function_space import FeatureSpace, FunctionSpace, GramSpace
-from .kernels import Kernel
+from .kernels import Kernel, function_space
 
 WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
@@ -30,6 +32,7 @@ USUAL_WIDTH = USUAL_VARIANCE = 0.6
 PREFERENCE = 0.002
 """Nats by which a candidate at a distance of one (squared logarithm) must be better."""
 MAX_ROWS = 1000
+"""Rows that take part; half as many where there is a decision function for each class."""
 GAP = 1e-3
 MAX_STEPS = 50
 
@@ -126,6 +129,10 @@ def _spaces(
         base, typical = explicit[:, :-1], float(np.mean(np.sum(explicit**2, axis=1)))
     else:
         base = plain.between(X, X)
+        if plain.may_be_indefinite:
+            with warnings.catch_warnings():  # said when the kernel is used
+                warnings.simplefilter("ignore", IndefiniteKernelWarning)
+                base = function_space(plain, X)[0].gram()
         typical = float(np.mean(np.diag(base)))
     typical = max(typical, 1e-300)
     for variance in variances if tune_variance else (kernel.function_variance * typical,):
@@ -146,10 +153,11 @@ def _spaces(
 def some_rows(signs: FloatArray, weights: FloatArray, seed: int) -> np.ndarray:
     """Rows that take part: all, or a random MAX_ROWS of those with weight, in order."""
     candidates = np.flatnonzero(weights > 0)
-    if len(candidates) <= MAX_ROWS:
+    limit = MAX_ROWS if signs.shape[1] == 1 else MAX_ROWS // 2
+    if len(candidates) <= limit:
         return candidates
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(candidates, MAX_ROWS, replace=False)
+    chosen = rng.choice(candidates, limit, replace=False)
     # Every class stays: its column would otherwise have no positive sample.
     for column in signs.T:
         for sign in (-1.0, 1.0):

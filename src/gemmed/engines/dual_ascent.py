@@ -114,7 +114,7 @@ def maximize_dual(
             -hessian,
         )
 
-    start = MeanField().solve(problem).multipliers.to_vector()
+    start = MeanField("collapsed").solve(problem).multipliers.to_vector()
     best = maximize_in_box(
         evaluate,
         start,

@@ -62,7 +62,7 @@ class Gibbs:
         ascent = _SampledAscent(problem, chains, self.n_draws, self.burn_in)
         # From lam = 0, where the chains mix at once: at the multipliers of the mean field the
         # distribution can have several modes, and chains caught in one report a wrong gradient.
-        start = MeanField().solve(problem).multipliers
+        start = MeanField("collapsed").solve(problem).multipliers
         n_iter = ascent.climb(start._replace(lam=np.zeros_like(start.lam)), max_iter)
         at = ascent.average(self.n_averaged)
         final = chains.sample(at, self.n_final_draws, self.burn_in)

@@ -108,7 +108,7 @@ def _evidence(
 ) -> tuple[FloatArray, FloatArray]:
     """Evidence of far groups, and other evidence, of all classes."""
     far, other = np.zeros((2, len(measured.knn)))
-    # Faults seldom spare a class: where one shows a far group, the others are looked at again.
+    # Faults seldom spare a class: if half of them show a far group, the others are looked at again.
     for lenient in (False, True):
         for members in members_of:
             if lenient and np.any(far[members]):
@@ -120,6 +120,7 @@ def _evidence(
                 measured.spread[members],
                 lenient=lenient,
             )
-        if not np.any(far):
+        shown = sum(bool(np.any(far[members])) for members in members_of)
+        if 2 * shown < len(members_of):
             break
     return far, np.maximum(other, np.where(measured.stuck, STUCK_EVIDENCE, 0.0))

@@ -17,6 +17,8 @@ from .mixture import TwoGroups, split_in_two
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 3.0
 """What two groups must show to be believed. Skewed but whole classes stay below (decision 7)."""
+LEAST_TOTAL_GAIN = 25.0
+"""The same for the whole class: in small classes two Gaussians gain by chance."""
 LENIENCY = 0.6
 """Share of these demands that is enough once another class has shown two groups."""
 LARGEST_SHARE = 0.7
@@ -88,7 +90,7 @@ def _stand_apart(
     demand = LENIENCY if lenient else 1.0
     return (
         groups.separation >= demand * LEAST_SEPARATION
-        and groups.gain >= demand * least_gain
+        and groups.gain >= demand * max(least_gain, LEAST_TOTAL_GAIN / len(groups.evidence))
         and 0.01 < groups.share <= largest_share
     )
 
