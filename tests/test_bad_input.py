@@ -156,8 +156,9 @@ def test_kernel_matrices(classifier):
 @BOTH
 def test_indefinite_kernel_is_clipped_with_a_warning(classifier):
     indefinite = np.tanh(X @ X.T - 1.0)
+    model = classifier("precomputed", function_variance=1.0, bias_variance=1.0)
     with pytest.warns(IndefiniteKernelWarning, match="eigenvalues are negative"):
-        model = classifier("precomputed").fit(indefinite, Y)
+        model.fit(indefinite, Y)
     # f on the training points, as solved and as predicted, are one function
     eigenvalues, vectors = np.linalg.eigh(indefinite + 1.0)
     clipped = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T

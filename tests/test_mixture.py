@@ -91,12 +91,7 @@ def test_ties_are_finite():
 @pytest.mark.parametrize(
     "n",
     [
-        pytest.param(
-            30,
-            marks=pytest.mark.xfail(
-                strict=True, reason="LEAST_GAIN is per sample: 30 values reach it by chance"
-            ),
-        ),
+        30,
         60,
         200,
     ],

@@ -171,7 +171,8 @@ def test_a_subset_of_rows_keeps_every_class():
     weights[:5] = 0.0
     for seed in range(10):
         rows = some_rows(signs, weights, seed)
-        assert tuning.MAX_ROWS <= len(rows) <= tuning.MAX_ROWS + 30
+        half = tuning.MAX_ROWS // 2
+        assert half <= len(rows) <= half + 30
         assert set(index[rows]) == {0, 1, 2}
         assert np.all(np.diff(rows) > 0)
         assert rows.min() >= 5
