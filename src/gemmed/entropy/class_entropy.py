@@ -84,7 +84,9 @@ def weigh_classes(
     ----------
     slack : of equation 24; None turns distances into evidence instead, bounded by zero
     """
-    scaled, statistic, far, other = np.zeros((4, len(class_index)))
+    scaled, statistic = np.zeros((2, len(class_index)))
+    far: FloatArray = np.zeros(len(class_index))
+    other: FloatArray = np.zeros(len(class_index))
     bounds = np.zeros(len(class_names))
     members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
     for z, (label, members) in enumerate(zip(class_names, members_of, strict=True)):
