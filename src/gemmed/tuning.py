@@ -26,7 +26,7 @@ WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
 VARIANCES = (0.1, 0.3, 1.0, 3.0)
 """Candidates for the mean prior variance of the decision function."""
-SMALL_VARIANCES = (0.01, 0.03)
+SMALL_VARIANCES = (0.001, 0.003, 0.01, 0.03)
 """Further ones for kernels without a width: there the amplitude is all there is to shrink."""
 USUAL_WIDTH = USUAL_VARIANCE = 0.6
 PREFERENCE = 0.002
@@ -79,7 +79,7 @@ def tune_kernel(
             distance = 0.0
             if has_width:
                 distance += np.log(width / USUAL_WIDTH) ** 2 / 1.5
-            if tune_variance:
+            if tune_variance and has_width:
                 distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
             candidates.append(Candidate(made, loss, loss + PREFERENCE * distance))
     return min(candidates, key=lambda candidate: candidate.score).kernel, candidates
