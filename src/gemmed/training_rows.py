@@ -14,9 +14,9 @@ import numpy as np
 from ._typing import BoolArray, FloatArray
 from .block_space import BlockFeatureSpace
 from .blocks import Blocks, take_rows
-from .entropy.class_entropy import Measured, measure_distances
+from .entropy.class_entropy import AT_HOME, Measured, measure_distances
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
-from .entropy.neighbours import NeighborGraph
+from .entropy.neighbours import NeighborGraph, mean_of_smallest
 from .entropy.reference_sets import reference_distances
 from .entropy.stuck import MAX_ROWS, StuckValues, find_stuck_values
 from .exceptions import DegenerateDataError
@@ -181,7 +181,19 @@ class BlockRows:
         _check_distinct(knn + spread, class_index, class_names)
         some = np.sort(rng.permutation(self.n_samples)[:MAX_ROWS])
         stuck = self.blocks.map(_stuck_rows, find_stuck_values(self.take(some)))
-        return Measured(knn, spread, np.concatenate(list(stuck)))
+        at_home = np.zeros(self.n_samples, dtype=bool)
+        if len(class_names) > 2:
+            usual = np.array(
+                [
+                    np.median(mean_of_smallest(euclidean(own, own), n_neighbors + 1))
+                    for own in references
+                ]
+            )
+            broadcast = (references, usual, n_neighbors)
+            at_home = np.concatenate(
+                list(self.blocks.map(_at_home_elsewhere, broadcast, [class_index]))
+            )
+        return Measured(knn, spread, np.concatenate(list(stuck)), at_home)
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         feature_map: FeatureMap
@@ -245,6 +257,22 @@ class _BlockDistances:
     def to_centre(self, members: np.ndarray) -> FloatArray:
         X = take_rows(self.blocks, members).astype(np.float64)
         return np.linalg.norm(X - X.mean(axis=0), axis=1)
+
+
+def _at_home_elsewhere(
+    X: np.ndarray,
+    classes: tuple[list[FloatArray], FloatArray, int],
+    class_index: np.ndarray,
+) -> BoolArray:
+    """Which rows of one block are at home in another class than their own."""
+    references, usual, n_neighbors = classes
+    nearest = np.full(len(X), np.inf)
+    for z, points in enumerate(references):
+        outside = class_index != z
+        distance = mean_of_smallest(euclidean(X[outside].astype(np.float64), points), n_neighbors)
+        nearest[outside] = np.minimum(nearest[outside], distance / max(usual[z], 1e-300))
+    at_home: BoolArray = nearest <= AT_HOME
+    return at_home
 
 
 def _stuck_rows(X: np.ndarray, stuck: StuckValues) -> BoolArray:

@@ -11,7 +11,7 @@ from .._typing import BoolArray, FloatArray
 from ..exceptions import UnscaledDataError
 from .bounds import entropy_bound, scale_by_median
 from .distances import Distances
-from .neighbours import NeighborGraph, knn_distances
+from .neighbours import NeighborGraph, knn_distances, mean_of_smallest
 from .stuck import EVIDENCE as STUCK_EVIDENCE
 from .surprise import class_surprise, median_distances
 
@@ -36,6 +36,11 @@ class ClassEntropy:
         return replace(self, statistic=self.other, far=np.zeros_like(self.far))
 
 
+AT_HOME = 1.2
+"""Median k-NN distances within which a sample of another class is at home in a class."""
+BLOCK = 2000
+
+
 class Measured(NamedTuple):
     """Distances of every sample to its own class, each of shape (n_samples,)."""
 
@@ -45,6 +50,8 @@ class Measured(NamedTuple):
     """Median distance to the class."""
     stuck: BoolArray
     """Whether the sample shows readings of stuck sensors."""
+    elsewhere: BoolArray
+    """Whether the sample is at home in another class; looked at with more than two classes."""
 
 
 def measure_distances(
@@ -65,7 +72,18 @@ def measure_distances(
             distances, members, n_neighbors, graph=graph, seed=seed, groups=groups, label=label
         )
         spread[members] = median_distances(distances, members, seed)
-    return Measured(knn, spread, np.zeros(len(class_index), dtype=bool))
+    nobody = np.zeros(len(class_index), dtype=bool)
+    if len(class_names) < 3:
+        return Measured(knn, spread, nobody, nobody)
+    others = np.full(len(class_index), np.inf)
+    for z in range(len(class_names)):
+        members, outside = np.flatnonzero(class_index == z), np.flatnonzero(class_index != z)
+        usual = max(float(np.median(knn[members])), 1e-300)
+        for start in range(0, len(outside), BLOCK):
+            rows = outside[start : start + BLOCK]
+            nearest = mean_of_smallest(distances.between(rows, members), n_neighbors)
+            others[rows] = np.minimum(others[rows], nearest / usual)
+    return Measured(knn, spread, nobody, others <= AT_HOME)
 
 
 def weigh_classes(
@@ -112,8 +130,10 @@ def _evidence(
     far, other = np.zeros((2, len(measured.knn)))
     # Faults seldom spare a class: if half of them show a far group, the others are looked at again.
     for lenient in (False, True):
-        for members in members_of:
-            if lenient and np.any(far[members]):
+        for own in members_of:
+            # At home elsewhere means a wrong label: that is for the margin to say.
+            members = own[~measured.elsewhere[own]]
+            if not len(members) or (lenient and np.any(far[members])):
                 continue
             far[members], other[members] = class_surprise(
                 distances,
@@ -124,5 +144,6 @@ def _evidence(
             )
         shown = sum(bool(np.any(far[members])) for members in members_of)
         if 2 * shown < len(members_of):
+            far[:] = 0.0
             break
     return far, np.maximum(other, np.where(measured.stuck, STUCK_EVIDENCE, 0.0))
