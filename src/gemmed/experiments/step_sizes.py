@@ -34,7 +34,17 @@ def evaluate_steps(
     data = training_set("paper", radius, rate, seed)
     length = np.sqrt(np.mean(np.sum(data.X**2, axis=1)))
     engine = PaperAlgorithm(phi=phi, psi=psi, tau=tau, n_certificate_draws=20)
-    model = GEMMEDClassifier("linear", engine=engine, max_iter=N_STEPS, random_state=seed)
+    # Fixed prior and constraints, as in the paper: the limits of the steps depend on them.
+    model = GEMMEDClassifier(
+        "linear",
+        function_variance=1.0,
+        bias_variance=1.0,
+        coverage=0.5,
+        entropy_slack=0.3,
+        engine=engine,
+        max_iter=N_STEPS,
+        random_state=seed,
+    )
     with warnings.catch_warnings():
         # That some step sizes do not converge is what the figure shows.
         warnings.simplefilter("ignore", ConvergenceWarning)
