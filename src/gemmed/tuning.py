@@ -70,7 +70,7 @@ def tune_kernel(
     tune_bias : the prior variance of the bias follows that of the function
     """
     has_width = kernel.name == "rbf" and tune_gamma
-    variances = VARIANCES if has_width else SMALL_VARIANCES + VARIANCES
+    variances = VARIANCES if kernel.name == "rbf" else SMALL_VARIANCES + VARIANCES
     candidates = []
     for width in WIDTHS if has_width else (1.0,):
         base = replace(kernel, gamma=width * kernel.gamma)
@@ -79,7 +79,7 @@ def tune_kernel(
             distance = 0.0
             if has_width:
                 distance += np.log(width / USUAL_WIDTH) ** 2 / 1.5
-            if tune_variance and has_width:
+            if tune_variance and kernel.name == "rbf":
                 distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
             candidates.append(Candidate(made, loss, loss + PREFERENCE * distance))
     return min(candidates, key=lambda candidate: candidate.score).kernel, candidates
