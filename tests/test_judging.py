@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 
 from gemmed import GEMMEDClassifier
 from gemmed.engines import Gibbs, MeanField, PaperAlgorithm
+from gemmed.exceptions import CalibrationWarning
 
 CENTERS = np.zeros((3, 5))
 CENTERS[0, :2], CENTERS[1, :2], CENTERS[2, :2] = [0, 6], [-6, -3], [6, -3]
@@ -259,7 +260,7 @@ def test_precomputed_kernels_explain_but_do_not_screen():
     fitted = GEMMEDClassifier("precomputed", random_state=0).fit(gram, y)
     table = as_arrays(fitted.explain())
     assert np.mean(table["verdict"][:5] == "suspicious label") >= 0.8
-    with pytest.raises(ValueError, match=r"precomputed.*p_values_from_distances"):
+    with pytest.raises(ValueError, match=r"precomputed.*trust_distances"):
         fitted.p_values(gram[:3])
     with pytest.raises(ValueError, match="precomputed"):
         fitted.screen(gram[:3])
@@ -346,3 +347,9 @@ def test_warm_start_with_other_data_starts_afresh(known):
     two = y[:200] > 0  # as many samples, another number of decision functions
     warm.fit(X[:200], two)
     assert warm.decision_function(X[:5]).shape == (5,)
+
+
+def test_a_rate_that_few_samples_cannot_reach_is_said(model):
+    new, _ = blobs(7, 10)
+    with pytest.warns(CalibrationWarning, match="cannot give a p-value of 1e-05"):
+        assert not model.screen(new, 1e-5).any()

@@ -12,7 +12,6 @@ from .entropy.distances import Distances
 from .screening import TrustedReference
 
 OK, LABEL, MEASUREMENT, BOTH = "ok", "suspicious label", "suspicious measurement", "both"
-VERDICTS = (OK, LABEL, MEASUREMENT, BOTH)
 TYPICAL = 0.95
 """A measurement is typical of a class up to this quantile of the class's trusted samples."""
 SPEAKS = 1.0

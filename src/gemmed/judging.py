@@ -21,6 +21,7 @@ from .screening import (
     screen,
     trust_distances,
     trust_points,
+    warn_out_of_reach,
 )
 from .training_rows import TrainingRows
 
@@ -105,7 +106,9 @@ class JudgingClassifier(KernelMarginClassifier):
         p_values = self.p_values(X)
         if fdr is not None:
             return screen(p_values, fdr=fdr)
-        return screen(p_values, false_alarm_rate=false_alarm_rate)
+        alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
+        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0))
+        return alarms
 
     def predict_or_abstain(
         self, X: Any, false_alarm_rate: float = 0.05, *, abstain: Any = None
@@ -192,7 +195,7 @@ class JudgingClassifier(KernelMarginClassifier):
             return reference.p_values(X)
         raise ValueError(
             "p_values and screen need k(x, x) of new samples, which a precomputed kernel matrix "
-            "does not hold: use gemmed.screening.TrustedReference.p_values_from_distances."
+            "does not hold: use gemmed.screening.kernel_distances and trust_distances."
         )
 
     def _measured_training_samples(self) -> tuple[TrustedReference, FloatArray, FloatArray]:

@@ -18,7 +18,7 @@ from scipy import stats
 
 from ._typing import BoolArray, FloatArray
 from .entropy.bounds import for_class
-from .entropy.distances import Distances, EuclideanDistances, _from_products, euclidean
+from .entropy.distances import Distances, EuclideanDistances, euclidean, from_products
 from .entropy.neighbours import BLOCK_SIZE, mean_of_smallest
 from .entropy.trusted import TRUSTED, Contamination, anomalous_samples, weighted_p_values
 from .exceptions import (
@@ -236,7 +236,7 @@ def kernel_distances(
     own : kernel of each new sample with itself, shape (n_new,)
     reference_diagonal : the same for the references, shape (n_references,)
     """
-    return _from_products(cross.copy(), own, reference_diagonal)
+    return from_products(cross.copy(), own, reference_diagonal)
 
 
 def screen(

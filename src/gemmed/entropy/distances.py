@@ -48,7 +48,7 @@ class KernelDistances:
 
     def between(self, rows: np.ndarray, columns: np.ndarray) -> FloatArray:
         diagonal = np.diag(self.gram)
-        return _from_products(self.gram[np.ix_(rows, columns)], diagonal[rows], diagonal[columns])
+        return from_products(self.gram[np.ix_(rows, columns)], diagonal[rows], diagonal[columns])
 
     def to_centre(self, members: np.ndarray) -> FloatArray:
         part = self.gram[np.ix_(members, members)]
@@ -60,10 +60,10 @@ def euclidean(X: FloatArray, Y: FloatArray) -> FloatArray:
     """Euclidean distances by one matrix product; centred first, which loses fewer digits."""
     centre = Y.mean(axis=0)
     X, Y = X - centre, Y - centre
-    return _from_products(X @ Y.T, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y))
+    return from_products(X @ Y.T, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y))
 
 
-def _from_products(products: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def from_products(products: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     products *= -2.0
     products += first[:, None]
     products += second

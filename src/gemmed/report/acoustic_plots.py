@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import FloatArray
 from .plots import STYLES, import_pyplot, save_figure
 
-FAULT_COLOUR, FOUND_COLOUR, HEALTHY_COLOUR = "#d1495b", "#2a9d4e", "#3b5b73"
+FAULT_COLOUR, HEALTHY_COLOUR = "#d1495b", "#3b5b73"
 HIT, MISSED, FALSE_ALARM = "#1f7a3d", "#d1495b", "#e9b44c"
 OTHER_COLOURS = ("#8fa3ad", "#4a6f8a", "#b08d57", "#a0522d")
 FRAME_SECONDS = 0.05
