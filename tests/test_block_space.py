@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gemmed.block_passes import FeaturePasses
 from gemmed.block_space import BlockFeatureSpace
 from gemmed.blocks import LocalBlocks
 from gemmed.calibration import leave_one_out_margins
@@ -12,6 +13,7 @@ from gemmed.function_space import FeatureSpace, GramSpace
 from gemmed.kernels import Kernel
 from gemmed.landmarks import choose_landmarks
 from gemmed.nystroem import LinearMap, nystroem_map
+from gemmed.packed_features import PackedFeatures
 from problems import central_difference
 
 KERNEL = Kernel("rbf", gamma=0.2)
@@ -203,3 +205,50 @@ def test_function_from_landmarks_classifies():
     fresh = rows(2000, seed=9)
     correct = made.decision(fresh, w) * (fresh[:, 0] + fresh[:, 1] ** 2 - 1) > 0
     assert correct.mean() > 0.93
+
+
+# Packed features.
+
+
+def test_packed_features_are_right_to_their_last_bit():
+    rng = np.random.default_rng(0)
+    phi = rng.normal(size=(700, 5)).astype(np.float32) * np.array([1, 100, 1e-4, 0, 1], np.float32)
+    packed = PackedFeatures(phi)
+    error = np.abs(packed.take(slice(None)) - phi).max(axis=0)
+    assert np.all(error <= 0.51 * np.abs(phi).max(axis=0) / 32767)
+    np.testing.assert_array_equal(packed.take([3, 699]), packed.take(slice(None))[[3, 699]])
+
+
+def test_passes_over_packed_features_are_those_over_their_values(monkeypatch):
+    """Against plain products with the features as they were packed."""
+    monkeypatch.setattr("gemmed.block_passes.PACK_FROM", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3)).astype(np.float32)
+    made = nystroem_map(Kernel("rbf", gamma=0.3), X[:40])
+    bytes_a_block = 500 * made.n_features * 4
+    for budget in (bytes_a_block // 2, 2 * bytes_a_block):  # two blocks of three, and all
+        passes = FeaturePasses(LocalBlocks(X, block_rows=500), made, budget)
+        assert np.count_nonzero(passes.is_kept) == (1000 if budget < bytes_a_block else 1500)
+        phi = made.features(X).astype(np.float64)
+        w, c = rng.normal(size=made.n_features), rng.random(1500)
+        directions = rng.normal(size=(made.n_features, 4))
+        for found, expected in (
+            (passes.values(w), phi @ w),
+            (passes.squares(), (phi**2).sum(axis=1)),
+            (passes.squared_values(directions), ((phi @ directions) ** 2).sum(axis=1)),
+            (passes.adjoint(c), c @ phi),
+            (passes.normal_product(c, w), phi.T @ (c * (phi @ w))),
+            (passes.gram(c), (phi.T * c) @ phi),
+        ):
+            np.testing.assert_allclose(
+                found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+            )
+
+
+def test_a_small_budget_never_packs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)).astype(np.float32)
+    made = nystroem_map(Kernel("rbf", gamma=0.3), X[:20])
+    passes = FeaturePasses(LocalBlocks(X, block_rows=200), made, 200 * made.n_features * 4)
+    assert np.count_nonzero(passes.is_kept) == 200
+    np.testing.assert_allclose(passes.squares(), (made.features(X) ** 2).sum(axis=1), rtol=1e-5)

@@ -1,8 +1,9 @@
 """Passes over the features of a large sample, kept or computed anew.
 
-Features of as many blocks as the memory budget allows are computed once and kept. For the other
-blocks every pass computes the *raw* features anew (kernel values at the landmarks) and applies the
-triangular transformation to phi to vectors instead.
+Features of as many blocks as the memory budget allows are computed once and kept: in single
+precision if all fit, else packed into 16 bits, in twice the budget. For the other blocks every pass
+computes the *raw* features anew (kernel values at the landmarks) and applies the triangular
+transformation to phi to vectors instead.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import numpy as np
 from ._typing import FloatArray
 from .blocks import Blocks, sum_blocks
 from .nystroem import FeatureMap
+from .packed_features import PackedFeatures, by_rows, slices, total
+
+PACK_FROM = 1_000_000_000
+"""Budget from which on features that exceed it are packed. Below, precision was meant."""
 
 
 class FeaturePasses:
@@ -33,9 +38,17 @@ class FeaturePasses:
         sizes = blocks.sizes
         self.n_samples = sum(sizes)
         bytes_a_row = feature_map.n_features * np.dtype(feature_map.dtype).itemsize
+        self._packs = (
+            feature_map.dtype == np.float32
+            and cache_bytes >= PACK_FROM
+            and self.n_samples * bytes_a_row > cache_bytes
+        )
+        if self._packs:
+            bytes_a_row, cache_bytes = bytes_a_row // 2, 2 * cache_bytes
         kept = _blocks_to_keep(sizes, bytes_a_row, cache_bytes)
         self.is_kept = _row_mask(sizes, kept)
-        self._kept = blocks.select(kept).keep(_features, feature_map) if kept else None
+        made = _packed_features if self._packs else _features
+        self._kept = blocks.select(kept).keep(made, feature_map) if kept else None
         rest = sorted(set(range(len(sizes))) - set(kept))
         self._rest = blocks.select(rest) if rest else None
         self.n_passes = 0
@@ -49,13 +62,13 @@ class FeaturePasses:
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Phi' diag(weights) Phi."""
-        total: FloatArray | float = 0.0
+        found: FloatArray | float = 0.0
         if self._kept is not None:
-            total = sum_blocks(self._kept.map(_gram, None, [weights[self.is_kept]]))
+            found = sum_blocks(self._kept.map(_gram, None, [weights[self.is_kept]]))
         rest = weights[~self.is_kept]
         if self._rest is not None and np.any(rest):
-            total = total + sum_blocks(self._rest.map(_gram_anew, self._map, [rest]))
-        return np.asarray(total)
+            found = found + sum_blocks(self._rest.map(_gram_anew, self._map, [rest]))
+        return np.asarray(found)
 
     def _by_rows(
         self, function: Callable[..., Any], weights: FloatArray | None, *, whole: bool = False
@@ -64,7 +77,13 @@ class FeaturePasses:
         self.n_passes += 1
         result = np.empty(self.n_samples)
         if self._kept is not None:
-            result[self.is_kept] = np.concatenate(list(self._kept.map(function, weights)))
+            result[self.is_kept] = np.concatenate(
+                list(
+                    self._kept.map(_packed_by_rows, (function, weights))
+                    if self._packs
+                    else self._kept.map(function, weights)
+                )
+            )
         if self._rest is not None:
             how = (self._map, function, None if weights is None else self._map.to_raw(weights))
             anew = _whole_anew if whole else _anew
@@ -76,14 +95,19 @@ class FeaturePasses:
     ) -> FloatArray:
         """Sum over the blocks of Phi' v, where v is what the function makes of its rows."""
         self.n_passes += 1
-        total: FloatArray | float = 0.0
+        found: FloatArray | float = 0.0
         if self._kept is not None:
-            total = sum_blocks(self._kept.map(function, weights, [rows[self.is_kept]]))
+            own = [rows[self.is_kept]]
+            found = sum_blocks(
+                self._kept.map(_packed_total, (function, weights), own)
+                if self._packs
+                else self._kept.map(function, weights, own)
+            )
         if self._rest is not None:
             how = (self._map, function, None if weights is None else self._map.to_raw(weights))
             part = sum_blocks(self._rest.map(_anew, how, [rows[~self.is_kept]]))
-            total = total + self._map.from_raw(part)
-        return np.asarray(total)
+            found = found + self._map.from_raw(part)
+        return np.asarray(found)
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Phi w, shape (n_samples,)."""
@@ -129,8 +153,29 @@ def _features(X: np.ndarray, feature_map: FeatureMap) -> np.ndarray:
     return feature_map.features(X)
 
 
+def _packed_features(X: np.ndarray, feature_map: FeatureMap) -> PackedFeatures:
+    return PackedFeatures(feature_map.features(X))
+
+
 def _features_where(X: np.ndarray, feature_map: FeatureMap, wanted: np.ndarray) -> np.ndarray:
     return feature_map.features(X[wanted])
+
+
+def _packed_by_rows(
+    packed: PackedFeatures, how: tuple[Callable[..., Any], FloatArray | None]
+) -> np.ndarray:
+    function, weights = how
+    if weights is None:
+        return np.concatenate([function(packed.take(rows), None) for rows in slices(len(packed))])
+    return by_rows(packed, function, weights)
+
+
+def _packed_total(
+    packed: PackedFeatures,
+    how: tuple[Callable[..., Any], FloatArray | None],
+    numbers: FloatArray,
+) -> FloatArray:
+    return total(packed, *how, numbers)
 
 
 Recipe = tuple[FeatureMap, Callable[..., Any], FloatArray | None]
@@ -167,14 +212,18 @@ def _adjoint(phi: np.ndarray, _: None, coefficients: FloatArray) -> np.ndarray:
     return coefficients.astype(phi.dtype) @ phi
 
 
-def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> np.ndarray:
-    return (curvature * _values(phi, weights)).astype(phi.dtype) @ phi
+def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> FloatArray:
+    found = np.zeros(phi.shape[1])
+    for rows in slices(len(phi)):  # phi is read from memory once for both products
+        part = phi[rows]
+        found += (curvature[rows] * _values(part, weights)).astype(phi.dtype) @ part
+    return found
 
 
-def _gram(phi: np.ndarray, _: None, weights: FloatArray) -> np.ndarray:
+def _gram(phi: np.ndarray | PackedFeatures, _: None, weights: FloatArray) -> np.ndarray:
     used = np.flatnonzero(weights)
-    scaled = phi[used]
-    scaled *= np.sqrt(weights[used]).astype(phi.dtype)[:, None]
+    scaled = phi.take(used) if isinstance(phi, PackedFeatures) else phi[used]
+    scaled *= np.sqrt(weights[used]).astype(scaled.dtype)[:, None]
     return scaled.T @ scaled
 
 

@@ -17,21 +17,23 @@ from .function_space import cholesky_or_explain
 from .newton_systems import RememberedSystem, conjugate_gradients
 from .nystroem import FeatureMap
 
-CACHE_BYTES = 1_000_000_000
+CACHE_BYTES = 1_100_000_000
 """Default memory budget for kept features."""
 LEAST_FACTOR_ROWS, MOST_FACTOR_ROWS = 10, 20
 """Rows with curvature that enter a factor at most, as multiples of n_features.
 
 Between these limits it is a fifth of all rows: a factor then costs a few passes."""
+ROUGH_FACTOR_ROWS = 3
+"""The same for factors that only precondition a Newton system."""
 PASS_COST, ANEW_COST, GRAM_COST, CHOLESKY_COST = 0.4, 2.5, 0.006, 0.004
 """Nanoseconds for an entry of Phi in a pass, kept and computed anew, and for a multiplication in
 the making of a factor: only their ratios matter."""
-EXACT_WORK = 200_000_000
+EXACT_WORK = 50_000_000
 """Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
 the iteration then takes the path of the exact kernel."""
-SAME_CURVATURE = 0.1
+SAME_CURVATURE = 0.25
 """Relative difference up to which posterior variances of a remembered factor are used."""
-OTHER_CURVATURE = 0.5
+OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
 LARGEST_LEVERAGE = 0.95
 """Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
@@ -46,15 +48,13 @@ FORCING, EXACT_FORCING = 0.1, 1e-4
 direction for a line search."""
 PRECISION = {"float32": 1e-6, "float64": 1e-13}
 """Relative precision of sums over the rows."""
-KNOWN_TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
-"""Relative difference below which f is taken for the values of a remembered solution."""
 MAX_STEPS = 300
 PATIENCE = 12
 """Steps after which a new factor is made."""
 MAX_REMEMBERED = 16
-"""Newton systems remembered, one for each decision function that shares the space."""
+"""Factors remembered: one or two for each of the decision functions that share the space."""
 CHECKED_ROWS = 1024
-"""Rows at which f and W are compared with remembered ones."""
+"""Rows at which W is compared with that of remembered factors."""
 
 
 class BlockFeatureSpace:
@@ -71,10 +71,9 @@ class BlockFeatureSpace:
 
     Notes
     -----
-    ``newton_target`` reduces the Newton residual of the current f tenfold when it knows the
-    parameters of f (f is its previous answer, the usual case); for small problems, which have a
-    new factor in every step, by 1e-4 or more. Otherwise it solves the system to the precision of
-    the features: relative 1e-6 for float32.
+    ``newton_target`` reduces the Newton residual of the current f tenfold when it is given the
+    parameters of f; for small problems, which have a new factor in every step, by 1e-4 or more.
+    Otherwise it solves the system to the precision of the features: relative 1e-6 for float32.
     """
 
     def __init__(
@@ -87,13 +86,11 @@ class BlockFeatureSpace:
     ) -> None:
         self._map = feature_map
         self._passes = FeaturePasses(blocks, feature_map, cache_bytes)
-        name = np.dtype(feature_map.dtype).name
-        self._precision, self._known = PRECISION[name], KNOWN_TOLERANCE[name]
+        self._precision = PRECISION[np.dtype(feature_map.dtype).name]
         self._variances = variances
         self._remembered: list[RememberedSystem] = []
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._checked = np.unique(np.linspace(0, self.n_samples - 1, CHECKED_ROWS).astype(np.intp))
-        self._checked_features = self._passes.features_of(self._checked)
         self._priority = np.random.default_rng(SEED).random(self.n_samples, dtype=np.float32)
         self.n_factors = 0
 
@@ -130,33 +127,22 @@ class BlockFeatureSpace:
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         return float(first @ second)
 
-    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
-        if not np.any(f):
-            return self.solve(curvature, self.from_coefficients(pull), f_is_start=True)
-        system, distance = self._nearest(f)
-        if system is None or distance > self._known:
-            return self.solve(curvature, self.from_coefficients(pull + curvature * f), system)
-        # f is the function of the remembered solution: what is left of the system is the gradient.
-        residual = self.from_coefficients(pull) - system.solution
-        return self._advance(system, curvature, residual, FORCING)
+    def squared_norm(self, parameters: FloatArray) -> float:
+        return float(parameters @ parameters)
 
-    def solve(
+    def newton_target(
         self,
+        f: FloatArray,
+        pull: FloatArray,
         curvature: FloatArray,
-        right: FloatArray,
-        system: RememberedSystem | None = None,
-        *,
-        f_is_start: bool = False,
+        parameters: FloatArray | None = None,
     ) -> FloatArray:
-        """Solution w of (I + Phi' diag(curvature) Phi) w = right.
-
-        To the precision of the features, or with ``f_is_start`` to that of a first Newton step.
-        """
-        if system is None:
-            system = self._remember(curvature)
-        if np.any(system.solution):
-            right = right - self._product(curvature, system.solution)
-        return self._advance(system, curvature, right, FORCING if f_is_start else 0.0)
+        if parameters is None:
+            right = self.from_coefficients(pull + curvature * f)
+            return self._solve(curvature, self.zero(), right, 0.0)
+        # What f leaves of its Newton system is the gradient.
+        residual = self.from_coefficients(pull) - parameters
+        return self._solve(curvature, parameters, residual, FORCING)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
@@ -169,7 +155,7 @@ class BlockFeatureSpace:
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
             return self._exact_variances(self._factor(curvature, active), rows)
-        system = self._system_at(curvature)
+        system = self._system_at(curvature, SAME_CURVATURE, precise=True)
         if len(rows) <= 2 * m:
             found = self._exact_variances(system.factor, rows)
             return self._below_own_noise(system, found, curvature[rows])
@@ -209,79 +195,58 @@ class BlockFeatureSpace:
         )
         return np.einsum("ij,ij->j", half, half)
 
-    def _system_at(self, curvature: FloatArray) -> RememberedSystem:
-        """The remembered system whose W is closest, with a new factor unless it is close enough."""
-        differences = [self._difference(system, curvature) for system in self._remembered]
-        if not differences:
-            return self._remember(curvature)
-        system = self._remembered[int(np.argmin(differences))]
-        if min(differences) > SAME_CURVATURE:
-            self._refresh(system, curvature)
+    def _system_at(
+        self, curvature: FloatArray, tolerated: float, *, precise: bool = False
+    ) -> RememberedSystem:
+        """The remembered system whose W is closest if it is close enough, else a new one."""
+        usable = [system for system in self._remembered if system.is_precise or not precise]
+        differences = [self._difference(system, curvature) for system in usable]
+        if not differences or min(differences) > tolerated:
+            system = self._new_system(curvature, precise)
+        else:
+            nearest = usable[int(np.argmin(differences))]
+            self._remembered = [other for other in self._remembered if other is not nearest]
+            system = self._new_system(curvature, precise) if nearest.is_stale else nearest
+        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], system]
         return system
+
+    def _new_system(self, curvature: FloatArray, precise: bool) -> RememberedSystem:
+        n_active = int(np.count_nonzero(curvature))
+        rows = self._factor_rows if precise else ROUGH_FACTOR_ROWS * self._map.n_features
+        is_precise = precise or n_active <= rows
+        factor = self._factor(curvature, rows)
+        return RememberedSystem(factor, curvature[self._checked], n_active, is_precise)
 
     def _difference(self, system: RememberedSystem, curvature: FloatArray) -> float:
         """Relative difference of W from that of the factor, at a few rows."""
         seen = curvature[self._checked]
         return float(np.abs(system.curvature - seen).sum() / max(float(seen.sum()), 1e-300))
 
-    def _remember(self, curvature: FloatArray) -> RememberedSystem:
-        factor = self._factor(curvature, self._factor_rows)
-        n_active = int(np.count_nonzero(curvature))
-        system = RememberedSystem(factor, curvature[self._checked], n_active, self.zero())
-        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], system]
-        return system
-
-    def _refresh(self, system: RememberedSystem, curvature: FloatArray) -> None:
-        system.factor = self._factor(curvature, self._factor_rows)
-        system.curvature = curvature[self._checked]
-        system.n_active = int(np.count_nonzero(curvature))
-        system.variances = None
-
-    def _advance(
-        self,
-        system: RememberedSystem,
-        curvature: FloatArray,
-        residual: FloatArray,
-        reduction: float,
+    def _solve(
+        self, curvature: FloatArray, start: FloatArray, residual: FloatArray, reduction: float
     ) -> FloatArray:
-        """Move the solution of a system whose residual is known, and remember it."""
-        floor = self._precision * float(np.linalg.norm(residual + system.solution))
-        x = system.solution
+        """Solution of (I + Phi' diag(curvature) Phi) w = b from a start with a known residual."""
+        floor = self._precision * float(np.linalg.norm(residual + start))
         exact = self._is_cheap(int(np.count_nonzero(curvature)))
         if exact:
             reduction = min(reduction, EXACT_FORCING)
         tolerated = 0.0 if exact else OTHER_CURVATURE
-        if system.is_stale or self._difference(system, curvature) > tolerated:
-            self._refresh(system, curvature)
         for max_steps in (PATIENCE, MAX_STEPS):
+            system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
                 lambda w: self._product(curvature, w),
-                x,
+                start,
                 residual,
                 system.factor,
                 reduction=reduction,
                 floor=floor,
                 max_steps=max_steps,
             )
-            if outcome.solved or max_steps == MAX_STEPS:
+            system.is_stale = self._new_factor_pays(outcome.n_steps)
+            if outcome.solved:
                 break
-            residual = outcome.residual
-            x = outcome.solution
-            self._refresh(system, curvature)
-        system.is_stale = self._new_factor_pays(outcome.n_steps)
-        system.solution = outcome.solution
+            start, residual, tolerated = outcome.solution, outcome.residual, 0.0
         return outcome.solution
-
-    def _nearest(self, f: FloatArray) -> tuple[RememberedSystem | None, float]:
-        """The remembered system whose solution is closest to f, and the relative distance."""
-        seen = f[self._checked]
-        scale = max(float(np.abs(seen).max()), 1e-300)
-        best, smallest = None, np.inf
-        for system in self._remembered:
-            distance = np.abs(self._checked_features @ system.solution - seen).max() / scale
-            if distance < smallest:
-                best, smallest = system, float(distance)
-        return best, smallest
 
     @property
     def _factor_rows(self) -> int:
@@ -296,7 +261,7 @@ class BlockFeatureSpace:
         """Whether a fresh factor, good for two steps, would have been cheaper."""
         m, n_kept = self._map.n_features, np.count_nonzero(self._passes.is_kept)
         one_pass = PASS_COST * n_kept + ANEW_COST * (self.n_samples - n_kept)
-        rows = min(self._factor_rows, self.n_samples)
+        rows = min(ROUGH_FACTOR_ROWS * m, self.n_samples)
         return bool((n_steps - 2) * one_pass > m * (GRAM_COST * rows + CHOLESKY_COST * m))
 
     def _factor(self, curvature: FloatArray, max_rows: int) -> np.ndarray:

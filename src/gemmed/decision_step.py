@@ -14,26 +14,34 @@ is evaluated at the multipliers of the current f: the difference is a duality ga
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ._typing import FloatArray
 from .function_space import FunctionSpace
-from .margin_loss import MarginLoss, margin_loss
+from .margin_loss import margin_loss
 
 SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
 
 
-class Certificate(NamedTuple):
+@dataclass(frozen=True)
+class Certificate:
     """How far f is from the best response to the given weights."""
 
     lam: FloatArray
     primal: float
     gap: float
-    residual: float
-    """Largest difference between f and the function its own multipliers define."""
+    _space: FunctionSpace
+    _difference: FloatArray
+    """Parameters of the function that the multipliers of f define, minus f."""
+
+    @cached_property
+    def residual(self) -> float:
+        """Largest difference between f and the function its own multipliers define."""
+        return float(np.max(np.abs(self._space.values(self._difference)), initial=0.0))
 
 
 class DecisionFunction:
@@ -65,7 +73,7 @@ class DecisionFunction:
         """One damped Newton step for sample weights s r; False when f cannot be improved."""
         loss = margin_loss(self.margins, self._c, softness)
         target = self._space.newton_target(
-            self.f, weights * loss.lam * self._labels, weights * loss.curvature
+            self.f, weights * loss.lam * self._labels, weights * loss.curvature, self._parameters
         )
         direction = target - self._parameters
         change = self._space.values(direction)
@@ -91,13 +99,11 @@ class DecisionFunction:
         """Duality gap of f for sample weights s r."""
         loss = margin_loss(self.margins, self._c, softness)
         primal = 0.5 * self.squared_norm + float(weights @ loss.value)
-        parameters = self._space.from_coefficients(weights * loss.lam * self._labels)
-        function = self._space.values(parameters)
-        dual = float(weights @ dual_terms(loss, self._c, softness))
-        dual -= 0.5 * self._space.inner(parameters, parameters, function)
-        residual = float(np.max(np.abs(function - self.f), initial=0.0))
-        # Weak duality: below zero is rounding.
-        return Certificate(loss.lam, primal, max(primal - dual, 0.0), residual)
+        best = self._space.from_coefficients(weights * loss.lam * self._labels)
+        difference = best - self._parameters
+        # Loss and multipliers are conjugate: what is left of primal - dual is |g - f|^2 / 2.
+        gap = 0.5 * self._space.squared_norm(difference)
+        return Certificate(loss.lam, primal, gap, self._space, difference)
 
 
 def solve_decision(
@@ -121,8 +127,3 @@ def solve_decision(
         if converged or not improved:
             break
     return certificate, n_iter, bool(converged)
-
-
-def dual_terms(loss: MarginLoss, c: float, softness: FloatArray | float) -> FloatArray:
-    """What each kept sample contributes to the dual of the step, quadratic form aside."""
-    return loss.lam + np.log1p(-loss.lam / c) - 0.5 * softness * loss.lam**2

@@ -25,6 +25,7 @@ from .entropy.density import LogDensity
 from .entropy.spanning_tree import SpanningTree
 from .entropy.statistics import AnomalyStatistic, AverageRank, Bipartite, LeaveOneOut
 from .exceptions import CalibrationWarning, UnscaledDataError
+from .fit_method import fit_method
 
 LARGEST_VALUE = 1e150
 """Squares of larger values overflow."""
@@ -109,6 +110,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         self.n_splits = n_splits
         self.random_state = random_state
 
+    @fit_method
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> GEMDetector:
         """Learn the statistic of the training samples, class by class when y is given.
 

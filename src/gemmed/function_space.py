@@ -11,15 +11,16 @@ from typing import Protocol
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import blas, lapack
 
 from ._typing import FloatArray
 from .exceptions import UnscaledDataError
 
-SINGLE_PRECISION_FROM = 500
+SINGLE_PRECISION_FROM = 300
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
 
 Its solution is then refined in double precision: a direction with errors of 1e-4 would stall."""
-REFINED = 1e-10
+REFINED = 1e-8
 """Relative residual of a refined solution."""
 MAX_REFINEMENTS = 6
 
@@ -52,8 +53,22 @@ class FunctionSpace(Protocol):
         parameters; ``second_values`` are the values of the second at the training points."""
         ...
 
-    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
-        """Minimiser of |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2 over functions g."""
+    def squared_norm(self, parameters: FloatArray) -> float:
+        """Inner product of a function with itself."""
+        ...
+
+    def newton_target(
+        self,
+        f: FloatArray,
+        pull: FloatArray,
+        curvature: FloatArray,
+        parameters: FloatArray | None = None,
+    ) -> FloatArray:
+        """Minimiser of |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2 over functions g.
+
+        ``parameters`` are those of f, if f is a function of the space: where systems are solved by
+        iteration they are the start, and the answer may then be a little closer to f.
+        """
         ...
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
@@ -95,7 +110,16 @@ class FeatureSpace:
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         return float(first @ second)
 
-    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+    def squared_norm(self, parameters: FloatArray) -> float:
+        return float(parameters @ parameters)
+
+    def newton_target(
+        self,
+        f: FloatArray,
+        pull: FloatArray,
+        curvature: FloatArray,
+        parameters: FloatArray | None = None,
+    ) -> FloatArray:
         right = self._features.T @ (pull + curvature * f)
         target: FloatArray = linalg.cho_solve((self._precision(curvature), True), right)
         return target
@@ -150,7 +174,17 @@ class GramSpace:
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         return float(first @ second_values)
 
-    def newton_target(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
+    def squared_norm(self, parameters: FloatArray) -> float:
+        # An indefinite rounding error is no length.
+        return max(float(parameters @ (self._gram @ parameters)), 0.0)
+
+    def newton_target(
+        self,
+        f: FloatArray,
+        pull: FloatArray,
+        curvature: FloatArray,
+        parameters: FloatArray | None = None,
+    ) -> FloatArray:
         # alpha = (I + W K)^-1 (pull + W f); only samples with W > 0 take part, because the loss
         # has slope and curvature zero at the same places.
         target = np.zeros(self.n_samples)
@@ -171,11 +205,11 @@ class GramSpace:
         solution = _back_substitute(factor, right)
         if factor.dtype == np.float64:
             return solution
-        everyone = active.size == self.n_samples
-        gram = self._gram if everyone else self._gram[np.ix_(active, active)]
         wanted = REFINED * float(np.linalg.norm(right))
+        padded = np.zeros(self.n_samples)
         for _ in range(MAX_REFINEMENTS):
-            residual = right - solution - root * (gram @ (root * solution))
+            padded[active] = root * solution
+            residual = right - solution - root * (self._gram @ padded)[active]
             if float(np.linalg.norm(residual)) <= wanted:
                 return solution
             solution = solution + _back_substitute(factor, residual)
@@ -189,10 +223,10 @@ class GramSpace:
         if not active.size:
             return prior
         root, factor = self._remembered_factor(active, np.sqrt(curvature[active]))
-        right = root[:, None] * self._gram[np.ix_(active, rows)]
-        half = linalg.solve_triangular(
-            factor, right.astype(factor.dtype), lower=True, check_finite=False
-        )
+        gram = self._gram if factor.dtype == np.float64 else self._in_single_precision()
+        right = _part(gram, active, rows)
+        right *= root.astype(factor.dtype)[:, None]
+        half = solve_lower(factor, right)
         return prior - np.einsum("ij,ij->j", half, half)
 
     def _remembered_factor(
@@ -208,13 +242,17 @@ class GramSpace:
     def _factor(self, active: np.ndarray, root: FloatArray) -> np.ndarray:
         """Lower Cholesky factor of I + W^(1/2) K W^(1/2) on the active samples."""
         if active.size >= SINGLE_PRECISION_FROM:
-            if self._single is None:
-                self._single = self._gram.astype(np.float32)
             try:
-                return _cholesky_of_scaled(self._single, active, root.astype(np.float32))
+                single = self._in_single_precision()
+                return _cholesky_of_scaled(single, active, root.astype(np.float32))
             except UnscaledDataError:  # too ill-conditioned for single precision
                 pass
         return _cholesky_of_scaled(self._gram, active, root)
+
+    def _in_single_precision(self) -> np.ndarray:
+        if self._single is None:
+            self._single = self._gram.astype(np.float32)
+        return self._single
 
     def features(self) -> FloatArray:
         eigenvalues, vectors = linalg.eigh(self._gram)
@@ -225,15 +263,20 @@ class GramSpace:
         return self._gram
 
 
+def _part(gram: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """A copy of some rows and columns; one after the other, which is faster than both at once."""
+    part = gram.copy() if rows.size == len(gram) else gram[rows]
+    return part if columns.size == len(gram) else part.take(columns, axis=1)
+
+
 def _back_substitute(factor: np.ndarray, right: FloatArray) -> FloatArray:
-    solution: FloatArray = linalg.cho_solve(
-        (factor, True), right.astype(factor.dtype), check_finite=False
-    )
+    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
+    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
     return solution.astype(np.float64)
 
 
 def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) -> np.ndarray:
-    precision = gram.copy() if active.size == len(gram) else gram[np.ix_(active, active)]
+    precision = _part(gram, active, active)
     precision *= root[:, None]
     precision *= root
     precision.flat[:: active.size + 1] += 1.0
@@ -241,14 +284,25 @@ def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) 
 
 
 def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor of I + (positive semi-definite); fails only beyond all precision."""
-    try:
-        factor: np.ndarray = linalg.cholesky(
-            precision, lower=True, overwrite_a=True, check_finite=False
-        )
-    except linalg.LinAlgError as error:
+    """Lower Cholesky factor, Fortran-ordered, of I + (positive semi-definite).
+
+    Fails only beyond all precision. The matrix may be overwritten.
+    """
+    factorise = lapack.spotrf if precision.dtype == np.float32 else lapack.dpotrf
+    # The transpose of a C-ordered symmetric matrix is itself, in the order of LAPACK.
+    factor: np.ndarray
+    factor, failed = factorise(precision.T, lower=1, overwrite_a=1)
+    if failed:
         raise UnscaledDataError(
             "the kernel matrix spans more orders of magnitude than floating point resolves: "
             "scale X (StandardScaler), or lower bias_variance or C."
-        ) from error
+        )
     return factor
+
+
+def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solution of factor x = right for a C-ordered ``right``, which is overwritten."""
+    solve = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
+    # x' = right' factor^-T; the transpose of a C-ordered matrix is in the order of BLAS.
+    solution: np.ndarray = solve(1.0, factor, right.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+    return solution

@@ -37,6 +37,8 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     softness : array of shape (n_samples,) or scalar, >= 0
     """
     softness = np.asarray(softness, dtype=np.float64)
+    if softness.ndim == 0 and not softness:
+        return _plain_loss(margins, c)
     # remaining = c - lam solves  softness r^2 + b r - 1 = 0  (equation 17/18).
     b = 1.0 - margins - c * softness
     root = np.sqrt(b * b + 4.0 * softness)
@@ -50,3 +52,15 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     square = remaining * remaining
     curvature = np.where(inside, square / (1.0 + softness * square), 0.0)
     return MarginLoss(value, lam, curvature)
+
+
+def _plain_loss(margins: FloatArray, c: float) -> MarginLoss:
+    """The loss of MED itself: 1 - 1/c and more is outside the margin."""
+    short = np.maximum(1.0 - margins, 1.0 / c)
+    remaining = 1.0 / short
+    lam = c - remaining
+    outside = short == 1.0 / c
+    lam[outside] = 0.0
+    curvature = remaining * remaining
+    curvature[outside] = 0.0
+    return MarginLoss(lam * short - np.log(c * short), lam, curvature)

@@ -17,6 +17,7 @@ from ._validation import (
     make_kernel,
 )
 from .decision_step import solve_decision
+from .fit_method import fit_method
 from .kernel_classifier import KernelMarginClassifier, encode_labels
 from .kernels import function_space
 from .threads import blas_threads
@@ -108,6 +109,7 @@ class MEDClassifier(KernelMarginClassifier):
         self.tol = tol
         self.n_jobs = n_jobs
 
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MEDClassifier:
         """Fit the classifier.
 

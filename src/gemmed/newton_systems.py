@@ -18,7 +18,7 @@ from ._typing import FloatArray
 
 @dataclass
 class RememberedSystem:
-    """The factor made for one decision function, and the last solution found with it."""
+    """A factor and the W that it was made for."""
 
     factor: np.ndarray
     """Lower Cholesky factor, Fortran-ordered."""
@@ -26,7 +26,8 @@ class RememberedSystem:
     """Entries of the W of the factor, at a few rows."""
     n_active: int
     """Rows with curvature when the factor was made."""
-    solution: FloatArray
+    is_precise: bool
+    """Whether it was made of enough of them for posterior variances."""
     variances: FloatArray | None = None
     """Posterior variances of all samples that belong to the factor, once they are asked for."""
     is_stale: bool = False

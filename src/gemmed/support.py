@@ -11,7 +11,7 @@ import numpy as np
 
 from ._typing import FloatArray
 from .function_space import FunctionSpace
-from .tuning import med_margins
+from .tuning import fit_med
 
 FLAGGED = 1.0
 """Nats of evidence from which on a sample belongs to the group in question."""
@@ -42,8 +42,9 @@ def teaches_itself(
     """
     if group.sum() < FEWEST or np.all(group):
         return False
-    with_group = _wrong(med_margins(space, signs, weights, c), signs)
-    without = _wrong(med_margins(space, signs, np.where(group, 0.0, weights), c), signs)
+    everyone = fit_med(space, signs, weights, c)
+    others = fit_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
+    with_group, without = _wrong(everyone.margins, signs), _wrong(others.margins, signs)
     gain = without.astype(np.float64) - with_group
     means, variances = [], []
     for z in np.unique(class_index[group]):

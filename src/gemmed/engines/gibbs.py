@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import FloatArray
 from ..box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
 from ..dual import DualProblem, Multipliers, Solution, log_partition_given_f
+from ..progress import report
 from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains, SampledMoments
 from .dual_ascent import trust_scales
@@ -146,7 +147,8 @@ class _SampledAscent:
             n_iter += 1
             step = self._step()
             promised = float(self._gradient @ step - 0.5 * step @ self._curvature @ step)
-            if promised <= noise and self._radius >= 1.0:
+            stopped = report("solver", n_iter, max_iter, gap=promised)
+            if (promised <= noise and self._radius >= 1.0) or stopped:
                 break
             gradient, curvature = self._sample(self._x + step)
             gain = 0.5 * float((self._gradient + gradient) @ step)

@@ -21,10 +21,11 @@ from ..calibration import (
     held_out_variances,
     leave_one_out_margins,
 )
-from ..decision_step import DecisionFunction
+from ..decision_step import Certificate, DecisionFunction
 from ..dual import DualProblem, Multipliers, Solution
 from ..exceptions import EngineError
 from ..nominal_step import NominalStep, solve_nominal_step
+from ..progress import report
 
 FORMS = ("held_out", "collapsed", "factorised")
 SETTLED = 1e-4
@@ -100,7 +101,8 @@ class _Functions:
             for function, coefficients in zip(self._functions, columns.T, strict=True):
                 function.move_to(coefficients)
         self.lam = np.zeros_like(problem.labels)
-        self.gap = self.primal = self.residual = np.inf
+        self.gap = self.primal = np.inf
+        self._certificates: list[Certificate] = []
         self._variances: list[FloatArray] = []
 
     @property
@@ -110,6 +112,11 @@ class _Functions:
     @property
     def squared_norm(self) -> float:
         return sum(function.squared_norm for function in self._functions)
+
+    @property
+    def residual(self) -> float:
+        """Of the last certificate; costs a pass over the samples."""
+        return max(part.residual for part in self._certificates)
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One step for every function; False when none can be improved."""
@@ -127,7 +134,7 @@ class _Functions:
         self.lam = lam[:, 0] if self._problem.labels.ndim == 1 else lam
         self.gap = sum(part.gap for part in parts)
         self.primal = sum(part.primal for part in parts)
-        self.residual = max(part.residual for part in parts)
+        self._certificates = parts
         return self.gap <= tol * max(1.0, abs(self.primal))
 
     def held_out_margins(self, nominal: FloatArray, *, refresh: bool) -> FloatArray:
@@ -172,9 +179,9 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         certain = ~np.isfinite(problem.prior_log_odds)
         nominal = np.where(certain, step.nominal, start.nominal)
     pace, last_move, scale = np.ones(problem.n_samples), none, 1.0
-    settled = optimal = False
+    settled = optimal = stopped = False
     change, n_iter = np.inf, 0
-    while n_iter < max_iter and not (settled and optimal):
+    while n_iter < max_iter and not (settled and optimal) and not stopped:
         n_iter += 1
         used = nominal
         weights = problem.weights * used
@@ -182,6 +189,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
             improved = functions.newton_step(weights)
         optimal = functions.certify(weights, 0.0, tol) or not improved
         if settled:
+            stopped = report("solver", n_iter, max_iter, gap=functions.gap)
             continue
         margins = functions.held_out_margins(nominal, refresh=n_iter in REFRESH)
         if n_iter <= FREE_ITERATIONS:
@@ -190,7 +198,8 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         step = solve_nominal_step(problem, scale * margins, none, _fields(problem, step))
         move = step.nominal - nominal
         change = float(np.max(np.abs(move)))
-        settled = float(np.mean(np.abs(move))) <= SETTLED
+        mean_change = float(np.mean(np.abs(move)))
+        settled = mean_change <= SETTLED
         if n_iter > FREE_ITERATIONS:
             # Samples that swing to and fro are slowed down until they stop.
             fastest = min(1.0, SLOWING / n_iter)
@@ -198,6 +207,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         # The last step is taken in full: the probabilities are then what the fields say.
         nominal = step.nominal if settled else nominal + pace * move
         last_move, optimal = move, optimal and not settled
+        stopped = report("solver", n_iter, max_iter, gap=functions.gap, mean_change=mean_change)
     bound = solve_nominal_step(problem, functions.margins, none, _fields(problem, step))
     return Solution(
         multipliers=Multipliers(functions.lam, step.mu, step.kappa),
@@ -231,7 +241,8 @@ def _descend(
         step = solve_nominal_step(problem, functions.margins, private, _fields(problem, step))
         history.append(0.5 * functions.squared_norm + step.objective)
         converged = functions.certify(*_weights(problem, step.nominal, private), tol)
-        if converged or not improved:
+        stopped = report("solver", len(history), max_iter, gap=functions.gap)
+        if converged or not improved or stopped:
             break
     return Solution(
         multipliers=Multipliers(functions.lam, step.mu, step.kappa),

@@ -15,6 +15,7 @@ from scipy import special
 from .._typing import FloatArray
 from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
 from ..exceptions import EngineError
+from ..progress import report
 from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains
 
@@ -52,13 +53,14 @@ class PaperAlgorithm:
         size = np.tile(problem.class_weights, 2)
         lam, fields = np.zeros(problem.n_samples), np.zeros(4)
         at = _point(lam, fields, size)
-        for _ in range(max_iter):
+        for done in range(max_iter):
             moments = self._inner_sampler(problem, features, at, rng)
             gradient = problem.gradient(at, moments)
             lam = np.clip(lam + self.phi * gradient.lam, 0.0, self.clip * problem.c)
             slopes = np.concatenate([self.psi * gradient.mu, self.tau * gradient.kappa])
             fields = np.clip(fields + size * slopes, 0.0, FIELD_LIMIT)
             at = _point(lam, fields, size)
+            report("solver", done + 1, max_iter)
         moments = self._inner_sampler(problem, features, at, rng)
         final = Chains(problem, 4, rng).sample(at, self.n_certificate_draws, burn_in=100)
         gradient = problem.gradient(at, final.moments)

@@ -46,8 +46,7 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
     part = values
     if len(values) > MAX_VALUES:
         part = np.quantile(values, (np.arange(MAX_VALUES) + 0.5) / MAX_VALUES)
-    fits = [_maximise(part, quantile, FLOOR * variance) for quantile in STARTS]
-    likelihood, share, low, high, sd_low, sd_high = max(fits, key=lambda fit: fit[0])
+    likelihood, share, low, high, sd_low, sd_high = _maximise(part, FLOOR * variance)
     if low > high:
         share, low, high, sd_low, sd_high = 1.0 - share, high, low, sd_high, sd_low
     ratio = _log_density(values, high, sd_high) - _log_density(values, low, sd_low)
@@ -65,26 +64,40 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
     )
 
 
-def _maximise(
-    values: FloatArray, quantile: float, floor: float
-) -> tuple[float, float, float, float, float, float]:
-    """Log-likelihood, share, means and standard deviations from one start."""
-    member = np.where(values > np.quantile(values, quantile), 0.95, 0.05)
-    squares = values * values
+def _maximise(values: FloatArray, floor: float) -> tuple[float, float, float, float, float, float]:
+    """Log-likelihood, share, means and standard deviations of the likeliest end.
+
+    All starts take their steps together. The log odds of the high group are a polynomial of the
+    second degree in the value: a step is one product with the powers of the values to get the
+    memberships, and one to get the moments of the groups.
+    """
+    powers = np.stack([np.ones_like(values), values, values * values])
+    whole = powers.sum(axis=1)
+    member = np.where(values > np.quantile(values, STARTS)[:, None], 0.95, 0.05)
+    # Of the low and the high group of every start: sums of the powers, coefficients of them.
+    sums, terms = np.empty((2, 2, len(STARTS), 3))
     for _ in range(MAX_STEPS):
-        parts = np.stack([1.0 - member, member])
-        totals = np.maximum(parts.sum(axis=1), 1e-12)
-        means = parts @ values / totals
-        spreads = np.sqrt(np.maximum(parts @ squares / totals - means**2, 0.0) + floor)
-        offsets = np.log(totals / len(values)) - np.log(spreads * np.sqrt(2.0 * np.pi))
-        terms = offsets[:, None] - 0.5 * ((values - means[:, None]) / spreads[:, None]) ** 2
-        updated = special.expit(terms[1] - terms[0])
-        moved = float(np.max(np.abs(updated - member)))
-        member = updated
-        if moved < SETTLED:
+        np.matmul(member, powers.T, out=sums[1])
+        np.subtract(whole, sums[1], out=sums[0])
+        sizes = np.maximum(sums[..., 0], 1e-12)
+        means = sums[..., 1] / sizes
+        variances = np.maximum(sums[..., 2] / sizes - means * means, 0.0) + floor
+        terms[..., 2] = -0.5 / variances
+        terms[..., 1] = means / variances
+        terms[..., 0] = np.log(sizes / np.sqrt(variances)) - 0.5 * means * terms[..., 1]
+        updated = special.expit((terms[1] - terms[0]) @ powers)
+        moving = np.abs(updated - member).max(axis=1) >= SETTLED
+        if not np.any(moving):
             break
-    likelihood = float(np.sum(np.logaddexp(terms[0], terms[1])))
-    return likelihood, float(totals[1] / len(values)), *means.tolist(), *spreads.tolist()
+        member[moving] = updated[moving]
+    likelihoods = np.logaddexp(terms[0] @ powers, terms[1] @ powers).sum(axis=1)
+    best = int(np.argmax(likelihoods))
+    likelihood = float(likelihoods[best]) - len(values) * float(
+        np.log(len(values) * np.sqrt(2.0 * np.pi))
+    )
+    share = float(sizes[1, best] / len(values))
+    deviations = np.sqrt(variances[:, best])
+    return likelihood, share, *means[:, best].tolist(), *deviations.tolist()
 
 
 def _log_density(values: FloatArray, mean: float, deviation: float) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,17 @@ BLOCK_SIZE = 8_000_000
 """Distances held in memory at a time."""
 
 NeighborGraph = Literal["bipartite", "leave_one_out"]
+
+
+class Neighbourhood(NamedTuple):
+    """Which samples count as neighbours in a k-NN distance, and how many."""
+
+    n_neighbors: int
+    graph: NeighborGraph
+    groups: np.ndarray | None
+    """Group of every sample, or None; samples of a group are not neighbours of each other."""
+    seed: int
+    """Of the random halves."""
 
 
 def knn_distances(

@@ -20,6 +20,7 @@ import numpy as np
 from .._typing import BoolArray, FloatArray
 from ..blocks import Blocks, sum_blocks, take_rows
 from ..exceptions import DegenerateDataError, NeighborsReducedWarning
+from ..progress import reported
 from .bounds import for_class
 from .distances import ROUNDING
 from .neighbours import default_splits, random_halves
@@ -92,7 +93,8 @@ def reference_distances(
         neighbors += [_usable_neighbors(n_neighbors, drawn, groups, name)] * len(drawn)
     sets = _gather(blocks, chosen, neighbors, groups)
     rows = [met] if groups is None else [met, groups]
-    return np.concatenate(list(blocks.map(_block_distances, sets, rows)))
+    parts = blocks.map(_block_distances, sets, rows)
+    return np.concatenate(list(reported("distances", parts, len(blocks.sizes))))
 
 
 def _class_sizes(classes: np.ndarray, names: Sequence[object]) -> np.ndarray:

@@ -1,0 +1,70 @@
+"""What a long fit is doing: to listeners, and to the logger "gemmed".
+
+Code that takes long says ``report("solver", 3, 200, gap=1e-4)``. Whoever wants to know listens:
+
+    with listening(print):
+        model.fit(X, y)
+
+Listeners are called in the thread of the fit, between two steps of it: one that raises (a
+KeyboardInterrupt, say) ends the fit, and one that returns True ends the solver after this
+iteration. They hear what happens inside their ``with`` block only, whatever other threads do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, TypeVar
+
+STAGES = ("distances", "kernel", "features", "solver", "probabilities")
+"""Stages of a fit, in order; "kernel" only where something is tuned."""
+
+_log = logging.getLogger("gemmed")
+_Item = TypeVar("_Item")
+
+
+class Event(NamedTuple):
+    """A step of a stage that is done; step 0 says that the stage has begun."""
+
+    stage: str
+    done: int
+    total: int | None
+    """Steps of the stage, at most; None where nobody knows."""
+    facts: dict[str, float]
+    """What else is known: "gap" and "mean_change" of the solver, "loss" of a candidate kernel."""
+
+
+Listener = Callable[[Event], object]
+
+_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("gemmed_listeners", default=())
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call the listener with every :class:`Event` inside the block."""
+    token = _listeners.set((*_listeners.get(), listener))
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
+
+def report(stage: str, done: int = 0, total: int | None = None, **facts: float) -> bool:
+    """Tell listeners and the log; True if a listener wants the stage to stop."""
+    level = logging.DEBUG if done else logging.INFO
+    if _log.isEnabledFor(level):
+        of = "" if total is None else f" of {total}"
+        known = "".join(f", {name} {value:.3g}" for name, value in facts.items())
+        _log.log(level, "%s", f"{stage}: {done}{of}{known}" if done else stage)
+    event = Event(stage, done, total, facts)
+    answers = [listener(event) for listener in _listeners.get()]
+    return any(answer is True for answer in answers)
+
+
+def reported(stage: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
+    """The items, each reported as a step of the stage when the next one is asked for."""
+    for done, item in enumerate(items, 1):
+        yield item
+        report(stage, done, total)
