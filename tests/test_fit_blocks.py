@@ -351,3 +351,8 @@ def test_the_example_of_a_cluster(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     printed, said = run_example(1, tmp_path, monkeypatch)
     assert printed == said == ["True"]
+
+
+def test_the_example_of_progress(tmp_path, monkeypatch):
+    printed, said = run_example(2, tmp_path, monkeypatch)
+    assert printed == said and printed[-1] == "True"

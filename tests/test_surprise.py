@@ -5,6 +5,7 @@ import pytest
 
 from gemmed.entropy.class_entropy import measure_distances, weigh_classes
 from gemmed.entropy.distances import EuclideanDistances
+from gemmed.entropy.neighbours import Neighbourhood
 from gemmed.entropy.surprise import FEWEST, STRONGEST, TAIL_LIMIT
 
 
@@ -13,15 +14,8 @@ def evidence(X, class_index=None, n_neighbors=5):
     index = np.zeros(len(X), dtype=int) if class_index is None else np.asarray(class_index)
     names = list(range(int(index.max()) + 1))
     distances = EuclideanDistances(X)
-    measured = measure_distances(
-        distances,
-        index,
-        names,
-        n_neighbors=n_neighbors,
-        graph="leave_one_out",
-        groups=None,
-        seed=0,
-    )
+    neighbourhood = Neighbourhood(n_neighbors, "leave_one_out", groups=None, seed=0)
+    measured = measure_distances(distances, index, names, neighbourhood)
     found = weigh_classes(
         measured, distances, index, names, np.ones(len(X)), coverage=0.5, slack=None
     )

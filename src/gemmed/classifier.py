@@ -22,6 +22,7 @@ from ._validation import (
 from .blocks import LocalBlocks, block_variance
 from .engines import Exact, PaperAlgorithm, resolve_engine
 from .entropy.neighbours import NeighborGraph
+from .fit_method import CallbackSupportMixin, fit_method
 from .joint_fit import JointFit
 from .kernels import function_space
 from .threads import block_threads
@@ -29,7 +30,7 @@ from .training_rows import MANY_COMPONENTS, ArrayRows, BlockRows, TrainingRows, 
 from .tuning import some_rows
 
 
-class GEMMEDClassifier(JointFit):
+class GEMMEDClassifier(CallbackSupportMixin, JointFit):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
     Every training sample carries an indicator "nominal". One maximum-entropy problem asks for a
@@ -48,7 +49,7 @@ class GEMMEDClassifier(JointFit):
     coef0 : float, default=0.0
     bias_variance : "tuned" or float, default="tuned"
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-        "tuned" follows function_variance.
+        "tuned" follows function_variance, or for kernels other than "rbf" a hundredth of it.
     function_variance : "tuned" or float, default="tuned"
         Prior variance of the decision function: K = function_variance * k + bias_variance. "tuned"
         is chosen together with gamma.
@@ -76,7 +77,7 @@ class GEMMEDClassifier(JointFit):
         for the exact engine.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
-        only, and the k-NN distances go to a part of each class. "auto" takes 600 above 1,000
+        only, and the k-NN distances go to a part of each class. "auto" takes 600 above 1,500
         samples and 1,000 from 4,000 on; None keeps the exact kernel.
     warm_start : bool, default=False
         Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
@@ -195,6 +196,7 @@ class GEMMEDClassifier(JointFit):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -240,6 +242,7 @@ class GEMMEDClassifier(JointFit):
         self._training_samples = X
         return self
 
+    @fit_method
     def fit_blocks(
         self,
         blocks: Any,

@@ -22,6 +22,7 @@ from .kernel_classifier import encode_labels
 from .kernels import Kernel
 from .med import warn_not_converged
 from .preparation import Settings, prepare
+from .progress import report
 from .threads import blas_threads
 from .training_rows import TrainingRows
 
@@ -86,6 +87,7 @@ class JointFit(JudgingClassifier):
                 groups,
                 self._settings(split_seed, tuned=last is None),
             )
+            report("features")
             trust = special.expit(special.logit(prior) - entropy.far)
             space, projection, feature_map = rows.prior(kernel, class_index, trust, split_seed)
             problem = DualProblem(
@@ -99,7 +101,9 @@ class JointFit(JudgingClassifier):
                 weights=weights,
                 entropy_limit=EVIDENCE_LIMIT if self.entropy_slack == "auto" else FIELD_LIMIT,
             )
+            report("solver", total=self.max_iter)
             softness = self._solve(problem, engine, np.random.default_rng(engine_seed), last)
+            report("probabilities")
             if feature_map is None:
                 self._store_function(kernel, rows.take_all(), projection)
             else:
@@ -189,6 +193,7 @@ class JointFit(JudgingClassifier):
         self._prior = prior
         self._groups = groups
         self._trusted_reference = None
+        self._kept_rows, self._kept = None, None
         self.gamma_ = kernel.gamma
         self.function_variance_ = kernel.function_variance
         self.bias_variance_ = kernel.bias_variance

@@ -10,8 +10,9 @@ from scipy import special
 
 from ._typing import FloatArray
 from .entropy.class_entropy import ClassEntropy, weigh_classes
-from .entropy.neighbours import NeighborGraph
+from .entropy.neighbours import NeighborGraph, Neighbourhood
 from .kernels import Kernel, function_space
+from .progress import report
 from .support import FLAGGED, teaches_itself
 from .training_rows import TrainingRows
 from .tuning import Candidate, some_rows, tune_kernel
@@ -63,14 +64,9 @@ def prepare(
     labels : -1 and +1, shape (n_samples,) or (n_samples, n_classes)
     prior : prior nominal probabilities, shape (n_samples,)
     """
-    measured = rows.measure(
-        class_index,
-        class_names,
-        n_neighbors=settings.n_neighbors,
-        graph=settings.graph,
-        groups=groups,
-        seed=settings.seed,
-    )
+    report("distances")
+    neighbourhood = Neighbourhood(settings.n_neighbors, settings.graph, groups, settings.seed)
+    measured = rows.measure(class_index, class_names, neighbourhood)
     entropy = weigh_classes(
         measured,
         rows.distances,
@@ -79,6 +75,7 @@ def prepare(
         weights,
         coverage=settings.coverage,
         slack=settings.slack,
+        groups=groups,
     )
     tuned = settings.tune_gamma or settings.tune_variance or settings.tune_bias
     flagged = entropy.far >= FLAGGED

@@ -15,8 +15,9 @@ from ._typing import BoolArray, FloatArray
 from .block_space import BlockFeatureSpace
 from .blocks import Blocks, take_rows
 from .entropy.class_entropy import AT_HOME, Measured, measure_distances
+from .entropy.consistency import FeatureFit, fit_features
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
-from .entropy.neighbours import NeighborGraph, mean_of_smallest
+from .entropy.neighbours import Neighbourhood, mean_of_smallest
 from .entropy.reference_sets import reference_distances
 from .entropy.stuck import MAX_ROWS, StuckValues, find_stuck_values
 from .exceptions import DegenerateDataError
@@ -25,7 +26,7 @@ from .kernels import Kernel, function_space
 from .landmarks import choose_landmarks
 from .nystroem import FeatureMap, LinearMap, nystroem_map
 
-EXACT_UP_TO = 1000
+EXACT_UP_TO = 1500
 """Samples up to which ``n_components="auto"`` keeps the exact kernel."""
 FEW_COMPONENTS, MANY_COMPONENTS, MANY_FROM = 600, 1000, 4000
 """Features of ``n_components="auto"``, below and from MANY_FROM samples on."""
@@ -65,14 +66,7 @@ class TrainingRows(Protocol):
         ...
 
     def measure(
-        self,
-        class_index: np.ndarray,
-        class_names: list,
-        *,
-        n_neighbors: int,
-        graph: NeighborGraph,
-        groups: np.ndarray | None,
-        seed: int,
+        self, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
     ) -> Measured:
         """Distances of every sample to its own class."""
         ...
@@ -109,27 +103,16 @@ class ArrayRows:
         return self.X
 
     def measure(
-        self,
-        class_index: np.ndarray,
-        class_names: list,
-        *,
-        n_neighbors: int,
-        graph: NeighborGraph,
-        groups: np.ndarray | None,
-        seed: int,
+        self, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
     ) -> Measured:
-        measured = measure_distances(
-            self.distances,
-            class_index,
-            class_names,
-            n_neighbors=n_neighbors,
-            graph=graph,
-            groups=groups,
-            seed=seed,
-        )
+        measured = measure_distances(self.distances, class_index, class_names, neighbourhood)
         if self.precomputed is not None:
             return measured
-        return measured._replace(stuck=find_stuck_values(self.X).rows(self.X))
+        features = fit_features(self.X, class_index, len(class_names))
+        return measured._replace(
+            stuck=find_stuck_values(self.X).rows(self.X),
+            misfit=features.misfit(self.X, class_index),
+        )
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         return Prior(*function_space(kernel, self.X))
@@ -157,16 +140,10 @@ class BlockRows:
         return self.take(np.arange(self.n_samples))
 
     def measure(
-        self,
-        class_index: np.ndarray,
-        class_names: list,
-        *,
-        n_neighbors: int,
-        graph: NeighborGraph,
-        groups: np.ndarray | None,
-        seed: int,
+        self, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
     ) -> Measured:
         """As ArrayRows, with capped references; always bipartite."""
+        n_neighbors, _, groups, seed = neighbourhood
         knn = reference_distances(
             self.blocks, class_index, n_neighbors, seed=seed, groups=groups, labels=class_names
         )
@@ -180,7 +157,16 @@ class BlockRows:
         spread = np.concatenate(list(parts))
         _check_distinct(knn + spread, class_index, class_names)
         some = np.sort(rng.permutation(self.n_samples)[:MAX_ROWS])
-        stuck = self.blocks.map(_stuck_rows, find_stuck_values(self.take(some)))
+        taken, taken_classes = self.take(some), class_index[some]
+        rare = np.setdiff1d(np.arange(len(class_names)), taken_classes)
+        features = fit_features(
+            np.concatenate([taken, *(references[z] for z in rare)]),
+            np.concatenate([taken_classes, *(np.full(len(references[z]), z) for z in rare)]),
+            len(class_names),
+        )
+        faults = (find_stuck_values(taken), features)
+        readings = self.blocks.map(_faulty_readings, faults, [class_index])
+        stuck, misfit = (np.concatenate(part) for part in zip(*readings, strict=True))
         at_home = np.zeros(self.n_samples, dtype=bool)
         if len(class_names) > 2:
             usual = np.array(
@@ -193,7 +179,7 @@ class BlockRows:
             at_home = np.concatenate(
                 list(self.blocks.map(_at_home_elsewhere, broadcast, [class_index]))
             )
-        return Measured(knn, spread, np.concatenate(list(stuck)), at_home)
+        return Measured(knn, spread, stuck, misfit, at_home)
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         feature_map: FeatureMap
@@ -275,8 +261,12 @@ def _at_home_elsewhere(
     return at_home
 
 
-def _stuck_rows(X: np.ndarray, stuck: StuckValues) -> BoolArray:
-    return stuck.rows(X)
+def _faulty_readings(
+    X: np.ndarray, faults: tuple[StuckValues, FeatureFit], class_index: np.ndarray
+) -> tuple[BoolArray, FloatArray]:
+    """Which rows of one block read stuck values, and how badly their features fit."""
+    stuck, features = faults
+    return stuck.rows(X), features.misfit(X, class_index)
 
 
 def _median_to_class(

@@ -11,9 +11,10 @@ from .._typing import BoolArray, FloatArray
 from ..exceptions import UnscaledDataError
 from .bounds import entropy_bound, scale_by_median
 from .distances import Distances
-from .neighbours import NeighborGraph, knn_distances, mean_of_smallest
+from .neighbours import Neighbourhood, knn_distances, mean_of_smallest
+from .remote import remote_evidence
 from .stuck import EVIDENCE as STUCK_EVIDENCE
-from .surprise import class_surprise, median_distances
+from .surprise import class_surprise, median_distances, misfit_surprise
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Measured(NamedTuple):
     """Median distance to the class."""
     stuck: BoolArray
     """Whether the sample shows readings of stuck sensors."""
+    misfit: FloatArray
+    """How badly the features of the sample fit each other; zero where there are no features."""
     elsewhere: BoolArray
     """Whether the sample is at home in another class; looked at with more than two classes."""
 
@@ -58,13 +61,10 @@ def measure_distances(
     distances: Distances,
     class_index: np.ndarray,
     class_names: list,
-    *,
-    n_neighbors: int,
-    graph: NeighborGraph,
-    groups: np.ndarray | None,
-    seed: int,
+    neighbourhood: Neighbourhood,
 ) -> Measured:
     """Measure each class by itself, all pairs of its samples."""
+    n_neighbors, graph, groups, seed = neighbourhood
     knn, spread = np.empty((2, len(class_index)))
     for z, label in enumerate(class_names):
         members = np.flatnonzero(class_index == z)
@@ -74,7 +74,7 @@ def measure_distances(
         spread[members] = median_distances(distances, members, seed)
     nobody = np.zeros(len(class_index), dtype=bool)
     if len(class_names) < 3:
-        return Measured(knn, spread, nobody, nobody)
+        return Measured(knn, spread, nobody, np.zeros(len(knn)), nobody)
     others = np.full(len(class_index), np.inf)
     for z in range(len(class_names)):
         members, outside = np.flatnonzero(class_index == z), np.flatnonzero(class_index != z)
@@ -83,7 +83,7 @@ def measure_distances(
             rows = outside[start : start + BLOCK]
             nearest = mean_of_smallest(distances.between(rows, members), n_neighbors)
             others[rows] = np.minimum(others[rows], nearest / usual)
-    return Measured(knn, spread, nobody, others <= AT_HOME)
+    return Measured(knn, spread, nobody, np.zeros(len(knn)), others <= AT_HOME)
 
 
 def weigh_classes(
@@ -95,12 +95,14 @@ def weigh_classes(
     *,
     coverage: float,
     slack: float | None,
+    groups: np.ndarray | None = None,
 ) -> ClassEntropy:
     """Statistic and bound of the entropy constraint of each class.
 
     Parameters
     ----------
     slack : of equation 24; None turns distances into evidence instead, bounded by zero
+    groups : with them, samples far from their class as a whole are evidence as well
     """
     scaled, statistic = np.zeros((2, len(class_index)))
     far: FloatArray = np.zeros(len(class_index))
@@ -119,6 +121,8 @@ def weigh_classes(
             bounds[z] = entropy_bound(scaled[members], weights[members], coverage, slack, label)
     if slack is None:
         far, other = _evidence(measured, distances, members_of)
+        if groups is not None:
+            other = np.maximum(other, remote_evidence(measured.spread, members_of, groups))
         statistic = np.maximum(far, other)
     return ClassEntropy(scaled, statistic, bounds, far, other)
 
@@ -146,4 +150,6 @@ def _evidence(
         if 2 * shown < len(members_of):
             far[:] = 0.0
             break
+    at_home = [own[~measured.elsewhere[own]] for own in members_of]
+    other = np.maximum(other, misfit_surprise(measured.misfit, at_home))
     return far, np.maximum(other, np.where(measured.stuck, STUCK_EVIDENCE, 0.0))

@@ -25,11 +25,13 @@ LARGEST_SHARE = 0.7
 """The far group may exceed one half by the error of the split, not more."""
 CLUSTER_GAIN, CLUSTER_SHARE, CLUSTER_WIDTH = 0.15, 0.3, 0.2
 """A cluster is at most this share of the class and this wide, against the rest of the class."""
+MISFIT_SEPARATION, MISFIT_SHARE = 3.3, 0.6
+"""What badly fitting rows must show in every class to be believed."""
 STRONGEST = 12.0
 TAIL_START = 1.5
 """Robust standard deviations at which the weak evidence begins."""
-TAIL_LIMIT, SPREAD_LIMIT = 2.0, 1.0
-"""Largest weak evidence of the k-NN distance and of the distance to the class as a whole."""
+TAIL_LIMIT, SPREAD_LIMIT, MISFIT_LIMIT = 2.0, 1.0, 1.0
+"""Largest weak evidence of the k-NN distance, the distance to the class as a whole and misfit."""
 FEWEST = 20
 """Samples a class needs before groups are looked for."""
 MAX_REFERENCES = 1000
@@ -84,12 +86,45 @@ def class_surprise(
     return Surprise(none, weak)
 
 
+def misfit_surprise(misfit: FloatArray, members_of: list[np.ndarray]) -> FloatArray:
+    """Evidence against samples whose features do not fit each other, shape (n_samples,).
+
+    Strong where rows fall into well and badly fitting ones in every class that is large enough to
+    show it: failing sensors do not know the classes.
+
+    Parameters
+    ----------
+    misfit : shape (n_samples,)
+    members_of : indices of the samples of each class
+    """
+    evidence = np.zeros(len(misfit))
+    large = [members for members in members_of if len(members) >= FEWEST]
+    found = [split_in_two(misfit[members]) for members in large]
+    believed = all(
+        groups is not None
+        and _stand_apart(groups, LEAST_GAIN, MISFIT_SHARE, separation=MISFIT_SEPARATION)
+        for groups in found
+    )
+    for members, groups in zip(large, found, strict=True):
+        if groups is None:
+            continue
+        evidence[members] = _tail(misfit[members], MISFIT_LIMIT)
+        if believed:
+            strong = np.clip(groups.evidence, 0.0, STRONGEST)
+            evidence[members] = np.maximum(evidence[members], strong)
+    return evidence
+
+
 def _stand_apart(
-    groups: TwoGroups, least_gain: float, largest_share: float, lenient: bool = False
+    groups: TwoGroups,
+    least_gain: float,
+    largest_share: float,
+    lenient: bool = False,
+    separation: float = LEAST_SEPARATION,
 ) -> bool:
     demand = LENIENCY if lenient else 1.0
     return (
-        groups.separation >= demand * LEAST_SEPARATION
+        groups.separation >= demand * separation
         and groups.gain >= demand * max(least_gain, LEAST_TOTAL_GAIN / len(groups.evidence))
         and 0.01 < groups.share <= largest_share
     )
