@@ -198,3 +198,33 @@ def test_the_choice_is_deterministic_and_public():
     ).fit(X, y)
     assert fixed.tuning_ == []
     assert (fixed.gamma_, fixed.function_variance_, fixed.bias_variance_) == (0.5, 0.7, 0.2)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_leaving_out_candidates_does_not_change_the_choice(kernel, monkeypatch):
+    """Screening by half of the rows and the stop after a rise: against all candidates."""
+    for seed in range(4):
+        X, y = make_classification(360, 6, flip_y=0.2, class_sep=0.7, random_state=seed)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        labels = (2.0 * y - 1.0)[:, None]
+        options = {"tune_gamma": True, "tune_variance": True, "tune_bias": True}
+        start = Kernel(kernel, gamma=1.0 / 6.0)
+        quick, few = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "SCREENED_FROM", 10**9)
+            patch.setattr(tuning, "RISE", np.inf)
+            full, candidates = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
+        expected = 12 if kernel == "rbf" else 16
+        assert len(candidates) == expected
+        assert len(few) < expected or kernel == "linear"  # whose losses hardly differ
+        assert quick == full
+
+
+def test_a_boundary_away_from_the_origin_has_a_bias():
+    """Of the two biases of linear kernels the larger is taken where it is needed."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 1.3).astype(int)
+    model = GEMMEDClassifier("linear", random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.predict(np.zeros((1, 3)))[0] == 0

@@ -34,6 +34,8 @@ FREE_ITERATIONS = 8
 """Iterations before the steps of the held-out form are damped: a fixed point may be circled."""
 REFRESH = (1, 2, 3, 5, 8, 12, 18)
 """Iterations in which the variances behind held-out margins are computed anew."""
+LARGE, REFRESH_LARGE = 1500, (1, 3, 8)
+"""The same for more samples than LARGE, where each time costs as much as several other steps."""
 SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0
@@ -181,6 +183,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
     pace, last_move, scale = np.ones(problem.n_samples), none, 1.0
     settled = optimal = stopped = False
     change, n_iter = np.inf, 0
+    refresh = REFRESH if problem.n_samples <= LARGE else REFRESH_LARGE
     while n_iter < max_iter and not (settled and optimal) and not stopped:
         n_iter += 1
         used = nominal
@@ -191,7 +194,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         if settled:
             stopped = report("solver", n_iter, max_iter, gap=functions.gap)
             continue
-        margins = functions.held_out_margins(nominal, refresh=n_iter in REFRESH)
+        margins = functions.held_out_margins(nominal, refresh=n_iter in refresh)
         if n_iter <= FREE_ITERATIONS:
             fitted = _label_errors(margins, trusted)
             scale = float(np.clip(fitted.slope / problem.c, 1.0, LARGEST_SCALE))
