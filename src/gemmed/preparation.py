@@ -11,6 +11,7 @@ from scipy import special
 from ._typing import FloatArray
 from .entropy.class_entropy import ClassEntropy, weigh_classes
 from .entropy.neighbours import NeighborGraph, Neighbourhood
+from .group_support import remote_samples_teach
 from .kernels import Kernel, function_space
 from .progress import report
 from .support import FLAGGED, teaches_itself
@@ -78,8 +79,8 @@ def prepare(
         groups=groups,
     )
     tuned = settings.tune_gamma or settings.tune_variance or settings.tune_bias
-    flagged = entropy.far >= FLAGGED
-    if not tuned and not np.any(flagged):
+    flagged, remote = entropy.far >= FLAGGED, entropy.remote >= FLAGGED
+    if not tuned and not np.any(flagged | remote):
         return Prepared(entropy, kernel, [])
     signs = labels.reshape(len(labels), -1)
     some = some_rows(signs, weights * (prior > 0), settings.seed)
@@ -108,6 +109,16 @@ def prepare(
         settings.c,
     ):
         entropy = entropy.without_far_groups()
+    if groups is not None and remote_samples_teach(
+        function_space(kernel, X)[0],
+        signs,
+        class_index[some],
+        weights[some],
+        remote[some],
+        groups[some],
+        settings.c,
+    ):
+        entropy = entropy.without_remote()
     return Prepared(entropy, kernel, candidates)
 
 

@@ -44,7 +44,10 @@ def teaches_itself(
         return False
     everyone = fit_med(space, signs, weights, c)
     others = fit_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
-    with_group, without = _wrong(everyone.margins, signs), _wrong(others.margins, signs)
+    with_group, without = (
+        wrong_predictions(everyone.margins, signs),
+        wrong_predictions(others.margins, signs),
+    )
     gain = without.astype(np.float64) - with_group
     means, variances = [], []
     for z in np.unique(class_index[group]):
@@ -55,7 +58,7 @@ def teaches_itself(
     return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)
 
 
-def _wrong(margins: FloatArray, signs: FloatArray) -> np.ndarray:
+def wrong_predictions(margins: FloatArray, signs: FloatArray) -> np.ndarray:
     """Which samples are predicted as another class."""
     if signs.shape[1] == 1:
         return margins[:, 0] <= 0.0

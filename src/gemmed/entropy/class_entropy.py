@@ -31,10 +31,18 @@ class ClassEntropy:
     """Evidence from groups that lie apart, zero where the user sets the slack; (n_samples,)."""
     other: FloatArray
     """Evidence from clusters and tails, likewise."""
+    remote: FloatArray
+    """Evidence from samples far from their class as a whole, zero without groups; likewise."""
 
     def without_far_groups(self) -> ClassEntropy:
         """The same without the evidence from groups that lie apart."""
-        return replace(self, statistic=self.other, far=np.zeros_like(self.far))
+        statistic = np.maximum(self.other, self.remote)
+        return replace(self, statistic=statistic, far=np.zeros_like(self.far))
+
+    def without_remote(self) -> ClassEntropy:
+        """The same without the evidence from the distance to the class as a whole."""
+        statistic = np.maximum(self.far, self.other)
+        return replace(self, statistic=statistic, remote=np.zeros_like(self.remote))
 
 
 AT_HOME = 1.2
@@ -107,6 +115,7 @@ def weigh_classes(
     scaled, statistic = np.zeros((2, len(class_index)))
     far: FloatArray = np.zeros(len(class_index))
     other: FloatArray = np.zeros(len(class_index))
+    remote: FloatArray = np.zeros(len(class_index))
     bounds = np.zeros(len(class_names))
     members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
     for z, (label, members) in enumerate(zip(class_names, members_of, strict=True)):
@@ -122,9 +131,9 @@ def weigh_classes(
     if slack is None:
         far, other = _evidence(measured, distances, members_of)
         if groups is not None:
-            other = np.maximum(other, remote_evidence(measured.spread, members_of, groups))
-        statistic = np.maximum(far, other)
-    return ClassEntropy(scaled, statistic, bounds, far, other)
+            remote = remote_evidence(measured.spread, members_of, groups)
+        statistic = np.maximum(np.maximum(far, other), remote)
+    return ClassEntropy(scaled, statistic, bounds, far, other, remote)
 
 
 def _evidence(

@@ -23,7 +23,8 @@ LEAST_MIXED = 0.5
 """Share of the remote samples that must belong to groups with other samples as well."""
 FEWEST_GROUPS = 10
 """Groups a class needs: of a few speakers one may well stand apart, and not with every sample."""
-STRONGEST = 12.0
+STRONGEST = 4.0
+"""It is never certain that remote samples are not a mode of the class: they keep some weight."""
 SMALLEST = 1e-2
 """Distances below this share of their median (duplicates) count as this share."""
 
