@@ -15,6 +15,10 @@ WRONG_RATES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
 CONVINCING = 4.0
 """Twice the log-likelihood that a share of wrong labels must gain over none."""
 SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
+SHARES = np.array(
+    [0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
+)
+MOST_FOR_SHARE = 2000
 MAX_HELD_OUT = 400
 """One number is fitted to the held-out margins; more samples do not make it better."""
 
@@ -72,9 +76,9 @@ def _curvature(lam: FloatArray, c: float, softness: FloatArray | float) -> Float
     return np.where(lam > 0, square / (1.0 + softness * square), 0.0)
 
 
-def held_out_rows(n_samples: int) -> np.ndarray:
-    """Evenly spread indices of at most MAX_HELD_OUT samples."""
-    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, MAX_HELD_OUT)).astype(np.intp))
+def held_out_rows(n_samples: int, limit: int = MAX_HELD_OUT) -> np.ndarray:
+    """Evenly spread indices of at most ``limit`` samples."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, limit)).astype(np.intp))
 
 
 def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
@@ -117,3 +121,25 @@ def estimate_label_errors(margins: FloatArray, weights: FloatArray) -> LabelErro
     return LabelErrors(
         float(SLOPES[best_slope]), float(WRONG_RATES[best_rate]) if convincing else 0.0
     )
+
+
+def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: bool) -> float:
+    """Posterior mean of the share of wrong labels e in (34), over slopes and shares up to 0.4.
+
+    Where P(y | x) levels off below one for large margins, labels are wrong at random; a boundary
+    that is merely soft makes errors near it only.
+
+    Parameters
+    ----------
+    margins, weights : held-out margins and sample weights, shape (n_samples,)
+    sparse : prior density of e proportional to 1/e instead of uniform
+    """
+    if not len(margins):
+        return 0.0
+    rows = held_out_rows(len(margins), MOST_FOR_SHARE)
+    right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
+    rate = SHARES[:, None, None]
+    likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
+    prior = np.gradient(SHARES) / (SHARES if sparse else 1.0)
+    posterior = special.softmax(likelihood + np.log(prior)[:, None])
+    return float(posterior.sum(axis=1) @ SHARES)

@@ -98,7 +98,10 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
     knn_distances_ : array of shape (n_samples,)
         Mean distance to the k nearest references of the own class over the class median.
     contamination_ : float
-        Share of the training samples that are more likely anomalous than nominal.
+        Estimated share of anomalous samples: those whose distances and readings are odd, and the
+        share of wrong labels that fits the held-out margins of the others. It may exceed the share
+        of samples with nominal_proba_ below one half: not every wrong label can be named.
+        Engines other than the default count these samples.
     contamination_interval_ : tuple of two floats
         From the clear cases to the possible ones, with the error of counting: 90 % nominally.
     entropy_statistic_ : array of shape (n_samples,)

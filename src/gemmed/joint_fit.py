@@ -186,7 +186,7 @@ class JointFit(JudgingClassifier):
         self.entropy_statistic_ = entropy.statistic
         self.entropy_bounds_ = entropy.bounds
         self.contamination_, self.contamination_interval_ = estimate_contamination(
-            self.anomaly_scores_, problem.weights
+            self.anomaly_scores_, problem.weights, self._estimated_share()
         )
         self._class_index = problem.class_index
         self._class_weights = problem.class_weights
@@ -197,6 +197,14 @@ class JointFit(JudgingClassifier):
         self.gamma_ = kernel.gamma
         self.function_variance_ = kernel.function_variance
         self.bias_variance_ = kernel.bias_variance
+
+    def _estimated_share(self) -> float | None:
+        """Flagged samples and the share of wrong labels in the rest, of engines that know both."""
+        found = self.engine_diagnostics_
+        if "label_error_share" not in found:
+            return None
+        flagged = found["flagged_share"]
+        return float(flagged + (1.0 - flagged) * found["label_error_share"])
 
     def _warn_of_broken_constraints(self, problem: DualProblem) -> None:
         """A multiplier at its limit means that its constraint had to give way."""

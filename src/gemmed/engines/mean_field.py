@@ -18,6 +18,7 @@ from .._typing import FloatArray
 from ..calibration import (
     LabelErrors,
     estimate_label_errors,
+    expected_label_errors,
     held_out_variances,
     leave_one_out_margins,
 )
@@ -40,6 +41,8 @@ SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0
 """Held-out margins are stretched at most so far to make the loss a log-likelihood."""
+FLAGGED = 0.02
+"""Share of samples that readings must flag before faults of this kind count as present."""
 FIRST_STEPS = 3
 """Newton steps for the probabilities at the start: held-out margins of f = 0 say nothing."""
 
@@ -223,8 +226,21 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         n_iter=n_iter,
         converged=bool(settled and optimal and step.converged),
         softness=none,
-        diagnostics={"margin_scale": scale, "label_error_rate": fitted.rate},
+        diagnostics={"margin_scale": scale, **_shares(problem, step, margins[:, 0])},
     )
+
+
+def _shares(problem: DualProblem, step: NominalStep, margins: FloatArray) -> dict[str, float]:
+    """Share of the samples that are anomalous by what they read, and of wrong labels in the rest.
+
+    One kind of fault is likelier than two: if readings show faults, few labels are expected wrong.
+    """
+    z = problem.class_index
+    mu, kappa = np.split(_fields(problem, step), 2)
+    fine = problem.prior_log_odds + kappa[z] - mu[z] * problem.distances >= 0.0
+    flagged = 1.0 - float(problem.weights[fine].sum() / problem.weights.sum())
+    wrong = expected_label_errors(margins[fine], problem.weights[fine], sparse=flagged > FLAGGED)
+    return {"flagged_share": flagged, "label_error_share": wrong}
 
 
 def _decisive(margins: FloatArray, signs: FloatArray) -> FloatArray:
