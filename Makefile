@@ -24,11 +24,18 @@ lint: $(READY)  ## style and types
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-bench: $(READY)  ## timings as ratios, in one run
+LARGE := exactness peers grid stages scaling cluster
+INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peers
+
+bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,compare]"
 	$(BIN)/python benchmarks/fit_time.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/ring_grid.py
 	$(BIN)/python benchmarks/rod_solvers.py
+	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))
+	for part in $(LARGE); do $(BIN)/python benchmarks/large/$$part.py || exit 1; done
+	$(BIN)/python benchmarks/large/page.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png

@@ -126,3 +126,21 @@ def test_a_dead_sensor_has_scores_of_zero():
 def test_wrong_parameters_are_named(model, words):
     with pytest.raises(ValueError, match=words):
         model.fit(np.random.default_rng(0).standard_normal((20, 10)))
+
+
+@pytest.mark.parametrize("n_samples", [40, 300])
+def test_components_are_those_of_scikit_learn(n_samples):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_samples, 120)) * np.geomspace(100.0, 1.0, 120) + 5.0
+    expected = PCA(10, svd_solver="full").fit(X)
+    found = SegmentPCA(10).fit(X)
+    np.testing.assert_allclose(found.transform(X), expected.transform(X), atol=1e-6)
+    share = expected.explained_variance_ratio_.sum()
+    assert found.variance_kept_[0] == pytest.approx(share)
+
+
+def test_components_beyond_the_rank_of_few_samples_are_still_orthonormal():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 100))
+    components = SegmentPCA(12).fit(X).components_[0]
+    np.testing.assert_allclose(components @ components.T, np.eye(12), atol=1e-8)

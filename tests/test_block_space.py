@@ -75,7 +75,7 @@ def test_posterior_variances_of_a_large_sample_are_close(cache):
     exact = whole.posterior_variances(curvature, every)
     ratio = block.posterior_variances(curvature, every) / exact
     assert 0.9 < np.median(ratio) < 1.2
-    assert np.std(ratio) < 0.25
+    assert np.std(ratio) < 0.35
     ratio = block.posterior_variances(1.01 * curvature, few) / exact[few]
     assert np.mean(np.abs(ratio - 1)) < 0.25
     assert block.n_factors == 1

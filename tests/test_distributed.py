@@ -16,6 +16,7 @@ from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.block_space import BlockFeatureSpace
 from gemmed.blocks import LocalBlocks, sum_blocks, take_rows
 from gemmed.distributed import dask_blocks, gather_labels, lazily, parquet_blocks
+from gemmed.distributed.dask_blocks import lump_bounds
 from gemmed.dual import DualProblem
 from gemmed.engines import MeanField
 from gemmed.entropy.reference_sets import reference_distances
@@ -216,3 +217,32 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     np.testing.assert_allclose(
         disturbed.decision_function(X), local.decision_function(X), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("n_lumps", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("sizes", [[5], [10, 10, 10, 10, 10, 3], [1] * 40, [50, 1, 1, 50]])
+def test_lumps_are_even_and_whole(sizes, n_lumps):
+    bounds = lump_bounds(sizes, n_lumps)
+    assert [a for a, _ in bounds] == [0, *(b for _, b in bounds[:-1])]
+    assert bounds[-1][1] == len(sizes)
+    rows = [sum(sizes[a:b]) for a, b in bounds]
+    assert max(rows) <= sum(sizes) / n_lumps + max(sizes)
+    assert len(bounds) <= min(n_lumps, len(sizes))
+
+
+def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(client):
+    import dask.array as da
+
+    X, _ = sample(4000)
+    blocks = dask_blocks(da.from_array(X, chunks=(4000, 6)), client, block_rows=100)
+    assert blocks.sizes == (100,) * 40
+    kept = blocks.keep(tripled)
+    np.testing.assert_array_equal(np.concatenate(list(kept.map(_itself))), 3 * X)
+    holders = [set(keys) for keys in client.has_what().values()]
+    lumps = [lump.future.key for lump in kept._lumps]
+    assert len(lumps) == 4
+    assert [sum(key in held for key in lumps) for held in holders] == [2, 2]
+
+
+def _itself(block, _):
+    return block

@@ -1,68 +1,139 @@
-"""Time and memory of the classifier against the yardstick, and how they grow.
+"""Time and memory of large samples against the yardstick, and how they grow.
 
-The yardstick (prototype.py) is about the least work a kernel classifier can do. Both have the same
-number of landmarks and processor time is compared in one run.
+The yardstick (prototype.py) is about the least work a kernel classifier can do; it has the same
+number of landmarks. 10 % of the labels are flipped. The rows lie in a file in single precision, and
+every measurement has a process of its own, whose peak memory is the number given.
 
-python benchmarks/large/scaling.py [--sizes 50000 100000] [--landmarks 1000] [--boosting]
+python benchmarks/large/scaling.py [--quick] [--sizes 50000 100000] [--methods prototype boosting]
+    [--landmarks 1000]
 """
 
-import argparse
-import resource
-import time
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import prototype
+from record import Record, parser, peak_memory, timed
 from samples import data, rbf_width
 
-from gemmed import GEMMEDClassifier
+METHODS = ("prototype", "gemmed, kernel given", "gemmed, kernel tuned", "boosting")
+LARGEST = {"prototype": 200_000, "boosting": 1_000_000}
+"""The yardstick keeps all its features: 4 GB for a million rows."""
+
+
+def measure(method, folder, n_landmarks):
+    """Fit in this process; a dict of what is measured."""
+    X = np.load(folder / "X.npy", mmap_mode="r")
+    rest = np.load(folder / "rest.npz")
+    y, X_test, y_test = rest["y"], rest["X_test"], rest["y_test"]
+    gamma = float(rest["gamma"])
+    before = peak_memory()
+    more = {}
+    if method == "prototype":
+        X = np.array(X)
+        (Z, b), wall, cpu = timed(prototype.fit, X, y.astype(np.float32), n_landmarks, gamma)
+        accuracy = np.mean((prototype.rbf(X_test, Z, gamma) @ b > 0) == (y_test > 0))
+    elif method == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        model, wall, cpu = timed(HistGradientBoostingClassifier(random_state=0).fit, X, y)
+        accuracy = model.score(X_test, y_test)
+    else:
+        from gemmed import GEMMEDClassifier
+        from gemmed.progress import listening
+
+        given = {"gamma": gamma, "function_variance": 1.0, "bias_variance": 1.0}
+        model = GEMMEDClassifier(
+            n_components=n_landmarks, random_state=0, **(given if "given" in method else {})
+        )
+        watch = StageWatch()
+        with listening(watch):
+            _, wall, cpu = timed(model.fit_blocks, folder / "X.npy", y)
+        watch.end()
+        accuracy = model.score(X_test, y_test)
+        more = {"iterations": model.n_iter_, "converged": model.converged_, **watch.seconds}
+    return {
+        "seconds": wall,
+        "cpu": cpu,
+        "accuracy": float(accuracy),
+        "memory_gb": peak_memory(),
+        "memory_before_gb": before,
+        **more,
+    }
+
+
+class StageWatch:
+    """A listener that sums up the time of every stage."""
+
+    def __init__(self):
+        import time
+
+        self._clock, self._stage, self._since = time.perf_counter, None, 0.0
+        self.seconds = {}
+
+    def __call__(self, event):
+        if event.stage != self._stage:
+            self.end()
+            self._stage, self._since = event.stage, self._clock()
+
+    def end(self):
+        if self._stage is not None:
+            name = f"seconds_{self._stage}"
+            self.seconds[name] = self.seconds.get(name, 0.0) + self._clock() - self._since
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--sizes", type=int, nargs="+", default=[50_000, 100_000])
-    parser.add_argument("--landmarks", type=int, default=1000)
-    parser.add_argument("--boosting", action="store_true")
-    parser.add_argument("--no-prototype", action="store_true")
-    options = parser.parse_args()
-    clock, times = time.process_time, {"given": [], "tuned": []}
-    for n in options.sizes:
-        sample = data(n, flipped=0.1)
-        gamma = rbf_width(sample.X)
-        if not options.no_prototype:
-            start = clock()
-            Z, b = prototype.fit(sample.X, sample.y.astype(np.float32), options.landmarks, gamma)
-            theirs = clock() - start
-            values = prototype.rbf(sample.X_test, Z, gamma) @ b
-            print(f"N = {n}: prototype {theirs:.1f} s, {np.mean(values * sample.y_test > 0):.4f}")
-        if options.boosting:
-            from sklearn.ensemble import HistGradientBoostingClassifier
-
-            start = clock()
-            model = HistGradientBoostingClassifier().fit(sample.X, sample.y)
-            seconds, score = clock() - start, model.score(sample.X_test, sample.y_test)
-            print(f"N = {n}: boosting {seconds:.1f} s, {score:.4f}")
-        given = {"gamma": gamma, "function_variance": 1.0, "bias_variance": 1.0}
-        for name, kernel in (("given", given), ("tuned", {})):
-            model = GEMMEDClassifier(n_components=options.landmarks, random_state=0, **kernel)
-            start = clock()
-            model.fit_blocks(sample.X, sample.y)
-            seconds = clock() - start
-            times[name].append(seconds)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-            ratio = "" if options.no_prototype else f", {seconds / theirs:.1f} x prototype"
-            print(
-                f"N = {n}: gemmed, kernel {name}: {seconds:.1f} s{ratio}, "
-                f"{model.score(sample.X_test, sample.y_test):.4f}, {model.n_iter_} iterations, "
-                f"at most {memory:.2f} GB so far",
-                flush=True,
+    made = parser(__doc__)
+    made.add_argument("--sizes", type=int, nargs="+", default=[50_000, 100_000, 300_000, 1_000_000])
+    made.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    made.add_argument("--landmarks", type=int, default=1000)
+    made.add_argument("--one", nargs=2, help=argparse_suppress())
+    options = made.parse_args()
+    if options.one:
+        method, folder = options.one
+        print(json.dumps(measure(method, Path(folder), options.landmarks)))
+        return
+    record = Record("scaling", options, ("n", "method", "landmarks"))
+    for n in [5000, 10_000] if options.quick else options.sizes:
+        wanted = [
+            method
+            for method in options.methods
+            if n <= LARGEST.get(method, n)
+            and not record.find(n=n, method=method, landmarks=options.landmarks)
+        ]
+        if not wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            sample = data(n, flipped=0.1)
+            np.save(f"{folder}/X.npy", sample.X)
+            np.savez(
+                f"{folder}/rest.npz",
+                y=sample.y,
+                X_test=sample.X_test,
+                y_test=sample.y_test,
+                gamma=rbf_width(sample.X),
             )
-    if len(options.sizes) > 1:
-        for name, seconds in times.items():
-            exponent = np.polyfit(np.log(options.sizes), np.log(seconds), 1)[0]
-            print(f"kernel {name}: time grows as N to the power {exponent:.2f}")
+            del sample
+            for method in wanted:
+                answer = subprocess.run(
+                    [sys.executable, __file__, "--one", method, folder]
+                    + ["--landmarks", str(options.landmarks)],
+                    check=True,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                found = json.loads(answer.stdout.strip().splitlines()[-1])
+                record.add(n=n, method=method, landmarks=options.landmarks, **found)
+
+
+def argparse_suppress():
+    from argparse import SUPPRESS
+
+    return SUPPRESS
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -124,7 +124,7 @@ def read_blocks(
             labels.append(y_block)
             yield X_block
 
-    source = _spool(rows(), dtype, folder)
+    source = spool_rows(rows(), dtype=dtype, folder=folder)
     return LabelledRows(source, np.concatenate(labels))
 
 
@@ -168,7 +168,7 @@ def read_parquet(
                     [batch.column(name).to_numpy(zero_copy_only=False) for name in kept]
                 )
 
-    source = _spool(rows(), dtype, folder)
+    source = spool_rows(rows(), dtype=dtype, folder=folder)
     return LabelledRows(source, np.concatenate(labels) if label else None)
 
 
@@ -186,10 +186,13 @@ def parquet_files(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) ->
     return files
 
 
-def _spool(
-    blocks: Iterable[np.ndarray], dtype: Any, folder: str | PathLike[str] | None
+def spool_rows(
+    blocks: Iterable[np.ndarray],
+    *,
+    dtype: Any = np.float32,
+    folder: str | PathLike[str] | None = None,
 ) -> SpooledSource:
-    """Write blocks one after another to a temporary file, and map it."""
+    """Write blocks one after another to a temporary file under ``folder``, and map it."""
     place = tempfile.TemporaryDirectory(prefix="gemmed-rows-", dir=folder)
     try:
         n_rows, n_features = 0, 0

@@ -41,8 +41,11 @@ SEED = 0x67656D6D6564
 """Of the rows in factors and the random directions: the same problem is solved in the same way.
 
 Not a small number: data made with the same seed would be sampled by their own random numbers."""
-SKETCHED = 128
+SKETCHED, FEW_SKETCHED = 128, 64
 """Random directions by which the posterior variances of many samples are estimated."""
+MANY_ROWS = 50
+"""Rows for each feature from which on no sample moves its own margin much: W v is some 1 / 50 on
+average, and rough variances do."""
 FORCING, EXACT_FORCING = 0.1, 1e-4
 """Reduction of the residual of a Newton system, and of that of a small problem; its solution is a
 direction for a line search."""
@@ -150,7 +153,8 @@ class BlockFeatureSpace:
         Exact for small problems. For large ones the matrix is that of a remembered Newton system
         whose W is the same to 10 %, made of a sample of the rows (its inverse is too large by some
         n_features / n_rows of that sample); and for many rows its diagonal is estimated by random
-        directions, always the same ones, with a relative standard error of 12 %.
+        directions, always the same ones, with a relative standard error of 12 % (18 % where there
+        are so many rows that the variances are small anyway).
         """
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
@@ -160,8 +164,9 @@ class BlockFeatureSpace:
             found = self._exact_variances(system.factor, rows)
             return self._below_own_noise(system, found, curvature[rows])
         if system.variances is None:
-            directions = np.random.default_rng(SEED + 1).normal(size=(m, SKETCHED))
-            directions /= np.sqrt(SKETCHED)
+            n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
+            directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
+            directions /= np.sqrt(n_directions)
             weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
             system.variances = self._passes.squared_values(weights)
         return self._below_own_noise(system, system.variances[rows], curvature[rows])
@@ -251,7 +256,13 @@ class BlockFeatureSpace:
     @property
     def _factor_rows(self) -> int:
         m = self._map.n_features
+        if self._has_many_rows:
+            return LEAST_FACTOR_ROWS * m
         return int(np.clip(self.n_samples // 5, LEAST_FACTOR_ROWS * m, MOST_FACTOR_ROWS * m))
+
+    @property
+    def _has_many_rows(self) -> bool:
+        return self.n_samples >= MANY_ROWS * self._map.n_features
 
     def _is_cheap(self, n_rows: int) -> bool:
         """Whether the problem is so small that everything may be computed exactly."""

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Blocks(Protocol):
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
-    ) -> Iterator[Any]:
+    ) -> Iterable[Any]:
         """``function(block, broadcast, *pieces of rows)`` for every block, in order."""
         ...
 
@@ -51,6 +51,15 @@ class Blocks(Protocol):
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> Blocks:
         """Blocks that hold the results of the function, in memory."""
+        ...
+
+
+@runtime_checkable
+class SummedElsewhere(Protocol):
+    """Results of a pass that can be summed where they are made."""
+
+    def total(self) -> np.ndarray:
+        """Their sum, in double precision."""
         ...
 
 
@@ -95,11 +104,23 @@ class LocalBlocks:
     X : array of shape (n_rows, n_features), path of a .npy file, or a ``RowSource``
     n_threads : threads of a pass; each then uses a single BLAS thread
     block_rows : rows of a block
+    sizes : rows of every block, in place of ``block_rows``
     """
 
-    def __init__(self, X: Any, *, n_threads: int = 1, block_rows: int = BLOCK_ROWS) -> None:
+    def __init__(
+        self,
+        X: Any,
+        *,
+        n_threads: int = 1,
+        block_rows: int = BLOCK_ROWS,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
         source = as_row_source(X)
         bounds = [*range(0, source.n_rows, block_rows), source.n_rows]
+        if sizes is not None:
+            bounds = [0, *itertools.accumulate(sizes)]
+            if bounds[-1] != source.n_rows:
+                raise ValueError(f"sizes add up to {bounds[-1]} rows; X has {source.n_rows}.")
         self._source = source
         self._spans = list(itertools.pairwise(bounds))
         self._n_threads = n_threads
@@ -132,7 +153,9 @@ class LocalBlocks:
 
 
 def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
-    """Sum of the results of a pass, in double precision."""
+    """Sum of the results of a pass, in double precision; by the workers if they can."""
+    if isinstance(results, SummedElsewhere):
+        return results.total()
     total: np.ndarray | None = None
     for result in results:
         if total is None:

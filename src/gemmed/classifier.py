@@ -26,7 +26,7 @@ from .fit_method import CallbackSupportMixin, fit_method
 from .joint_fit import JointFit
 from .kernels import function_space
 from .threads import block_threads
-from .training_rows import MANY_COMPONENTS, ArrayRows, BlockRows, TrainingRows, components_for
+from .training_rows import AUTO_COMPONENTS, ArrayRows, BlockRows, TrainingRows, components_for
 from .tuning import some_rows
 
 
@@ -77,8 +77,8 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         for the exact engine.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
-        only, and the k-NN distances go to a part of each class. "auto" takes 600 above 1,500
-        samples and 1,000 from 4,000 on; None keeps the exact kernel.
+        only, and the k-NN distances go to a part of each class. "auto" takes 1,000 above
+        2,000 samples; None keeps the exact kernel.
     warm_start : bool, default=False
         Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
         called again with as many samples: for feedback on single samples.
@@ -270,7 +270,7 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         if not (hasattr(blocks, "map") and hasattr(blocks, "sizes")):
             blocks = LocalBlocks(blocks, n_threads=block_threads(self.n_jobs))
         y = check_block_labels(self, blocks, y)
-        n_components = components_for(self.n_components, len(y)) or MANY_COMPONENTS
+        n_components = components_for(self.n_components, len(y)) or AUTO_COMPONENTS
         rows = BlockRows(blocks, n_components)
         kernel = make_kernel(
             self,

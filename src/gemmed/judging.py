@@ -33,6 +33,8 @@ class JudgingClassifier(KernelMarginClassifier):
     nominal_proba_: FloatArray
     _trusted_reference: TrustedReference | None
     _training_samples: FloatArray | None
+    _kept_rows: np.ndarray | None
+    _kept: FloatArray | None
 
     def explain(self) -> Any:
         """Why each training sample is trusted or not.
@@ -150,9 +152,11 @@ class JudgingClassifier(KernelMarginClassifier):
     def _reference(self) -> TrustedReference:
         """Trusted samples and their calibration, made when first asked for."""
         if self._trusted_reference is None:
+            # All training samples, or those that a fit from blocks kept.
+            kept = slice(None) if self._kept_rows is None else self._kept_rows
             options: dict[str, Any] = {
                 "n_neighbors": self.n_neighbors,
-                "groups": self._groups,
+                "groups": None if self._groups is None else self._groups[kept],
                 "random_state": 0,
                 "class_names": self.classes_.tolist(),
             }
@@ -163,9 +167,10 @@ class JudgingClassifier(KernelMarginClassifier):
                         self._distances(), self._class_index, self.nominal_proba_, **options
                     )
                 else:
-                    assert self._training_samples is not None
+                    samples = self._training_samples if self._kept_rows is None else self._kept
+                    assert samples is not None
                     self._trusted_reference = trust_points(
-                        self._training_samples, self._class_index, self.nominal_proba_, **options
+                        samples, self._class_index[kept], self.nominal_proba_[kept], **options
                     )
         return self._trusted_reference
 
@@ -178,16 +183,8 @@ class JudgingClassifier(KernelMarginClassifier):
             members = np.flatnonzero(self._class_index == z)
             count = min(len(members), 2 * MAX_REFERENCES)
             kept.append(rng.choice(members, count, replace=False))
-        some = np.sort(np.concatenate(kept))
-        self._trusted_reference = trust_points(
-            rows.take(some),
-            self._class_index[some],
-            self.nominal_proba_[some],
-            n_neighbors=self.n_neighbors,
-            groups=None if self._groups is None else self._groups[some],
-            random_state=0,
-            class_names=self.classes_.tolist(),
-        )
+        self._kept_rows = np.sort(np.concatenate(kept))
+        self._kept = rows.take(self._kept_rows)
 
     def _screening(self, X: FloatArray) -> Screening:
         reference = self._reference()

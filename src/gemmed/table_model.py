@@ -54,6 +54,60 @@ class TrainingData(NamedTuple):
     options: dict[str, np.ndarray]
 
 
+class Roles(NamedTuple):
+    """What the columns of a table are for; those without a role are features.
+
+    ``group``, ``weight`` and ``prior`` are ``groups``, ``sample_weight`` and ``prior_nominal`` of
+    fit; ``categorical`` are features that are categories even if they hold numbers.
+    """
+
+    target: str
+    group: str | None = None
+    weight: str | None = None
+    prior: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+
+    @property
+    def special(self) -> list[str]:
+        """Columns that say something of the rows and are not features."""
+        names = (self.target, self.group, self.weight, self.prior)
+        return [name for name in names if name is not None]
+
+    @property
+    def not_features(self) -> list[str]:
+        return [*self.special, *self.drop]
+
+    def check(self, table: Table) -> None:
+        """Every column is there and has one role."""
+        special = {
+            "target": self.target,
+            "group": self.group,
+            "weight": self.weight,
+            "prior": self.prior,
+        }
+        for purpose, name in special.items():
+            if name is not None:
+                table.require_columns([name], purpose)
+        table.require_columns(list(self.drop), "drop")
+        table.require_columns(list(self.categorical), "categorical")
+        _check_roles(special, self.drop, self.categorical)
+
+    def what_is_known(self, table: Table) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Labels of the rows that have one, positions of these rows, and options of fit."""
+        labels, present = table.labels(self.target)
+        rows = np.flatnonzero(present)
+        _check_classes(table, self.target, labels[rows])
+        options: dict[str, np.ndarray] = {}
+        if self.group is not None:
+            options["groups"] = _groups(table, self.group)[rows]
+        if self.weight is not None:
+            options["sample_weight"] = table.complete_numbers(self.weight, "weight")[rows]
+        if self.prior is not None:
+            options["prior_nominal"] = table.complete_numbers(self.prior, "prior")[rows]
+        return labels[rows], rows, options
+
+
 class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Moves scaled values beyond +-``limit`` to that limit.
 
@@ -96,15 +150,14 @@ def plan_columns(
     for name in table.columns:
         if name in exclude:
             continue
-        cells, present = table.text(name)
-        cells, present = cells[rows], present[rows]
+        present = table.present(name)[rows]
         if not present.any():
             plan.left_out[name] = "no values"
         elif name in categorical:
             plan.categories.append(name)
         elif _holds_numbers(table, name, present.sum(), rows):
             plan.numeric.append(name)
-        elif _names_rows(cells[present]):
+        elif _names_rows(table.text(name)[0][rows][present]):
             plan.left_out[name] = "text that differs from row to row"
         else:
             plan.categories.append(name)
@@ -150,27 +203,12 @@ def training_data(
     drop : further columns that are not features
     categorical : columns to treat as categories even if they hold numbers
     """
-    special = {"target": target, "group": group, "weight": weight, "prior": prior}
-    for purpose, name in special.items():
-        if name is not None:
-            table.require_columns([name], purpose)
-    table.require_columns(list(drop), "drop")
-    table.require_columns(list(categorical), "categorical")
-    _check_roles(special, drop, categorical)
-    labels, present = table.labels(target)
-    rows = np.flatnonzero(present)
-    _check_classes(table, target, labels[rows])
-    exclude = [name for name in special.values() if name is not None] + list(drop)
-    plan = plan_columns(table, exclude=exclude, categorical=list(categorical), rows=rows)
-    options: dict[str, np.ndarray] = {}
-    if group is not None:
-        options["groups"] = _groups(table, group)[rows]
-    if weight is not None:
-        options["sample_weight"] = table.complete_numbers(weight, "weight")[rows]
-    if prior is not None:
-        options["prior_nominal"] = table.complete_numbers(prior, "prior")[rows]
+    roles = Roles(target, group, weight, prior, drop, categorical)
+    roles.check(table)
+    labels, rows, options = roles.what_is_known(table)
+    plan = plan_columns(table, exclude=roles.not_features, categorical=list(categorical), rows=rows)
     frame = feature_frame(table, plan).iloc[rows].reset_index(drop=True)
-    return TrainingData(frame, labels[rows], rows, plan, options)
+    return TrainingData(frame, labels, rows, plan, options)
 
 
 def table_pipeline(classifier: Any, frame: Any, plan: ColumnPlan, *, scaling: str) -> Pipeline:
@@ -263,8 +301,9 @@ def _holds_numbers(table: Table, name: str, n_present: int, rows: np.ndarray) ->
         cell = shortened(table.text(name)[0][unreadable[0]])
         raise TableError(
             f"column {name!r} of {table.name} holds numbers, but {cell!r} in row "
-            f"{unreadable[0] + 1} is none (such cells: {len(unreadable)}): correct it, treat it as "
-            f"missing (--missing {cell!r}), or take the column for text (--categorical {name!r})"
+            f"{table.row_number(unreadable[0])} is none (such cells: {len(unreadable)}): correct "
+            f"it, treat it as missing (--missing {cell!r}), or take the column for text "
+            f"(--categorical {name!r})"
         )
     return not len(unreadable)
 
@@ -296,7 +335,8 @@ def _groups(table: Table, name: str) -> np.ndarray:
     if not present.all():
         row = int(np.flatnonzero(~present)[0])
         raise TableError(
-            f"column {name!r} of {table.name} (group) has no value in row {row + 1}: fill it in"
+            f"column {name!r} of {table.name} (group) has no value in row "
+            f"{table.row_number(row)}: fill it in"
         )
     return cells.astype(str)
 

@@ -12,6 +12,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", 
 MISSING_TEXT = "(missing)"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 FIELD_LIMIT = 10_000_000
+HEAD_BYTES = 100_000
+"""Bytes of a file that show what it is."""
 EXACT_WHOLE = 2.0**53
 LARGEST = 1e150
 """Squares of larger numbers overflow."""
@@ -53,12 +56,15 @@ class Table:
     frame : pandas.DataFrame; strings where the file is text
     decimal_comma : whether 1,5 is a number
     missing : cells that mean "no value", in lower case
+    row_numbers : array of shape (n_rows,), the rows of a larger table that these are; None if the
+        table is whole
     """
 
     name: str
     frame: Any
     decimal_comma: bool = False
     missing: frozenset[str] = MISSING_MARKS
+    row_numbers: np.ndarray | None = field(default=None, repr=False, compare=False)
     _converted: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
     """Columns as text and as numbers: every check of a column asks for them."""
 
@@ -79,6 +85,20 @@ class Table:
                 f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose}); it has "
                 f"{shown}"
             )
+
+    def row_number(self, position: int) -> int:
+        """What to call a row in messages: from 1, below the header."""
+        return int(position if self.row_numbers is None else self.row_numbers[position]) + 1
+
+    def present(self, name: str) -> np.ndarray:
+        """Where a column has a value, shape (n_rows,)."""
+        if self._is_numeric(name):
+            return ~np.isnan(self.numbers(name)[0])
+        return self.text(name)[1]
+
+    def _is_numeric(self, name: str) -> bool:
+        """Whether the file says so; a CSV file does not."""
+        return self.frame[name].dtype.kind in "iuf"
 
     def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
@@ -112,6 +132,8 @@ class Table:
         return values, unreadable
 
     def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
+        if self._is_numeric(name):
+            return self._numbers_as_they_are(name), np.empty(0, dtype=np.intp)
         cells, present = self.text(name)
         values = np.full(len(cells), np.nan)
         unreadable = []
@@ -122,6 +144,15 @@ class Table:
             else:
                 values[row] = number
         return values, np.array(unreadable, dtype=np.intp)
+
+    def _numbers_as_they_are(self, name: str) -> FloatArray:
+        """A numeric column without the way through text, which takes a microsecond a cell."""
+        values = self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+        for mark in self.missing:
+            number = _number_of(mark, self.decimal_comma)
+            if number is not None and _text_of(number) == mark:
+                values[values == number] = np.nan
+        return values
 
     def only_numbers(self, name: str, purpose: str) -> FloatArray:
         """A column that must hold numbers; NaN where there is no value."""
@@ -135,8 +166,8 @@ class Table:
                 cell = shortened(self.text(name)[0][rows[0]])
                 raise TableError(
                     f"column {name!r} of {self.name} ({purpose}) has {cell!r} in row "
-                    f"{rows[0] + 1}, which is {fault}: correct it, or treat it as missing "
-                    f"(--missing {cell!r})"
+                    f"{self.row_number(rows[0])}, which is {fault}: correct it, or treat it as "
+                    f"missing (--missing {cell!r})"
                 )
         return values
 
@@ -146,8 +177,8 @@ class Table:
         empty = np.flatnonzero(np.isnan(values))
         if len(empty):
             raise TableError(
-                f"column {name!r} of {self.name} ({purpose}) has no value in row {empty[0] + 1}"
-                f" and {len(empty) - 1} more: fill them in"
+                f"column {name!r} of {self.name} ({purpose}) has no value in row "
+                f"{self.row_number(empty[0])} and {len(empty) - 1} more: fill them in"
             )
         return values
 
@@ -156,7 +187,7 @@ class Table:
 
         They are integers if all are whole numbers, and otherwise strings as written.
         """
-        cells, present = self.text(name)
+        present = self.present(name)
         values, unreadable = self.numbers(name)
         known = values[present]
         whole = not len(unreadable) and np.all(
@@ -164,7 +195,7 @@ class Table:
         )
         if whole:
             return np.where(present, values, 0).astype(np.int64), present
-        return cells.astype(str), present
+        return self.text(name)[0].astype(str), present
 
 
 def read_table(
@@ -186,7 +217,7 @@ def read_table(
     require("pandas", "reading tables needs", "cli")
     name = "standard input" if str(source) == "-" else repr(str(source))
     content = _bytes_of(source, name)
-    marks = MISSING_MARKS | {mark.strip().lower() for mark in missing}
+    marks = missing_marks(missing)
     if content.startswith(b"PAR1"):
         frame, delimiter = _read_parquet(content, name), ","
     else:
@@ -194,6 +225,11 @@ def read_table(
     if not len(frame):
         raise TableError(f"{name} has a header but no rows")
     return Table(name, frame, delimiter != ",", marks)
+
+
+def missing_marks(further: tuple[str, ...]) -> frozenset[str]:
+    """Cells that mean "no value", in lower case."""
+    return MISSING_MARKS | {mark.strip().lower() for mark in further}
 
 
 def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
@@ -226,49 +262,75 @@ def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
 
 
 def _decode(content: bytes, encoding: str | None, name: str) -> str:
+    chosen = encoding_of(content, encoding, name)
+    try:
+        return content.decode(chosen)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise TableError(
+            f"{name} is not {chosen.upper()} (line {line}): name its encoding, such as --encoding "
+            "latin-1 or --encoding cp1252"
+        ) from error
+
+
+def encoding_of(content: bytes, encoding: str | None, name: str) -> str:
+    """Encoding of a CSV file that begins so; an error if it is none."""
     if not content.strip():
         raise TableError(f"{name} is empty")
     marked = next((e for mark, e in BYTE_ORDER_MARKS if content.startswith(mark)), None)
     if content.startswith(b"PK\x03\x04"):
         raise TableError(f"{name} is a zip archive or an Excel workbook: save the table as CSV")
-    if marked is None and encoding is None and b"\0" in content[:100_000]:
+    if marked is None and encoding is None and b"\0" in content[:HEAD_BYTES]:
         raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")
     try:
-        return content.decode(encoding or marked or "utf-8")
+        codecs.lookup(encoding or "utf-8")
     except LookupError as error:
         raise TableError(f"encoding={encoding!r} is unknown: try utf-8 or latin-1") from error
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise TableError(
-            f"{name} is not {encoding or marked or 'UTF-8'} (line {line}): name its encoding, such "
-            "as --encoding latin-1 or --encoding cp1252"
-        ) from error
+    return encoding or marked or "utf-8"
 
 
 def _read_csv(text: str, name: str) -> tuple[Any, str]:
-    import pandas as pd
+    delimiter = delimiter_of(text)
+    names, *rows = csv_rows(io.StringIO(text, newline=""), delimiter, name)
+    return frame_of_cells(rows, names), delimiter
 
+
+def delimiter_of(text: str) -> str:
+    """The separator that is most frequent in the header."""
     header = re.sub('"[^"]*"', "", text.lstrip().split("\n", 1)[0])
-    delimiter = max(DELIMITERS, key=header.count)
+    return max(DELIMITERS, key=header.count)
+
+
+def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[list[str]]:
+    """Names of the columns, then the cells of every row; all rows have as many."""
     csv.field_size_limit(FIELD_LIMIT)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    names: list[str] | None = None
     try:
         for row in reader:
             if not row:  # an empty line
                 continue
-            if rows and len(row) != len(rows[0]):
+            if names is None:
+                names = [cell.strip() for cell in row]
+                check_names(names, name)
+                yield names
+                continue
+            if len(row) != len(names):
                 raise TableError(
                     f"line {reader.line_num} of {name} has {len(row)} cells, the header has "
-                    f"{len(rows[0])}"
+                    f"{len(names)}"
                 )
-            rows.append(row)
+            yield row
     except csv.Error as error:
         raise TableError(f"line {reader.line_num} of {name}: {error}") from error
-    names = [cell.strip() for cell in rows[0]] if rows else []
-    _check_names(names, name)
-    cells = np.array(rows[1:], dtype=object).reshape(-1, len(names))
-    return pd.DataFrame(cells, columns=names, dtype=object), delimiter
+
+
+def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
+    """A DataFrame of strings."""
+    import pandas as pd
+
+    cells = np.array(rows, dtype=object).reshape(-1, len(names))
+    return pd.DataFrame(cells, columns=names, dtype=object)
 
 
 def _read_parquet(content: bytes, name: str) -> Any:
@@ -280,11 +342,12 @@ def _read_parquet(content: bytes, name: str) -> Any:
         table = parquet.read_table(io.BytesIO(content))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{name} is a damaged Parquet file ({error})") from error
-    _check_names([str(column) for column in table.column_names], name)
+    check_names([str(column) for column in table.column_names], name)
     return table.to_pandas().reset_index(drop=True)
 
 
-def _check_names(names: list[str], table: str) -> None:
+def check_names(names: list[str], table: str) -> None:
+    """Every column has a name of its own."""
     empty = [i + 1 for i, name in enumerate(names) if not name]
     if empty:
         raise TableError(f"column {empty[0]} of {table} has no name: add one to the header")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -16,6 +17,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .._typing import FloatArray
 from .features import FeatureSettings, window_features
 from .segments import SegmentBounds, cut_windows, strongest_starts
+
+RESOLVED = 1e-8
+"""Share of the largest squared scale above which products of samples resolve a component."""
 
 
 def _rows(transformer: Any, X: Any, *, reset: bool) -> FloatArray | list[FloatArray]:
@@ -209,14 +213,31 @@ class _Block:
         if not np.any(np.ptp(X, axis=0)):
             # A dead sensor: no direction is better than another, and all scores are zero.
             return cls(X[0].copy(), np.eye(n_components, X.shape[1]))
-        solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
-        pca = PCA(n_components, svd_solver=solver).fit(X)
-        block = cls(pca.mean_, pca.components_)
-        block.variance_kept = float(pca.explained_variance_ratio_.sum())
-        centred = X - block.mean
-        lost = float(np.sum(centred**2)) - float(np.sum((centred @ block.components.T) ** 2))
-        block.power_kept = 1.0 - max(0.0, lost) / float(np.sum(X**2))
+        mean = X.mean(axis=0)
+        centred = X - mean
+        block = cls(mean, _leading_components(centred, n_components))
+        total = float(np.sum(centred**2))
+        lost = max(0.0, total - float(np.sum((centred @ block.components.T) ** 2)))
+        block.variance_kept = 1.0 - lost / total
+        block.power_kept = 1.0 - lost / float(np.sum(X**2))
         return block
+
+
+def _leading_components(centred: FloatArray, count: int) -> FloatArray:
+    """Unit vectors of largest variance, shape (count, n_features); signs as in scikit-learn."""
+    n_samples, n_features = centred.shape
+    if n_samples < n_features:
+        # The few leading vectors of the products of samples take a fifth of the time.
+        last = [n_samples - count, n_samples - 1]
+        squares, vectors = linalg.eigh(centred @ centred.T, subset_by_index=last)
+        if squares[0] > RESOLVED * squares[-1]:
+            components = ((vectors / np.sqrt(squares)).T @ centred)[::-1]
+            largest = np.argmax(np.abs(components), axis=1)
+            signs = np.sign(components[np.arange(count), largest])
+            return signs[:, None] * components
+    solver = "covariance_eigh" if n_samples >= n_features else "full"
+    found: FloatArray = PCA(count, svd_solver=solver).fit(centred).components_
+    return found
 
 
 def mfcc_names(count: int) -> list[str]:

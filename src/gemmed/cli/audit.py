@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_rows(found), options.out)
     summary = {
-        **summary_of(training),
+        **summary_of(training.learned),
         "threshold": options.threshold,
         "suspicious_rows": len(found),
         "verdicts": dict(Counter(ranked["verdict"])),

@@ -5,13 +5,33 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .terminal import busy, note, warnings_as_notes
+from .progress import FitProgress
+from .terminal import note, warnings_as_notes
 
 if TYPE_CHECKING:
+    import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..table_model import TrainingData
+    from ..table_model import ColumnPlan, Roles, TrainingData
     from ..tables import Table
+
+
+class Learned(NamedTuple):
+    """A fitted pipeline and what a summary says of it."""
+
+    pipeline: Pipeline
+    plan: ColumnPlan
+    labels: np.ndarray
+    """Of the rows that have one."""
+    n_unlabelled: int
+    frame: Any
+    """Rows on which predictions are compared with labels: all, or a sample of many."""
+    frame_labels: np.ndarray
+
+    @property
+    def classifier(self) -> Any:
+        """The fitted classifier at the end of the pipeline."""
+        return self.pipeline[-1]
 
 
 class Training(NamedTuple):
@@ -25,6 +45,13 @@ class Training(NamedTuple):
     def classifier(self) -> Any:
         """The fitted classifier at the end of the pipeline."""
         return self.pipeline[-1]
+
+    @property
+    def learned(self) -> Learned:
+        """What a summary needs of it."""
+        data = self.data
+        n_unlabelled = len(self.table) - len(data.labels)
+        return Learned(self.pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
 
 
 def add_reading_options(parser: Any) -> None:
@@ -126,30 +153,55 @@ def _add_classifier_options(group: Any) -> None:
         default="mean_field",
         help="how the problem is solved (default: mean_field)",
     )
+    group.add_argument(
+        "--components",
+        type=_number_or("auto"),
+        default="auto",
+        metavar="M",
+        help="landmarks that stand for the rows of a large table (default: auto, none up to 1,000 "
+        "rows, at most 1,000)",
+    )
     group.add_argument("--max-iter", type=int, default=200, metavar="N")
     group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")
 
 
 def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
     """Read the table and fit; what was left out is said on standard error."""
-    if not 0 <= options.seed < 2**32:
-        raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
-    from ..classifier import GEMMEDClassifier
     from ..table_model import fit_pipeline, table_pipeline, training_data
     from ..tables import read_table
 
+    classifier = classifier_of(options)
     table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
-    data = training_data(
-        table,
+    roles = roles_of(options, not_features=not_features)
+    data = training_data(table, **roles._asdict())
+    report_left_out(data.plan, len(table) - len(data.labels))
+    pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    with warnings_as_notes(), FitProgress():
+        fit_pipeline(pipeline, data)
+    return Training(table, data, pipeline)
+
+
+def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
+    """What the columns are for, by the options."""
+    from ..table_model import Roles
+
+    return Roles(
         options.target,
-        group=options.group,
-        weight=options.weight,
-        prior=options.prior,
-        drop=(*options.drop, *not_features),
-        categorical=tuple(options.categorical),
+        options.group,
+        options.weight,
+        options.prior,
+        (*options.drop, *not_features),
+        tuple(options.categorical),
     )
-    _report_left_out(table, data)
-    classifier = GEMMEDClassifier(
+
+
+def classifier_of(options: argparse.Namespace) -> Any:
+    """The classifier that the options ask for, not fitted."""
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
+    from ..classifier import GEMMEDClassifier
+
+    return GEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
         degree=options.degree,
@@ -159,30 +211,27 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
         entropy_slack=options.entropy_slack,
         n_neighbors=options.neighbors,
         engine=options.engine,
+        n_components=_whole(options.components),
         max_iter=options.max_iter,
         random_state=options.seed,
     )
-    pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
-    with warnings_as_notes(), busy(f"fitting {len(data.labels)} rows"):
-        fit_pipeline(pipeline, data)
-    return Training(table, data, pipeline)
 
 
-def summary_of(training: Training) -> dict[str, Any]:
+def summary_of(learned: Learned) -> dict[str, Any]:
     """Facts of a fit, ready for JSON."""
     import numpy as np
 
-    data, classifier = training.data, training.classifier
-    labels, counts = np.unique(data.labels, return_counts=True)
-    predicted = training.pipeline.predict(data.frame)
+    classifier, plan = learned.classifier, learned.plan
+    labels, counts = np.unique(learned.labels, return_counts=True)
+    predicted = learned.pipeline.predict(learned.frame)
     summary: dict[str, Any] = {
-        "rows": len(data.labels),
-        "rows_without_label": len(training.table) - len(data.labels),
+        "rows": len(learned.labels),
+        "rows_without_label": learned.n_unlabelled,
         "classes": {str(k): int(n) for k, n in zip(labels, counts, strict=True)},
-        "numeric_columns": data.plan.numeric,
-        "categorical_columns": data.plan.categories,
-        "left_out_columns": data.plan.left_out,
-        "agreement_with_labels": float(np.mean(predicted == data.labels)),
+        "numeric_columns": plan.numeric,
+        "categorical_columns": plan.categories,
+        "left_out_columns": plan.left_out,
+        "agreement_with_labels": float(np.mean(predicted == learned.frame_labels)),
         "suspicious_rows": int(np.sum(classifier.anomaly_scores_ > 0.5)),
     }
     if hasattr(classifier, "contamination_"):
@@ -218,16 +267,22 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _report_left_out(table: Table, data: TrainingData) -> None:
-    for name, reason in data.plan.left_out.items():
+def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:
+    """Say which columns and how many rows are not learned from."""
+    for name, reason in plan.left_out.items():
         note(f"column {name!r} is left out: {reason}")
-    if len(data.labels) < len(table):
-        note(f"{len(table) - len(data.labels)} rows without a label are left out")
+    if n_unlabelled:
+        note(f"{n_unlabelled} rows without a label are left out")
 
 
 def _finite(value: float) -> float | None:
     """JSON has no NaN and no infinity."""
     return value if abs(value) < float("inf") else None
+
+
+def _whole(value: float | str) -> Any:
+    """3.0 of the command line as 3; other numbers are refused by the classifier."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _number_or(*words: str) -> Any:

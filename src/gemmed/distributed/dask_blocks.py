@@ -1,77 +1,128 @@
-"""Blocks held by the workers of a Dask cluster."""
+"""Blocks held by the workers of a Dask cluster.
+
+A task costs Dask some milliseconds whatever it does, so blocks lie in a few *lumps* for each
+worker: a pass is one task a lump, which runs where the lump is.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..block_sources import parquet_files
-from ..blocks import BlockFunction, split_rows
+from ..blocks import BlockFunction, split_rows, sum_blocks
 from ..extras import require
 
 BLOCK_ROWS = 16_384
-"""Rows of a block, at most: a task costs Dask some milliseconds whatever its size."""
-CHUNK = 16
-"""Blocks sent, and results fetched, at a time."""
+"""Rows of a block, at most."""
+LUMPS = 2
+"""Lumps for each worker: one is computed while the results of the other travel."""
+SMALL_BYTES = 65_536
+"""Broadcast arrays up to this size travel with every task; others are a task of their own."""
+
+
+class Lump(NamedTuple):
+    """Blocks that lie together."""
+
+    future: Any
+    """Of a list of blocks."""
+    which: tuple[int, ...]
+    """Positions in that list of the blocks that are meant."""
+    sizes: tuple[int, ...]
+    """Rows of these blocks."""
 
 
 class DaskBlocks:
-    """Row blocks as futures; see :class:`gemmed.blocks.Blocks`.
+    """Row blocks in lumps; see :class:`gemmed.blocks.Blocks`.
 
     Parameters
     ----------
     client : ``distributed.Client``
-    futures : one for each block
-    sizes : number of rows of each block
+    lumps : in the order of the rows
     """
 
-    def __init__(self, client: Any, futures: Sequence[Any], sizes: Sequence[int]) -> None:
+    def __init__(self, client: Any, lumps: Sequence[Lump]) -> None:
         self._client = client
-        self._futures = list(futures)
-        self._sizes = tuple(sizes)
+        self._lumps = list(lumps)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return self._sizes
+        return tuple(itertools.chain.from_iterable(lump.sizes for lump in self._lumps))
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
-    ) -> Iterator[Any]:
-        waiting = self._submit(function, broadcast, rows)
-        for start in range(0, len(waiting), CHUNK):
-            yield from self._client.gather(waiting[start : start + CHUNK])
-            waiting[start : start + CHUNK] = [None] * len(waiting[start : start + CHUNK])
+    ) -> DaskPass:
+        return DaskPass(self, function, broadcast, rows)
 
     def select(self, which: Sequence[int]) -> DaskBlocks:
-        return DaskBlocks(
-            self._client, [self._futures[i] for i in which], [self._sizes[i] for i in which]
-        )
+        home = [(lump, i) for lump in self._lumps for i in range(len(lump.which))]
+        chosen: list[Lump] = []
+        for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
+            own = list(members)
+            lump, inside = own[0][0], [i for _, i in own]
+            chosen.append(
+                Lump(
+                    lump.future,
+                    tuple(lump.which[i] for i in inside),
+                    tuple(lump.sizes[i] for i in inside),
+                )
+            )
+        return DaskBlocks(self._client, chosen)
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
-        return DaskBlocks(self._client, self._submit(function, broadcast, ()), self._sizes)
+        futures = self.submit(_each, function, broadcast, ())
+        return DaskBlocks(
+            self._client,
+            [
+                Lump(future, tuple(range(len(lump.which))), lump.sizes)
+                for future, lump in zip(futures, self._lumps, strict=True)
+            ],
+        )
 
-    def _submit(
-        self, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
+    def submit(
+        self, task: Any, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
-        # By a task, not by scatter: scattered data are gone with the workers that hold them.
-        shared = self._client.submit(_itself, broadcast, pure=False)
-        pieces = list(split_rows(rows, self._sizes))
-        futures: list[Any] = []
-        for start in range(0, len(pieces), CHUNK):
-            part = slice(start, start + CHUNK)
-            futures += self._client.map(
-                _call,
-                self._futures[part],
-                pieces[part],
-                function=function,
-                broadcast=shared,
-                pure=False,
+        """A future for every lump: ``task(blocks, which, sizes, function, broadcast, *rows)``."""
+        if broadcast is not None and getattr(broadcast, "nbytes", np.inf) > SMALL_BYTES:
+            # By a task, not by scatter: scattered data are gone with the workers that hold them.
+            broadcast = self._client.submit(_itself, broadcast, pure=False)
+        pieces = split_rows(rows, [sum(lump.sizes) for lump in self._lumps])
+        return [
+            self._client.submit(
+                task, *lump, function, broadcast, *(piece.copy() for piece in own), pure=False
             )
-        return futures
+            for lump, own in zip(self._lumps, pieces, strict=True)
+        ]
+
+    def gather(self, futures: list[Any]) -> list[Any]:
+        found: list[Any] = self._client.gather(futures)
+        return found
+
+
+class DaskPass:
+    """Results of a pass, block by block, or their sum, which the workers begin."""
+
+    def __init__(
+        self,
+        blocks: DaskBlocks,
+        function: BlockFunction,
+        broadcast: Any,
+        rows: Sequence[np.ndarray],
+    ) -> None:
+        self._blocks = blocks
+        self._arguments = (function, broadcast, rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        lumps = self._blocks.gather(self._blocks.submit(_each, *self._arguments))
+        return itertools.chain.from_iterable(lumps)
+
+    def total(self) -> np.ndarray:
+        """Sum of the results in double precision; lumps, and blocks in them, in their order."""
+        return sum_blocks(self._blocks.gather(self._blocks.submit(_summed, *self._arguments)))
 
 
 def dask_blocks(
@@ -134,6 +185,28 @@ def gather_labels(y: Any) -> np.ndarray:
     return np.asarray(y.compute())
 
 
+def lump_bounds(sizes: Sequence[int], n_lumps: int) -> list[tuple[int, int]]:
+    """First and last block (exclusive) of lumps of about equal rows."""
+    ends = np.cumsum(sizes)
+    wanted = ends[-1] * np.arange(1, n_lumps) / n_lumps
+    inner = np.searchsorted(ends, wanted + 0.5 * max(sizes), side="right")
+    bounds = np.unique([0, *inner, len(sizes)])
+    return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+
+
+def lump_homes(client: Any) -> list[str]:
+    """Addresses of the workers that lumps go to, in turn."""
+    workers = sorted(client.nthreads())
+    if not workers:
+        raise ValueError("the Dask scheduler has no workers: start some, then try again")
+    return workers * LUMPS
+
+
+def submit_lump(client: Any, home: str, task: Any, *arguments: Any) -> Any:
+    """A future of a list of blocks, made at home; elsewhere only if that worker is gone."""
+    return client.submit(task, *arguments, pure=False, workers=[home], allow_other_workers=True)
+
+
 def _client(client: Any) -> Any:
     require("distributed", "blocks on a Dask cluster need", "dask")
     if client is not None:
@@ -148,16 +221,26 @@ def _client(client: Any) -> Any:
 
 def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
     """Blocks of at most block_rows rows; empty partitions have none."""
-    futures, sizes = [], []
     lengths = client.gather([client.submit(len, part, pure=False) for part in parts])
-    for part, length in zip(parts, lengths, strict=True):
-        for start, stop in itertools.pairwise([*range(0, length, block_rows), length]):
-            whole = stop - start == length
-            futures.append(part if whole else client.submit(_slice, part, start, stop, pure=False))
-            sizes.append(stop - start)
-    if not sizes:
+    spans = [
+        (number, start, stop)
+        for number, length in enumerate(lengths)
+        for start, stop in itertools.pairwise([*range(0, length, block_rows), length])
+    ]
+    if not spans:
         raise ValueError("X has no rows.")
-    return DaskBlocks(client, futures, sizes)
+    sizes = [stop - start for _, start, stop in spans]
+    homes = lump_homes(client)
+    lumps = []
+    for (first, last), home in zip(
+        lump_bounds(sizes, len(homes)), itertools.cycle(homes), strict=False
+    ):
+        own = spans[first:last]
+        numbers = sorted({number for number, _, _ in own})
+        cuts = [(numbers.index(number), start, stop) for number, start, stop in own]
+        future = submit_lump(client, home, _slices, [parts[i] for i in numbers], cuts)
+        lumps.append(Lump(future, tuple(range(len(own))), tuple(sizes[first:last])))
+    return DaskBlocks(client, lumps)
 
 
 # Tasks.
@@ -167,16 +250,32 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _call(block: Any, rows: list[np.ndarray], *, function: BlockFunction, broadcast: Any) -> Any:
-    return function(block, broadcast, *rows)
+def _each(
+    blocks: list[Any],
+    which: tuple[int, ...],
+    sizes: tuple[int, ...],
+    function: BlockFunction,
+    broadcast: Any,
+    *rows: np.ndarray,
+) -> list[Any]:
+    pieces = split_rows(rows, sizes)
+    return [function(blocks[i], broadcast, *own) for i, own in zip(which, pieces, strict=True)]
+
+
+def _summed(*arguments: Any) -> np.ndarray:
+    return sum_blocks(_each(*arguments))
 
 
 def _as_rows(part: Any, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(part, dtype=dtype)
 
 
-def _slice(rows: np.ndarray, start: int, stop: int) -> np.ndarray:
-    return rows[start:stop].copy()
+def _slices(parts: list[np.ndarray], cuts: list[tuple[int, int, int]]) -> list[np.ndarray]:
+    """Pieces of the parts; copies, unless a piece is a whole part, which then need not stay."""
+    return [
+        parts[number] if stop - start == len(parts[number]) else parts[number][start:stop].copy()
+        for number, start, stop in cuts
+    ]
 
 
 def _read_group(file: str, group: int, columns: list[str], dtype: Any) -> np.ndarray:

@@ -39,7 +39,8 @@ WINDOW = 1.5
 """Seconds around the strongest response of a segment."""
 ANOMALOUS_SHARE = 0.2
 """Share of that window that must be faulty for the segment to be an anomaly (0.3 seconds)."""
-SIMULATION_SEED = 0
+SIMULATION_SEED = 21
+"""Of the tables. All settings were chosen on the seeds 0 and 20."""
 
 
 class Size(NamedTuple):
@@ -136,7 +137,7 @@ def evaluate_split(
     Returns
     -------
     ``methods``: measures by method; ``detected``: found and true anomalies of all segments, as
-    strings of 0 and 1; ``data``: what the split was like; ``seconds``: times by method.
+    strings of 0 and 1; ``data``: what the split was like; ``seconds``: processor time by method.
     """
     data = split_data(simulated_segments(seed, n_human, n_animal), SENSORS[row], n_train, split)
     detector = GEMDetector(
@@ -150,7 +151,7 @@ def evaluate_split(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name in (*METHODS, ORACLE):
-            start = time.perf_counter()
+            start = time.process_time()
             gammas[name] = choose_gamma(name, data, split, chosen=gammas)
             model = fit_method(name, data, gammas[name], split)
             measures[name] = _accuracies(model, data, nominal)
@@ -160,7 +161,7 @@ def evaluate_split(
                 measures[name].update(_detection(found, data))
                 measures[name]["auc_train"] = float(roc(data.anomalous, model.anomaly_scores_).auc)
                 detected[name] = _as_text(data, *found)
-            seconds[name] = time.perf_counter() - start
+            seconds[name] = time.process_time() - start
     return {
         "methods": measures,
         "detected": detected,

@@ -68,7 +68,7 @@ def _rows(folder: str, found: list[str], runs: Runs, n_runs: int) -> Rows:
             stored = [runs[digits_task(folder, rate, s).name] for s in range(n_runs)]
             results = [{name: run[name] for name in CLASSIFIERS} for run in stored]
             cell = {"data": f"spoken digits {' and '.join(DIGITS)}", "fault_rate": rate}
-            measures = ("clean_error", "error", "excess_error", "auc")
+            measures = ("clean_error", "error", "excess_error", "own_excess_error", "auc")
             rows += summarise(cell, results, measures, REFERENCE)
     if HEARTS_FOLDER in found:
         n_seeds = min(n_runs, HEART_RUNS)
@@ -89,7 +89,7 @@ def _draw(rows: Rows, path: Path) -> None:
         )
         chosen = [row for row in rows if row["data"] == data and row["measure"] == measure]
         panels.append(
-            acoustic_plots.BarPanel(data, label, chosen, 50.0, (0.0, 100.0))
+            acoustic_plots.BarPanel(data, label, chosen, 50.0, (40.0, 70.0))
             if measure == "auc"
             else acoustic_plots.BarPanel(data, label, chosen)
         )

@@ -80,7 +80,7 @@ def draw_bars(panels: Sequence[BarPanel], path: Path) -> None:
 
 
 def draw_tables(panels: Sequence[TablePanel], path: Path, *, emphasis: str, reference: str) -> None:
-    """Every method in every row with one standard error; crosses are the paper's numbers."""
+    """Every method in every row with one standard error; dashes are the paper's numbers."""
     pyplot = import_pyplot()
     figure, axes = pyplot.subplots(
         len(panels), 1, figsize=(11, 4.1 * len(panels)), layout="constrained", squeeze=False
@@ -223,10 +223,10 @@ def draw_timelines(
         )
         ax.axhline(groups[0][1], color="#222222", linewidth=1.0)
         ax.set(xlabel="seconds", title=f"{title}: {100 * truth.mean():.0f} % faulty")
+        ax.tick_params(axis="y", length=0)
     first = np.atleast_1d(axes)[0]
     edges = np.concatenate([[0], np.cumsum([count for _, count in groups])])
     first.set_yticks((edges[:-1] + edges[1:]) / 2.0, [name for name, _ in groups], rotation=90)
-    first.tick_params(axis="y", length=0)
     for label in first.get_yticklabels():
         label.set_verticalalignment("center")
     names = ("faulty and found", "faulty, not found", "false alarm", "nominal")

@@ -1,0 +1,108 @@
+"""Where the time of a fit goes, against what the processor and its memory can do.
+
+Rates of a matrix product in single precision and of reading memory are measured in the same run.
+All on one thread, in processor time. For every stage: its seconds, the multiplications or bytes it
+needs at least, and the share of the rate that comes to.
+
+python benchmarks/large/stages.py [--quick] [--rows 100000] [--landmarks 1000]
+"""
+
+import sys
+import time
+
+import numpy as np
+from record import Record, parser, timed
+from samples import data, rbf_width
+
+from gemmed import GEMMEDClassifier
+from gemmed.block_space import BlockFeatureSpace
+from gemmed.blocks import LocalBlocks, take_rows
+from gemmed.decision_step import DecisionFunction
+from gemmed.entropy.neighbours import default_splits
+from gemmed.entropy.reference_sets import MAX_REFERENCES, reference_distances
+from gemmed.kernels import Kernel
+from gemmed.landmarks import choose_landmarks
+from gemmed.nystroem import nystroem_map
+from gemmed.threads import single_blas_thread
+
+
+def best(function, repeats=3):
+    """The shortest time of several calls."""
+    return min(timed(function)[2] for _ in range(repeats))
+
+
+def rates():
+    """Multiplications a second of a matrix product, and bytes a second of reading memory."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(3000, 3000)).astype(np.float32)
+    big = np.ones(100_000_000, dtype=np.float32)
+    return 3000**3 / best(lambda: A @ A), big.nbytes / best(lambda: float(big.sum()))
+
+
+def main():
+    made = parser(__doc__)
+    made.add_argument("--rows", type=int, default=100_000)
+    made.add_argument("--landmarks", type=int, default=1000)
+    options = made.parse_args()
+    n, m = (10_000, 300) if options.quick else (options.rows, options.landmarks)
+    record = Record("stages", options, ("n", "stage"))
+    if record.find(n=n, stage="predict"):
+        return
+    sample = data(n, flipped=0.1)
+    p, gamma = sample.X.shape[1], rbf_width(sample.X)
+    product, memory = rates()
+    record.add(n=n, stage="matrix product", seconds=0.0, rate=product)
+    record.add(n=n, stage="memory", seconds=0.0, rate=memory)
+
+    def add(stage, seconds, multiplications=0.0, read=0.0):
+        share = max(multiplications / product, read / memory) / seconds
+        record.add(n=n, stage=stage, seconds=seconds, share_of_peak=share)
+
+    blocks = LocalBlocks(sample.X, n_threads=1)
+    classes = (sample.y > 0).astype(np.intp)
+    _, _, seconds = timed(reference_distances, blocks, classes, 10, seed=0)
+    splits = default_splits(int(np.bincount(classes).min()))
+    add("k-NN distances", seconds, multiplications=float(n) * splits * MAX_REFERENCES * p)
+
+    rng = np.random.default_rng(0)
+    kernel = Kernel("rbf", gamma=gamma)
+    chosen = choose_landmarks(blocks, classes, m, rng)
+    feature_map, _, seconds = timed(nystroem_map, kernel, take_rows(blocks, chosen))
+    add("landmarks", seconds, multiplications=m**3 / 6)
+    _, _, seconds = timed(lambda: list(blocks.map(_raw, feature_map)))
+    add("kernel", seconds, multiplications=float(n) * m * p)
+    space, _, seconds = timed(BlockFeatureSpace, blocks, feature_map, cache_bytes=8 * n * m)
+    add("kernel and features", seconds, multiplications=float(n) * m * (p + m / 2))
+
+    w = rng.normal(size=space.zero().shape)
+    add("a pass, f = Phi w", best(lambda: space.values(w)), read=4.0 * n * m)
+    decision = DecisionFunction(space, sample.y, 3.0)
+    before, began = space.n_passes, time.process_time()
+    weights = np.ones(n)
+    for _ in range(5):
+        decision.newton_step(weights)
+        decision.certify(weights)
+    seconds = (time.process_time() - began) / 5
+    passes = (space.n_passes - before) / 5
+    add("a Newton step", seconds, read=4.0 * n * m * passes)
+
+    model = GEMMEDClassifier(
+        n_components=m,
+        random_state=0,
+        gamma=gamma,
+        function_variance=1.0,
+        bias_variance=1.0,
+        n_jobs=1,
+    )
+    model.fit_blocks(sample.X, sample.y)
+    X = np.vstack([sample.X_test] * 4)
+    add("predict", best(lambda: model.predict(X)), multiplications=float(len(X)) * m * p)
+
+
+def _raw(X, feature_map):
+    return float(feature_map.raw(X)[0, 0])
+
+
+if __name__ == "__main__":
+    with single_blas_thread():
+        sys.exit(main())

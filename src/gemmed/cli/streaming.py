@@ -1,0 +1,145 @@
+"""``gemmed fit`` of tables that do not fit into memory, here or on a Dask cluster."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from .progress import FitProgress
+from .terminal import busy, note, warnings_as_notes
+from .training import (
+    Learned,
+    classifier_of,
+    report_left_out,
+    roles_of,
+)
+
+STREAM_FROM = 500_000_000
+"""Bytes of a file from which on it is not read into memory as a whole."""
+ANSWER_WITHIN = 10
+"""Seconds a scheduler may take to answer."""
+LOCAL = "local"
+
+
+def add_streaming_options(parser: Any) -> None:
+    """Options for tables of any size."""
+    group = parser.add_argument_group("large tables")
+    group.add_argument(
+        "--stream",
+        action="store_true",
+        help="never hold the table in memory: read it twice and keep the numbers in a temporary "
+        f"file (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)",
+    )
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="fit on a Dask cluster: tcp://HOST:PORT of its scheduler, or local for worker "
+        "processes on this computer (needs gemmed[dask])",
+    )
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="worker processes of local (default: one a core)"
+    )
+
+
+def is_streamed(options: argparse.Namespace) -> bool:
+    """Whether a table goes through in blocks; checks the options about it."""
+    if options.workers is not None:
+        if options.scheduler != LOCAL:
+            raise ValueError(f"--workers {options.workers} goes with --scheduler local only")
+        if options.workers < 1:
+            raise ValueError(f"--workers {options.workers} must be at least 1")
+    path = Path(options.table)
+    large = options.table != "-" and (
+        path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM)
+    )
+    if options.stream or options.scheduler is not None:
+        if options.engine not in ("mean_field", "gibbs"):
+            raise ValueError(f"--engine {options.engine} needs the whole table: not in blocks")
+        return True
+    return large
+
+
+def train_in_blocks(options: argparse.Namespace) -> Learned:
+    """Read the table batch by batch and fit; what was left out is said on standard error."""
+    from ..table_batches import open_batches
+    from ..table_blocks import cluster_blocks, local_blocks, scan_table
+    from ..threads import block_threads
+
+    classifier, roles = classifier_of(options), roles_of(options)
+    batches = open_batches(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    with ExitStack() as stack:
+        client = None
+        if options.scheduler is not None:
+            client = stack.enter_context(cluster(options.scheduler, options.workers))
+        with busy("reading"):
+            scan = scan_table(
+                batches, roles, classifier, scaling=options.scaling, seed=options.seed
+            )
+        n_unlabelled = len(scan.used) - len(scan.labels)
+        report_left_out(scan.plan, n_unlabelled)
+        with busy("preparing"):
+            blocks: Any
+            if client is None:
+                blocks = local_blocks(batches, scan, n_threads=block_threads(None))
+            else:
+                blocks = cluster_blocks(batches, scan, client)
+        with warnings_as_notes(), FitProgress():
+            classifier.fit_blocks(blocks, scan.labels, **scan.options)
+    return Learned(
+        scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
+    )
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches neither this block nor the processes it starts: they end with the cluster."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def cluster(address: str, n_workers: int | None) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one made for this."""
+    from ..extras import require
+
+    require("distributed", "--scheduler needs", "dask")
+    dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if address == LOCAL:
+        quiet = dask.config.set({"distributed.worker.profile.enabled": False})
+        with quiet, warnings.catch_warnings(), without_interrupts():
+            warnings.simplefilter("ignore")  # of ports and dashboards
+            made = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        with made, distributed.Client(made) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(address, timeout=ANSWER_WITHIN)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        raise ValueError(
+            f"--scheduler {address!r}: no Dask scheduler answers there ({error}); give "
+            "tcp://HOST:PORT, or local"
+        ) from error
+    with client:
+        n_found = len(client.nthreads())
+        note(f"{n_found} workers at {address}")
+        yield client
