@@ -99,8 +99,9 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         Mean distance to the k nearest references of the own class over the class median.
     contamination_ : float
         Estimated share of anomalous samples: those whose distances and readings are odd, and the
-        share of wrong labels that fits the held-out margins of the others. It may exceed the share
-        of samples with nominal_proba_ below one half: not every wrong label can be named.
+        share of wrong labels that fits the held-out margins of the others. It need not be the share
+        of samples with nominal_proba_ below one half: not every wrong label can be named, and
+        not every distrusted sample is wrong.
         Engines other than the default count these samples.
     contamination_interval_ : tuple of two floats
         From the clear cases to the possible ones, with the error of counting: 90 % nominally.

@@ -12,7 +12,7 @@ from scipy import linalg
 from ._typing import FloatArray
 from .decision_step import solve_decision
 from .function_space import FunctionSpace
-from .support import LEARNED, wrong_predictions
+from .support import is_learned, wrong_predictions
 
 MAX_STEPS, GAP = 50, 1e-5
 
@@ -50,7 +50,7 @@ def remote_samples_teach(
         # Half a sample keeps the error of small groups above zero.
         square = float(np.sum(np.bincount(index, weights=deviations) ** 2)) + 0.5
         variances.append(square / int(own.sum()) ** 2)
-    return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)
+    return is_learned(means, variances)
 
 
 def held_out_group_margins(

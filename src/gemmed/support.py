@@ -55,6 +55,11 @@ def teaches_itself(
         means.append(own.mean())
         # Half a sample of each kind keeps the error of small groups above zero.
         variances.append((own.var() + 0.5 / len(own)) / len(own))
+    return is_learned(means, variances)
+
+
+def is_learned(means: list[float], variances: list[float]) -> bool:
+    """Whether the mean over classes of what is gained exceeds LEARNED of its standard errors."""
     return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)
 
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..calibration import (
-    LabelErrors,
-    estimate_label_errors,
     expected_label_errors,
     held_out_variances,
     leave_one_out_margins,
+    slope_despite_wrong_labels,
 )
 from ..decision_step import Certificate, DecisionFunction
 from ..dual import DualProblem, Multipliers, Solution
@@ -201,8 +200,8 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
             functions.held_out_margins(nominal, refresh=n_iter in refresh), problem.signs
         )
         if n_iter <= FREE_ITERATIONS:
-            fitted = _label_errors(margins, trusted)
-            scale = float(np.clip(fitted.slope / problem.c, 1.0, LARGEST_SCALE))
+            slope = slope_despite_wrong_labels(margins[:, 0], trusted)
+            scale = float(np.clip(slope / problem.c, 1.0, LARGEST_SCALE))
         step = solve_nominal_step(problem, scale * margins, none, _fields(problem, step))
         move = step.nominal - nominal
         change = float(np.max(np.abs(move)))
@@ -254,11 +253,6 @@ def _decisive(margins: FloatArray, signs: FloatArray) -> FloatArray:
     own = signs > 0
     rival = np.where(own, np.inf, margins).min(axis=1)
     return 0.5 * (margins[own] + rival)[:, None]
-
-
-def _label_errors(margins: FloatArray, weights: FloatArray) -> LabelErrors:
-    """Slope of the log-likelihood in held-out margins, and share of wrong labels (34)."""
-    return estimate_label_errors(margins.ravel(), np.repeat(weights, margins.shape[1]))
 
 
 def _descend(

@@ -11,13 +11,10 @@ import numpy as np
 
 from .._typing import FloatArray
 from .mixture import TwoGroups, split_in_two
+from .surprise import LEAST_TOTAL_GAIN, LENIENCY, SMALLEST
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 2.0
 """What two groups of distances must show; clean recordings stay below half of the gain."""
-LEAST_TOTAL_GAIN = 25.0
-"""The same for the whole class: in small classes two Gaussians gain by chance."""
-LENIENCY = 0.6
-"""Share of these demands that is enough once half of the classes have met them."""
 LARGEST_SHARE = 0.6
 LEAST_MIXED = 0.5
 """Share of the remote samples that must belong to groups with other samples as well."""
@@ -25,8 +22,6 @@ FEWEST_GROUPS = 10
 """Groups a class needs: of a few speakers one may well stand apart, and not with every sample."""
 STRONGEST = 4.0
 """It is never certain that remote samples are not a mode of the class: they keep some weight."""
-SMALLEST = 1e-2
-"""Distances below this share of their median (duplicates) count as this share."""
 
 
 def remote_evidence(
