@@ -342,6 +342,10 @@ def draw(parts, folder):
             right.semilogx([r["n"] for r in flips], [100 * r["accuracy"] for r in flips], **style)
         left.set(xlabel="samples", ylabel="processor seconds of a fit")
         right.set(xlabel="samples", ylabel="accuracy, 20 % of the labels flipped")
+        sizes = sorted({row["n"] for row in rows})
+        for axes in (left, right):
+            axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+            axes.minorticks_off()
         right.legend(fontsize=7)
         finish(figure, "peers")
     rows = parts["scaling"]
