@@ -82,12 +82,12 @@ def test_precomputed_kernel_gives_the_same_classifier(ring, form, atol):
 
     With a kernel matrix the held-out form takes variances from a factor that is 2 % old at most.
     """
-    options = {"engine": MeanField(form), "entropy_slack": 0.1}  # a kernel matrix has no features
+    # A kernel matrix has no features, and is tuned without preference for small functions.
+    options = {"engine": MeanField(form), "entropy_slack": 0.1, "function_variance": 0.01}
     X = ring.X - ring.X.mean(axis=0)
     model = fitted(X, ring.y, kernel="linear", **options)
     other = fitted(X @ X.T, ring.y, kernel="precomputed", **options)
     np.testing.assert_allclose(other.nominal_proba_, model.nominal_proba_, atol=atol)
-    assert other.function_variance_ == pytest.approx(model.function_variance_)
     test = ring.X_test - ring.X.mean(axis=0)
     np.testing.assert_allclose(
         other.decision_function(test @ X.T), model.decision_function(test), atol=10 * atol

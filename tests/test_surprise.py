@@ -6,7 +6,13 @@ import pytest
 from gemmed.entropy.class_entropy import measure_distances, weigh_classes
 from gemmed.entropy.distances import EuclideanDistances
 from gemmed.entropy.neighbours import Neighbourhood
-from gemmed.entropy.surprise import FEWEST, STRONGEST, TAIL_LIMIT
+from gemmed.entropy.surprise import (
+    FEWEST,
+    PLACE_RANGE,
+    STRONGEST,
+    TAIL_LIMIT,
+    place_in_class,
+)
 
 
 def evidence(X, class_index=None, n_neighbors=5):
@@ -19,9 +25,10 @@ def evidence(X, class_index=None, n_neighbors=5):
     found = weigh_classes(
         measured, distances, index, names, np.ones(len(X)), coverage=0.5, slack=None
     )
-    np.testing.assert_array_equal(found.statistic, np.maximum(found.far, found.other))
-    np.testing.assert_array_equal(found.bounds, 0.0)
-    return found.statistic, found.far
+    largest = np.maximum(found.far, found.other)
+    np.testing.assert_array_equal(found.statistic, largest + found.place)
+    assert np.all(found.bounds[index] <= np.minimum(found.statistic, 0.0))
+    return largest, found.far
 
 
 def with_far_group(seed, n=200, share=0.25):
@@ -35,6 +42,21 @@ def with_far_group(seed, n=200, share=0.25):
         * rng.uniform(0.5, 2.0, (bad.sum(), 1))
     )
     return X, bad
+
+
+def test_a_place_far_out_is_mild_evidence():
+    rng = np.random.default_rng(0)
+    knn, spread = rng.exponential(size=(2, 101))
+    place = place_in_class(knn, spread)
+    assert place.mean() == pytest.approx(0.0, abs=1e-12)
+    assert np.ptp(place) <= PLACE_RANGE
+    np.testing.assert_array_equal(place_in_class(np.exp(knn), 7.0 * spread), place)  # ranks only
+    order = rng.permutation(101)
+    np.testing.assert_allclose(place_in_class(knn[order], spread[order]), place[order])
+    both = np.sort(knn)
+    assert np.all(np.diff(place_in_class(both, both)) > 0.0)
+    assert not np.any(place_in_class(np.ones(30), np.ones(30)))  # duplicates are all alike
+    assert not np.any(place_in_class(knn[: FEWEST - 1], spread[: FEWEST - 1]))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.45])

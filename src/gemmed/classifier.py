@@ -107,7 +107,7 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         From the clear cases to the possible ones, with the error of counting: 90 % nominally.
     entropy_statistic_ : array of shape (n_samples,)
         What the entropy constraint bounds: knn_distances_, or with entropy_slack="auto" the
-        evidence of distances against each sample in nats.
+        evidence of distances against each sample in nats (negative: for it).
     entropy_bounds_ : array of shape (n_classes,)
         Bound on the class mean of nominal_proba_ * entropy_statistic_; inf where it is off.
     coverage_ : array of shape (n_classes,)

@@ -28,13 +28,16 @@ WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
 VARIANCES = (0.1, 0.3, 1.0, 3.0)
 """Candidates for the mean prior variance of the decision function."""
-SMALL_VARIANCES = (0.001, 0.003, 0.01, 0.03)
-"""Further ones for kernels without a width: there the amplitude is all there is to shrink."""
+SMALL_VARIANCES = (0.03,)
+"""A further one for kernels without a width: there the amplitude is all there is to shrink."""
 BIAS_SHARES = (1.0, 0.01)
 """Candidates for the prior variance of their bias, as a share of the variance of the function."""
 USUAL_WIDTH = USUAL_VARIANCE = 0.6
 PREFERENCE = 0.002
 """Nats by which a candidate at a distance of one (squared logarithm) must be better."""
+SHRINKAGE, BIAS_COST = 1.5, 10.0
+"""Log-likelihood of the whole sample that a linear function must gain for e times its amplitude,
+and for the larger of the two prior variances of its bias."""
 RISE = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
 MAX_ROWS = 1000
@@ -116,7 +119,12 @@ def tune_kernel(
             distance += np.log(shapes[i].width / USUAL_WIDTH) ** 2 / 1.5
         if tune_variance and kernel.name == "rbf":
             distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
-        candidates.append(Candidate(made, loss, loss + PREFERENCE * distance))
+        # The loss is a mean over functions as well; the preference is one for each sample.
+        cost = PREFERENCE * distance / signs.shape[1]
+        if kernel.name == "linear":
+            cost += SHRINKAGE * np.log(variance) / float(weights.sum())
+            cost += BIAS_COST * (shapes[i].bias_share == max(BIAS_SHARES)) / float(weights.sum())
+        candidates.append(Candidate(made, loss, loss + cost))
         report("kernel", len(candidates), len(wanted or ()) or search.n_candidates, loss=loss)
     return min(candidates, key=lambda candidate: candidate.score).kernel, candidates
 
@@ -172,7 +180,7 @@ class _Search:
             base = replace(self.kernel, gamma=shape.width * self.kernel.gamma)
             bias_share = shape.bias_share if self.tune_bias else None
             smallest, last, start = np.inf, None, first
-            spaces = _spaces(base, X, self.variances, self.tune_variance, bias_share)
+            spaces = _spaces(base, X, weights, self.variances, self.tune_variance, bias_share)
             for j, (variance, made, space) in enumerate(spaces):
                 if wanted is not None and (i, j) not in wanted:
                     continue
@@ -266,26 +274,40 @@ def _leave_one_out(
 def _spaces(
     kernel: Kernel,
     X: FloatArray,
+    weights: FloatArray,
     variances: tuple[float, ...],
     tune_variance: bool,
     bias_share: float | None,
 ) -> Iterator[tuple[float, Kernel, FunctionSpace]]:
-    """Function spaces of one shape, with the variance and the kernel of each."""
+    """Function spaces of one shape, with the variance and the kernel of each.
+
+    For kernels without a width the variance is that of f around the centre of the samples, and the
+    bias has in addition the variance to make up for the centre: the origin of X does not matter.
+    """
     plain = replace(kernel, function_variance=1.0, bias_variance=0.0)
     explicit = plain.explicit_features(X)
+    to_centre = 0.0
     if explicit is not None:
-        base, typical = explicit[:, :-1], float(np.mean(np.sum(explicit**2, axis=1)))
+        base = explicit[:, :-1]
+        centre = np.average(base, axis=0, weights=weights)
+        to_centre = float(centre @ centre)
+        typical = float(np.average(np.sum(base**2, axis=1), weights=weights))
     else:
         base = plain.between(X, X)
         if plain.may_be_indefinite:
             with warnings.catch_warnings():  # said when the kernel is used
                 warnings.simplefilter("ignore", IndefiniteKernelWarning)
                 base = function_space(plain, X)[0].gram()
-        typical = float(np.mean(np.diag(base)))
-    typical = max(typical, 1e-300)
+        typical = float(np.average(np.diag(base), weights=weights))
+        if kernel.name != "rbf":
+            shares = weights / weights.sum()
+            to_centre = max(float(shares @ base @ shares), 0.0)
+    typical = max(typical - to_centre, 1e-12 * typical, 1e-300)
     for variance in variances if tune_variance else (kernel.function_variance * typical,):
         function_variance = variance / typical
-        bias = kernel.bias_variance if bias_share is None else bias_share * variance
+        bias = kernel.bias_variance
+        if bias_share is not None:
+            bias = bias_share * variance + function_variance * to_centre
         made = replace(kernel, function_variance=function_variance, bias_variance=bias)
         if explicit is not None:
             column = np.full((len(X), 1), np.sqrt(bias))

@@ -14,7 +14,7 @@ from .distances import Distances
 from .neighbours import Neighbourhood, knn_distances, mean_of_smallest
 from .remote import remote_evidence
 from .stuck import EVIDENCE as STUCK_EVIDENCE
-from .surprise import class_surprise, median_distances, misfit_surprise
+from .surprise import class_surprise, median_distances, misfit_surprise, place_in_class
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,17 @@ class ClassEntropy:
     """Evidence from clusters and tails, likewise."""
     remote: FloatArray
     """Evidence from samples far from their class as a whole, zero without groups; likewise."""
+    place: FloatArray
+    """Evidence from the place in the class, which comes on top of the largest other; likewise."""
 
     def without_far_groups(self) -> ClassEntropy:
         """The same without the evidence from groups that lie apart."""
-        statistic = np.maximum(self.other, self.remote)
+        statistic = np.maximum(self.other, self.remote) + self.place
         return replace(self, statistic=statistic, far=np.zeros_like(self.far))
 
     def without_remote(self) -> ClassEntropy:
         """The same without the evidence from the distance to the class as a whole."""
-        statistic = np.maximum(self.far, self.other)
+        statistic = np.maximum(self.far, self.other) + self.place
         return replace(self, statistic=statistic, remote=np.zeros_like(self.remote))
 
 
@@ -109,13 +111,14 @@ def weigh_classes(
 
     Parameters
     ----------
-    slack : of equation 24; None turns distances into evidence instead, bounded by zero
+    slack : of equation 24; None turns distances into evidence instead
     groups : with them, samples far from their class as a whole are evidence as well
     """
     scaled, statistic = np.zeros((2, len(class_index)))
     far: FloatArray = np.zeros(len(class_index))
     other: FloatArray = np.zeros(len(class_index))
     remote: FloatArray = np.zeros(len(class_index))
+    place: FloatArray = np.zeros(len(class_index))
     bounds = np.zeros(len(class_names))
     members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
     for z, (label, members) in enumerate(zip(class_names, members_of, strict=True)):
@@ -129,11 +132,16 @@ def weigh_classes(
             statistic[members] = scaled[members]
             bounds[z] = entropy_bound(scaled[members], weights[members], coverage, slack, label)
     if slack is None:
+        at_home = [own[~measured.elsewhere[own]] for own in members_of]
         far, other = _evidence(measured, distances, members_of)
+        for members in at_home:
+            place[members] = place_in_class(measured.knn[members], measured.spread[members])
         if groups is not None:
             remote = remote_evidence(measured.spread, members_of, groups)
-        statistic = np.maximum(np.maximum(far, other), remote)
-    return ClassEntropy(scaled, statistic, bounds, far, other, remote)
+        statistic = np.maximum(np.maximum(far, other), remote) + place
+        # Below all evidence there is, so that every nat counts.
+        bounds = np.array([min(0.0, float(np.min(statistic[own]))) for own in members_of])
+    return ClassEntropy(scaled, statistic, bounds, far, other, remote, place)
 
 
 def _evidence(

@@ -32,6 +32,8 @@ TAIL_START = 1.5
 """Robust standard deviations at which the weak evidence begins."""
 TAIL_LIMIT, SPREAD_LIMIT, MISFIT_LIMIT = 2.0, 1.0, 1.0
 """Largest weak evidence of the k-NN distance, the distance to the class as a whole and misfit."""
+PLACE_RANGE = 1.0
+"""Nats between the nearest and the farthest sample of a class, whatever the distances look like."""
 FEWEST = 20
 """Samples a class needs before groups are looked for."""
 MAX_REFERENCES = 1000
@@ -84,6 +86,26 @@ def class_surprise(
     ):
         weak = np.maximum(weak, np.clip(density.evidence, 0.0, STRONGEST))
     return Surprise(none, weak)
+
+
+def place_in_class(knn: FloatArray, spread: FloatArray) -> FloatArray:
+    """Mild evidence of being far out, with mean zero, shape (n_members,).
+
+    Groups and tails say nothing as long as anomalies look like the outskirts of their class. Still,
+    the farther a sample is, the likelier it is one of them.
+    """
+    if len(knn) < FEWEST:
+        return np.zeros(len(knn))
+    rank = np.maximum(_ranks(knn), _ranks(spread))
+    return PLACE_RANGE * (rank - float(rank.mean()))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """From 0 to 1; equal values have equal ranks."""
+    ordered = np.sort(values)
+    first, last = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    ranks: FloatArray = 0.5 * (first + last - 1) / (len(values) - 1)
+    return ranks
 
 
 def misfit_surprise(misfit: FloatArray, members_of: list[np.ndarray]) -> FloatArray:
