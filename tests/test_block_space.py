@@ -74,10 +74,10 @@ def test_posterior_variances_of_a_large_sample_are_close(cache):
     every, few = np.arange(20_000), np.arange(0, 20_000, 400)
     exact = whole.posterior_variances(curvature, every)
     ratio = block.posterior_variances(curvature, every) / exact
-    assert 0.9 < np.median(ratio) < 1.2
-    assert np.std(ratio) < 0.35
+    assert 0.95 < np.mean(ratio) < 1.15
+    assert np.std(ratio) < 0.3
     ratio = block.posterior_variances(1.01 * curvature, few) / exact[few]
-    assert np.mean(np.abs(ratio - 1)) < 0.25
+    assert np.mean(np.abs(ratio - 1)) < 0.2
     assert block.n_factors == 1
 
 

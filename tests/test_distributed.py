@@ -219,6 +219,22 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     )
 
 
+def test_a_pass_goes_on_without_the_holder_of_a_dead_worker(processes):
+    import dask.array as da
+
+    X, y = sample(2000)
+    blocks = dask_blocks(da.from_array(X, chunks=(500, 6)), processes)
+    before = sum_blocks(blocks.map(weighted_rows, 2.0, [y]))
+    first = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    pids = processes.run(os.getpid)
+    os.kill(pids[next(iter(first.values()))], signal.SIGKILL)
+    for _ in range(2):  # by a task, then by the new holder
+        np.testing.assert_array_equal(sum_blocks(blocks.map(weighted_rows, 2.0, [y])), before)
+    second = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    assert set(second) == set(first)
+    assert second != first
+
+
 @pytest.mark.parametrize("n_lumps", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("sizes", [[5], [10, 10, 10, 10, 10, 3], [1] * 40, [50, 1, 1, 50]])
 def test_lumps_are_even_and_whole(sizes, n_lumps):
@@ -240,8 +256,25 @@ def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(clien
     np.testing.assert_array_equal(np.concatenate(list(kept.map(_itself))), 3 * X)
     holders = [set(keys) for keys in client.has_what().values()]
     lumps = [lump.future.key for lump in kept._lumps]
-    assert len(lumps) == 4
-    assert [sum(key in held for key in lumps) for held in holders] == [2, 2]
+    assert len(lumps) == 2
+    assert [sum(key in held for key in lumps) for held in holders] == [1, 1]
+    held_by = [actor._address for actor in kept._holders._actors.values()]
+    assert held_by == [client.who_has()[key][0] for key in kept._holders._actors]
+
+
+def test_passes_longer_than_a_look_after_the_holder_arrive(client, monkeypatch):
+    import dask.array as da
+
+    monkeypatch.setattr("gemmed.distributed.holders.LOOKED_AFTER", 0.02)
+    X, _ = sample(400)
+    blocks = dask_blocks(da.from_array(X, chunks=(200, 6)), client)
+    np.testing.assert_array_equal(np.concatenate(list(blocks.map(slowly))), X)
+    assert len(blocks._holders._actors) == 2
+
+
+def slowly(block, _):
+    time.sleep(0.1)
+    return block
 
 
 def _itself(block, _):

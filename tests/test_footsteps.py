@@ -5,7 +5,8 @@ import pytest
 from scipy.signal import correlate
 
 from gemmed.datasets import FAULT_KINDS, inject_fault, iter_footsteps, make_footsteps
-from gemmed.datasets.footsteps import N_SENSORS, RATE, Fault, draw_bursts, faulty_share
+from gemmed.datasets.footsteps import N_SENSORS, RATE, STALE, Fault, draw_bursts, faulty_share
+from gemmed.datasets.footsteps.faults import apply_faults
 from gemmed.datasets.footsteps.field import SENSOR_POSITIONS, SPEED_OF_SOUND, footstep_sound
 from gemmed.datasets.footsteps.gait import (
     FORE_HOOF,
@@ -95,6 +96,49 @@ def test_sensor_4_fails_most_and_bursts_of_sensor_2_are_longest():
     from gemmed.datasets.footsteps.simulation import SENSOR_FAULTS
 
     assert max(SENSOR_FAULTS, key=lambda model: model.mean_burst) is SENSOR_FAULTS[1]
+
+
+def test_the_recorder_fails_at_all_sensors_at_once_and_only_the_recorder_is_stale():
+    stale = [
+        [fault for fault in recording.faults if fault.kind == STALE]
+        for recording in iter_footsteps(40, 40, duration=3.0, random_state=3)
+    ]
+    assert any(stale)
+    for faults in stale:
+        times = [{(f.start, f.stop) for f in faults if f.sensor == s} for s in range(N_SENSORS)]
+        assert times == times[:1] * N_SENSORS
+
+
+def high_share(signals):
+    """Share of the power between 300 and 1200 Hz in that above 50 Hz."""
+    power = np.abs(np.fft.rfft(signals, axis=-1)) ** 2
+    frequencies = np.fft.rfftfreq(signals.shape[-1], 1 / RATE)
+    band = (frequencies > 300) & (frequencies < 1200)
+    return power[..., band].sum() / power[..., frequencies > 50].sum()
+
+
+def test_a_stale_memory_holds_a_walk_of_the_other_kind(monkeypatch):
+    from gemmed.datasets.footsteps import simulation
+
+    healthy = make_footsteps(12, 12, duration=6.0, faults=False, random_state=5).signals
+    always = simulation.FaultModel(0.999, 1e6, {STALE: 1.0})
+    never = simulation.FaultModel(0.0, 1.0, {STALE: 1.0})
+    monkeypatch.setattr(simulation, "RECORDER_FAULTS", always)
+    monkeypatch.setattr(simulation, "SENSOR_FAULTS", (never,) * N_SENSORS)
+    data = make_footsteps(12, 12, duration=6.0, random_state=5)
+    assert np.mean(data.signals == healthy) < 0.1
+    human, animal = data.labels == "human", data.labels != "human"
+
+    def hooves(signals, members):
+        return np.median([high_share(s) for s in signals[members]])
+
+    assert hooves(healthy, human) < hooves(healthy, animal)
+    assert hooves(data.signals, human) > hooves(data.signals, animal)
+
+
+def test_a_stale_memory_needs_something_to_hold():
+    with pytest.raises(ValueError, match="earlier=None"):
+        apply_faults(np.zeros((1, 100)), [Fault(0, STALE, 0.0, 0.01)], RATE, rng())
 
 
 @pytest.mark.parametrize(("share", "length"), [(0.3, 8.0), (0.05, 20.0)])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from gemmed.acoustics import read_manifest
 from gemmed.cli.main import main
@@ -64,6 +65,27 @@ def test_with_several_sensors_one_faulty_sensor_is_enough(segments):
     together = split_data(segments, SENSORS["1,2,3,4"], 5, 0).anomalous
     alone = [split_data(segments, (s,), 5, 0).anomalous for s in range(4)]
     np.testing.assert_array_equal(together, np.any(alone, axis=0))
+
+
+@pytest.mark.parametrize("row", ["1", "3"])
+def test_faults_in_the_training_set_harm_an_svm(row):
+    """Otherwise no method could show that it withstands them."""
+    data = simulated_segments(30, 20, 20)
+    scores = []
+    for split in range(4):
+        parts = split_data(data, SENSORS[row], 12, split)
+        fine = ~parts.anomalous_test
+        scores.append(
+            [
+                SVC(C=10.0, gamma=gamma_unit(parts.X))
+                .fit(parts.X[kept], parts.y[kept])
+                .score(parts.X_test[fine], parts.y_test[fine])
+                for kept in (~parts.anomalous, np.ones(len(parts.y), dtype=bool))
+            ]
+        )
+    without, with_faults = np.mean(scores, axis=0)
+    assert 0.8 < without < 0.9
+    assert with_faults < without - 0.04
 
 
 def test_gamma_comes_from_the_grid_and_rod_takes_that_of_the_svm(segments):

@@ -10,6 +10,7 @@ from gemmed import GEMMEDClassifier
 from gemmed.decision_step import solve_decision
 from gemmed.function_space import GramSpace
 from gemmed.group_support import held_out_group_margins
+from gemmed.metrics import roc
 
 
 def retrained_margins(gram, labels, groups, c):
@@ -54,3 +55,49 @@ def test_a_mode_of_every_recording_that_can_be_learned_is_kept(seed):
     X[mode, 2] += 6.0
     model = GEMMEDClassifier(random_state=0).fit(X, y, groups=groups)
     assert np.mean(model.nominal_proba_[mode] < 0.5) < 0.1
+
+
+def recordings_with_bursts_of_the_other_class(seed):
+    """32 recordings of 12 samples; in every second pair 5 alike samples show the other class."""
+    rng = np.random.default_rng(seed)
+    rows, wrong = [], np.zeros((32, 12), dtype=bool)
+    labels = np.arange(32) % 2
+    step = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    for recording, label in enumerate(labels):
+        side = (2 * label - 1) * step
+        rows.append(side + rng.normal(0.0, 0.6, 6) + rng.normal(0.0, 0.5, (12, 6)))
+        if recording % 4 < 2:
+            rows[-1][:5] = -side + rng.normal(0.0, 0.6, 6) + rng.normal(0.0, 0.15, (5, 6))
+            wrong[recording, :5] = True
+    return np.concatenate(rows), np.repeat(labels, 12), np.repeat(np.arange(32), 12), wrong.ravel()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_of_a_group_do_not_vouch_for_each_other(seed):
+    X, y, groups, wrong = recordings_with_bursts_of_the_other_class(seed)
+    found = []
+    for given in (None, groups):
+        model = GEMMEDClassifier(
+            gamma=0.15, function_variance=5.0, bias_variance=5.0, random_state=0
+        ).fit(X, y, groups=given)
+        found.append(roc(wrong, model.anomaly_scores_).auc)
+    assert found[1] > found[0] + 0.08
+
+
+def test_with_few_groups_each_sample_is_left_out_by_itself():
+    X, y, groups, _ = recordings_with_bursts_of_the_other_class(0)
+    scores = [
+        GEMMEDClassifier(
+            gamma=0.15,
+            function_variance=5.0,
+            bias_variance=5.0,
+            entropy_slack=np.inf,
+            random_state=0,
+        )
+        .fit(X, y, groups=given)
+        .anomaly_scores_
+        for given in (None, groups % 8, groups)
+    ]
+    # Without distances, groups matter only through held-out margins: four a class are too few.
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert not np.allclose(scores[0], scores[2])

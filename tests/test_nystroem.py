@@ -8,7 +8,7 @@ import pytest
 from gemmed.blocks import LocalBlocks
 from gemmed.exceptions import UnscaledDataError
 from gemmed.kernels import Kernel
-from gemmed.landmarks import choose_landmarks, stratified_sample
+from gemmed.landmarks import choose_landmarks, landmark_points, stratified_sample
 from gemmed.nystroem import LinearMap, nystroem_map
 
 KERNELS = [
@@ -16,6 +16,7 @@ KERNELS = [
     Kernel("poly", gamma=0.2, degree=2, coef0=1.0),
     Kernel(lambda A, B: np.exp(-np.abs(A[:, None] - B).sum(axis=2)), bias_variance=0.5),
 ]
+ONES = np.ones(4000)
 
 
 def sample(n=200, n_features=4, seed=0):
@@ -161,6 +162,49 @@ def test_fewer_usable_rows_than_landmarks_are_all_taken():
         LocalBlocks(sample(25)), np.zeros(25, int), 10, np.random.default_rng(0), weights=weights
     )
     np.testing.assert_array_equal(rows, np.arange(5))
+
+
+def test_means_of_rows_explain_more_than_rows():
+    """Eight clusters in two of ten directions: means lose the noise of the other eight."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10))
+    X[:, :2] += 4.0 * rng.integers(-1, 2, size=(4000, 2))
+    kernel, classes = Kernel("rbf", gamma=0.05, bias_variance=0.0), np.arange(4000) % 2
+    points = landmark_points(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
+    rows = choose_landmarks(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
+    assert points.shape == (60, 10)
+    left = [
+        4000 - float((nystroem_map(kernel, Z).features(X) ** 2).sum()) for Z in (points, X[rows])
+    ]
+    assert left[0] < 0.9 * left[1]
+
+
+def test_landmarks_are_means_of_the_rows_nearest_to_them():
+    """Clusters far apart: k-means must end in their centres, also far from zero."""
+    rng = np.random.default_rng(0)
+    centres = 1e4 + 100.0 * np.arange(5)[:, None] * np.ones(3)
+    which = np.arange(4000) % 5
+    X = centres[which] + rng.normal(size=(4000, 3))
+    points = landmark_points(LocalBlocks(X), which, 5, np.random.default_rng(1), weights=ONES)
+    np.testing.assert_allclose(points[np.argsort(points[:, 0])], centres, atol=0.5)
+
+
+def test_rows_of_weight_zero_do_not_move_landmarks():
+    X, weights = sample(4000), (np.arange(4000) % 10 > 0).astype(float)
+    classes = np.arange(4000) % 2
+    clean, spoiled = (
+        landmark_points(LocalBlocks(rows), classes, 50, np.random.default_rng(0), weights=weights)
+        for rows in (X, np.where(weights[:, None] > 0, X, 1e3))
+    )
+    np.testing.assert_array_equal(clean, spoiled)
+
+
+def test_few_rows_are_landmarks_themselves():
+    X = sample(150)
+    points = landmark_points(
+        LocalBlocks(X), np.zeros(150, int), 50, np.random.default_rng(0), weights=np.ones(150)
+    )
+    assert all(np.any(np.all(point == X, axis=1)) for point in points)
 
 
 @pytest.mark.parametrize(

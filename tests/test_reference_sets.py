@@ -8,7 +8,12 @@ from scipy.stats import spearmanr
 from gemmed.blocks import LocalBlocks
 from gemmed.entropy.distances import EuclideanDistances
 from gemmed.entropy.neighbours import knn_distances
-from gemmed.entropy.reference_sets import reference_distances
+from gemmed.entropy.reference_sets import (
+    median_distances,
+    nearest_distances,
+    reference_distances,
+    reference_set,
+)
 from gemmed.exceptions import DegenerateDataError, NeighborsReducedWarning
 
 
@@ -48,6 +53,21 @@ def test_capped_distances_rank_samples_like_exact_ones():
         assert spearmanr(capped[classes == z], exact[classes == z]).statistic > 0.9
     outliers = np.argsort(-capped)[:60]
     assert np.isin(outliers, np.arange(60)).mean() > 0.7
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-3])
+def test_close_neighbours_far_from_the_centre_are_measured_precisely(size):
+    """Single precision would lose the distances inside small clusters that are far apart."""
+    rng = np.random.default_rng(0)
+    where = np.repeat([[0.0] * 6, [30.0] * 6, [-50.0] * 6, [90.0] * 6], [400, 40, 400, 40], axis=0)
+    X = where + size * rng.normal(size=(880, 6))
+    X[:5] = X[5]
+    between = np.sort(cdist(X, X[::2]), axis=1)
+    for in_single in (False, True):
+        references = reference_set(X[::2], 4, in_single=in_single)
+        nearest, median = nearest_distances(X, references), median_distances(X, references)
+        np.testing.assert_allclose(nearest, between[:, :4].mean(axis=1), rtol=3e-5)
+        np.testing.assert_allclose(median, np.median(between, axis=1), rtol=3e-5)
 
 
 def test_untrusted_rows_are_no_references():

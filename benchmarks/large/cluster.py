@@ -44,7 +44,8 @@ def main():
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    # Dask looks at the workers a hundred times a second: not part of the work.
+    # Dask looks at the workers a hundred times a second, and its web page at the scheduler: not
+    # part of the work.
     dask.config.set({"distributed.worker.profile.enabled": False})
     n = 40_000 if options.quick else options.rows
     sample = data(n, flipped=0.1)
@@ -62,7 +63,7 @@ def main():
             continue
         with (
             LocalCluster(
-                n_workers=int(workers[0]), threads_per_worker=1, dashboard_address="127.0.0.1:0"
+                n_workers=int(workers[0]), threads_per_worker=1, dashboard_address=None
             ) as cluster,
             Client(cluster) as client,
         ):

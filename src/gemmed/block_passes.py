@@ -96,8 +96,9 @@ class FeaturePasses:
         """Sum over the blocks of Phi' v, where v is what the function makes of its rows."""
         self.n_passes += 1
         found: FloatArray | float = 0.0
+        rows = rows.astype(self._map.dtype)  # here, where all blocks share it
         if self._kept is not None:
-            own = [rows[self.is_kept]]
+            own = [rows[self.is_kept] if self._rest is not None else rows]
             found = sum_blocks(
                 self._kept.map(_packed_total, (function, weights), own)
                 if self._packs
@@ -214,9 +215,10 @@ def _adjoint(phi: np.ndarray, _: None, coefficients: FloatArray) -> np.ndarray:
 
 def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> FloatArray:
     found = np.zeros(phi.shape[1])
+    weights = weights.astype(phi.dtype)
     for rows in slices(len(phi)):  # phi is read from memory once for both products
         part = phi[rows]
-        found += (curvature[rows] * _values(part, weights)).astype(phi.dtype) @ part
+        found += (curvature[rows] * (part @ weights)) @ part
     return found
 
 

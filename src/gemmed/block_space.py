@@ -23,8 +23,9 @@ LEAST_FACTOR_ROWS, MOST_FACTOR_ROWS = 10, 20
 """Rows with curvature that enter a factor at most, as multiples of n_features.
 
 Between these limits it is a fifth of all rows: a factor then costs a few passes."""
-ROUGH_FACTOR_ROWS = 3
-"""The same for factors that only precondition a Newton system."""
+LEAST_ROUGH_ROWS, MOST_ROUGH_ROWS = 3, 10
+"""The same for factors that only precondition a Newton system, a tenth of all rows in between. Few
+rows make conjugate gradients take five or six steps, many three."""
 PASS_COST, ANEW_COST, GRAM_COST, CHOLESKY_COST = 0.4, 2.5, 0.006, 0.004
 """Nanoseconds for an entry of Phi in a pass, kept and computed anew, and for a multiplication in
 the making of a factor: only their ratios matter."""
@@ -151,10 +152,9 @@ class BlockFeatureSpace:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
 
         Exact for small problems. For large ones the matrix is that of a remembered Newton system
-        whose W is the same to 10 %, made of a sample of the rows (its inverse is too large by some
-        n_features / n_rows of that sample); and for many rows its diagonal is estimated by random
-        directions, always the same ones, with a relative standard error of 12 % (18 % where there
-        are so many rows that the variances are small anyway).
+        whose W is the same to a quarter, made of a sample of the rows; and for many rows its
+        diagonal is estimated by random directions, always the same ones, with a relative standard
+        error of 12 % (18 % where there are so many rows that the variances are small anyway).
         """
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
@@ -186,8 +186,11 @@ class BlockFeatureSpace:
 
         A sample that is not among the rows of the factor has not seen itself: v becomes
         v / (1 + W v). If all are among them, only the estimate by random directions can break it.
+        The inverse of a matrix made of n_rows rows is too large by n_rows / (n_rows - d) on
+        average, d directions being known from data (as the inverse of a Wishart matrix).
         """
         if system.n_active > self._factor_rows:
+            variances = variances * (1.0 - system.n_from_data / self._factor_rows)
             return variances / (1.0 + curvature * variances)
         limit = np.divide(
             LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
@@ -217,7 +220,7 @@ class BlockFeatureSpace:
 
     def _new_system(self, curvature: FloatArray, precise: bool) -> RememberedSystem:
         n_active = int(np.count_nonzero(curvature))
-        rows = self._factor_rows if precise else ROUGH_FACTOR_ROWS * self._map.n_features
+        rows = self._factor_rows if precise else self._rough_rows
         is_precise = precise or n_active <= rows
         factor = self._factor(curvature, rows)
         return RememberedSystem(factor, curvature[self._checked], n_active, is_precise)
@@ -247,7 +250,7 @@ class BlockFeatureSpace:
                 floor=floor,
                 max_steps=max_steps,
             )
-            system.is_stale = self._new_factor_pays(outcome.n_steps)
+            system.is_stale = self._new_factor_pays(system, outcome.n_steps)
             if outcome.solved:
                 break
             start, residual, tolerated = outcome.solution, outcome.residual, 0.0
@@ -261,6 +264,11 @@ class BlockFeatureSpace:
         return int(np.clip(self.n_samples // 5, LEAST_FACTOR_ROWS * m, MOST_FACTOR_ROWS * m))
 
     @property
+    def _rough_rows(self) -> int:
+        m = self._map.n_features
+        return int(np.clip(self.n_samples // 10, LEAST_ROUGH_ROWS * m, MOST_ROUGH_ROWS * m))
+
+    @property
     def _has_many_rows(self) -> bool:
         return self.n_samples >= MANY_ROWS * self._map.n_features
 
@@ -268,12 +276,15 @@ class BlockFeatureSpace:
         """Whether the problem is so small that everything may be computed exactly."""
         return n_rows * self._map.n_features**2 <= EXACT_WORK
 
-    def _new_factor_pays(self, n_steps: int) -> bool:
-        """Whether a fresh factor, good for two steps, would have been cheaper."""
+    def _new_factor_pays(self, system: RememberedSystem, n_steps: int) -> bool:
+        """Whether a new factor, as good as this one when it was new, would have been cheaper."""
+        if system.fresh_steps is None:
+            system.fresh_steps = n_steps
         m, n_kept = self._map.n_features, np.count_nonzero(self._passes.is_kept)
         one_pass = PASS_COST * n_kept + ANEW_COST * (self.n_samples - n_kept)
-        rows = min(ROUGH_FACTOR_ROWS * m, self.n_samples)
-        return bool((n_steps - 2) * one_pass > m * (GRAM_COST * rows + CHOLESKY_COST * m))
+        rows = min(self._rough_rows, self.n_samples)
+        cost = m * (GRAM_COST * rows + CHOLESKY_COST * m)
+        return bool((n_steps - system.fresh_steps) * one_pass > cost)
 
     def _factor(self, curvature: FloatArray, max_rows: int) -> np.ndarray:
         """Cholesky factor of I + Phi' W Phi, W of at most ``max_rows`` rows."""

@@ -87,7 +87,7 @@ class ArrayBlocks:
             (function, block, broadcast, pieces)
             for block, pieces in zip(self._blocks, split_rows(rows, self.sizes), strict=True)
         )
-        return _run(_call, calls, self._n_threads)
+        return call_blocks(calls, self._n_threads)
 
     def select(self, which: Sequence[int]) -> ArrayBlocks:
         return ArrayBlocks([self._blocks[i] for i in which], n_threads=self._n_threads)
@@ -218,6 +218,11 @@ def split_rows(rows: Sequence[np.ndarray], sizes: Sequence[int]) -> Iterator[lis
     for size in sizes:
         start, stop = stop, stop + size
         yield [array[start:stop] for array in rows]
+
+
+def call_blocks(calls: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """``function(block, broadcast, *rows)`` for each (function, block, broadcast, rows)."""
+    return _run(_call, calls, n_threads)
 
 
 def _call(function: BlockFunction, block: Any, broadcast: Any, rows: list[np.ndarray]) -> Any:

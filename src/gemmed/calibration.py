@@ -97,15 +97,16 @@ def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
 
 
 def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> float:
-    """A of P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m) with the best share e of wrong labels.
+    """A of P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m), whatever the share e of wrong labels.
 
-    Without e wrong labels would flatten the slope (34). The likeliest of a grid.
+    Without e wrong labels would flatten the slope (34). The mean of log A over a grid of both:
+    where margins tell all labels apart any large slope will do, and the likeliest is chance.
     """
     rows = held_out_rows(len(margins))
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
     rate = WRONG_RATES[:, None, None]
     likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
-    return float(SLOPES[np.argmax(likelihood) % len(SLOPES)])
+    return float(np.exp(special.softmax(likelihood).sum(axis=0) @ np.log(SLOPES)))
 
 
 def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: bool) -> float:
@@ -123,8 +124,11 @@ def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: b
         return 0.0
     rows = held_out_rows(len(margins), MOST_FOR_SHARE)
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
-    rate = SHARES[:, None, None]
-    likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
+    likelihood = np.empty((len(SHARES), len(SLOPES)))
+    for index, rate in enumerate(SHARES):  # all at once would not stay in the cache
+        likely = right * (1.0 - 2.0 * rate)
+        likely += rate + 1e-12
+        likelihood[index] = np.log(likely, out=likely) @ weights[rows]
     prior = np.gradient(SHARES) / (SHARES if sparse else 1.0)
     posterior = special.softmax(likelihood + np.log(prior)[:, None])
     return float(posterior.sum(axis=1) @ SHARES)

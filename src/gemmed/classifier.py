@@ -20,7 +20,7 @@ from ._validation import (
     make_kernel,
 )
 from .blocks import LocalBlocks, block_variance
-from .engines import Exact, PaperAlgorithm, resolve_engine
+from .engines import Exact, MeanField, PaperAlgorithm, resolve_engine
 from .entropy.neighbours import NeighborGraph
 from .fit_method import CallbackSupportMixin, fit_method
 from .joint_fit import JointFit
@@ -77,8 +77,9 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         for the exact engine.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
-        only, and the k-NN distances go to a part of each class. "auto" takes 1,000 above
-        2,000 samples; None keeps the exact kernel.
+        only, and the k-NN distances go to a part of each class. "auto" takes 1,000 above 2,000
+        samples, or with "rbf" and "mean_field" above 8,000 (over the square root of the number of
+        classes, if they are more than two); None keeps the exact kernel.
     warm_start : bool, default=False
         Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
         called again with as many samples: for feedback on single samples.
@@ -222,13 +223,20 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
             What is already known of each sample, in place of the constructor's value; 0 and 1
             state a certainty and are respected exactly.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group (a subject, a recording) are not neighbours of each other.
+            Samples of one group (a subject, a recording) are not neighbours of each other, and do
+            not vouch for each other's labels (ten groups a class, at most 3,000 samples).
         """
         self._check_parameters()
         engine = resolve_engine(self.engine)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
-        n_components = components_for(self.n_components, len(X))
+        n_classes = len(np.unique(y))
+        by_products = kernel.name == "rbf" and isinstance(engine, MeanField)
+        n_components = components_for(
+            self.n_components,
+            len(X),
+            n_iterated=by_products * (1 if n_classes == 2 else n_classes),
+        )
         rows: TrainingRows
         if kernel.name == "precomputed":
             rows = ArrayRows(X, function_space(kernel, X)[0])

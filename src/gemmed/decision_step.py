@@ -33,10 +33,15 @@ class Certificate:
 
     lam: FloatArray
     primal: float
-    gap: float
     _space: FunctionSpace
     _difference: FloatArray
     """Parameters of the function that the multipliers of f define, minus f."""
+
+    @cached_property
+    def gap(self) -> float:
+        """Duality gap; costs a product with K where K is stored."""
+        # Loss and multipliers are conjugate: what is left of primal - dual is |g - f|^2 / 2.
+        return 0.5 * self._space.squared_norm(self._difference)
 
     @cached_property
     def residual(self) -> float:
@@ -54,6 +59,11 @@ class DecisionFunction:
         self._parameters = space.zero()
         self.f: FloatArray = np.zeros(labels.shape[0])
         self.squared_norm = 0.0
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Of f in the function space."""
+        return self._parameters
 
     @property
     def margins(self) -> FloatArray:
@@ -100,10 +110,7 @@ class DecisionFunction:
         loss = margin_loss(self.margins, self._c, softness)
         primal = 0.5 * self.squared_norm + float(weights @ loss.value)
         best = self._space.from_coefficients(weights * loss.lam * self._labels)
-        difference = best - self._parameters
-        # Loss and multipliers are conjugate: what is left of primal - dual is |g - f|^2 / 2.
-        gap = 0.5 * self._space.squared_norm(difference)
-        return Certificate(loss.lam, primal, gap, self._space, difference)
+        return Certificate(loss.lam, primal, self._space, best - self._parameters)
 
 
 def solve_decision(

@@ -73,6 +73,7 @@ class DualProblem:
     entropy_bounds : array of shape (n_classes,), gamma; +inf switches the constraint off
     weights : array of shape (n_samples,); a weight of 2 counts a sample twice
     entropy_limit : largest mu_z / N_z
+    groups : array of shape (n_samples,), samples that do not vouch for each other, or None
     """
 
     space: FunctionSpace
@@ -84,6 +85,7 @@ class DualProblem:
     entropy_bounds: FloatArray
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
     entropy_limit: float = FIELD_LIMIT
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.weights.size == 0:
@@ -203,6 +205,10 @@ class Solution:
     """Numbers particular to an engine (R-hat, effective sample size, ...)."""
     softness: FloatArray | None = None
     """Softness of the loss behind f (equation 18); None for K_nn (1 - nominal)."""
+    parameters: tuple[FloatArray, ...] | None = None
+    """Of the decision functions in the function space, where the engine has found those. They are
+    closer to the solution than the functions that the multipliers define: these miss it by the
+    whole gradient."""
 
 
 def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:

@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ._typing import FloatArray
+from ._typing import BoolArray, FloatArray
 from .entropy.distances import Distances
 from .screening import TrustedReference
 
 OK, LABEL, MEASUREMENT, BOTH = "ok", "suspicious label", "suspicious measurement", "both"
 TYPICAL = 0.95
 """A measurement is typical of a class up to this quantile of the class's trusted samples."""
-SPEAKS = 1.0
-"""Nats from which on distances speak against a sample."""
+SPEAKS = 1.4
+"""Nats from which on distances speak against a sample; its place in the class is half a nat."""
 CONTRADICTION = 5.0
 """Nats by which the classifier must contradict the label of a sample that is typical nowhere."""
 N_CONFLICTING = 3
@@ -46,20 +46,25 @@ def split_log_odds(
 
 
 def judge(
-    nominal: FloatArray, terms: LogOdds, class_index: np.ndarray, statistics: FloatArray
+    nominal: FloatArray,
+    terms: LogOdds,
+    class_index: np.ndarray,
+    statistics: FloatArray,
+    stuck: BoolArray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Verdict and suggested class of every sample.
 
     A distrusted sample whose measurement is typical of another class has a suspicious label, which
     that class would mend; so has one of which distances say nothing. The others, far from every
-    class or in a cluster too tight to be true, have a suspicious measurement; both, if the
-    classifier strongly contradicts their label as well.
+    class, in a cluster too tight to be true or with readings of stuck sensors, have a suspicious
+    measurement; both, if the classifier strongly contradicts their label as well.
 
     Parameters
     ----------
     nominal : probability, shape (n_samples,)
     terms : of its log-odds
     statistics : scaled distance to each class, without itself, shape (n_samples, n_classes)
+    stuck : whether the sample shows readings of stuck sensors, shape (n_samples,)
 
     Returns
     -------
@@ -82,8 +87,8 @@ def judge(
     spoken_against = terms.entropy <= -SPEAKS
     far = relative[rows, class_index] > 1.0
     clustered = spoken_against & ~far
-    mended = (others[rows, best_other] <= 1.0) & ~clustered
-    label = mended | ~(spoken_against | far)
+    mended = (others[rows, best_other] <= 1.0) & ~clustered & ~stuck
+    label = mended | ~(spoken_against | far | stuck)
     strongly = (terms.margin <= -CONTRADICTION) & far
     verdicts = np.where(label, LABEL, np.where(strongly, BOTH, MEASUREMENT))
     verdicts = np.where(trusted, OK, verdicts)

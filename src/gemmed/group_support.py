@@ -7,11 +7,11 @@ walks) does: without it in the training set the same mode of a held-out group is
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from ._typing import FloatArray
 from .decision_step import solve_decision
 from .function_space import FunctionSpace
+from .held_out_groups import group_blocks, without_own_group
 from .support import is_learned, wrong_predictions
 
 MAX_STEPS, GAP = 50, 1e-5
@@ -66,25 +66,12 @@ def held_out_group_margins(
     -------
     array of shape (n_samples, n_functions)
     """
-    gram = space.gram()
     columns = []
     for labels in signs.T:
         fit, _, _ = solve_decision(space, labels, c, weights, max_iter=MAX_STEPS, tol=GAP)
         coefficients = weights * fit.lam * labels
-        curvature = np.where(fit.lam > 0, weights * (c - fit.lam) ** 2, 0.0)
-        f = gram @ coefficients
-        active = np.flatnonzero(curvature)
-        root = np.sqrt(curvature[active])
-        scaled = root[:, None] * gram[np.ix_(active, active)] * root
-        scaled.flat[:: len(active) + 1] += 1.0
-        half = linalg.solve_triangular(
-            linalg.cholesky(scaled, lower=True), root[:, None] * gram[active], lower=True
+        blocks = group_blocks(space, fit.lam, weights, groups, c)
+        columns.append(
+            labels * without_own_group(space.gram() @ coefficients, coefficients, blocks)
         )
-        for group in np.unique(groups):
-            own = np.flatnonzero(groups == group)
-            block = gram[np.ix_(own, own)] - half[:, own].T @ half[:, own]
-            lost = -curvature[own][:, None] * block
-            lost.flat[:: len(own) + 1] += 1.0
-            f[own] -= block @ linalg.solve(lost, coefficients[own])
-        columns.append(labels * f)
     return np.column_stack(columns)

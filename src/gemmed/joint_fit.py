@@ -17,6 +17,7 @@ from .engines import MeanField, Start
 from .entropy.class_entropy import ClassEntropy
 from .entropy.neighbours import NeighborGraph
 from .exceptions import ConstraintWarning
+from .held_out_groups import to_hold_out
 from .judging import JudgingClassifier
 from .kernel_classifier import encode_labels
 from .kernels import Kernel
@@ -100,16 +101,28 @@ class JointFit(JudgingClassifier):
                 entropy_bounds=entropy.bounds,
                 weights=weights,
                 entropy_limit=EVIDENCE_LIMIT if self.entropy_slack == "auto" else FIELD_LIMIT,
+                # The blocks come from the kernel matrix, which features are there to avoid.
+                groups=None if feature_map is not None else to_hold_out(groups, class_index),
             )
             report("solver", total=self.max_iter)
-            softness = self._solve(problem, engine, np.random.default_rng(engine_seed), last)
+            softness, parameters = self._solve(
+                problem, engine, np.random.default_rng(engine_seed), last
+            )
             report("probabilities")
             if feature_map is None:
                 self._store_function(kernel, rows.take_all(), projection)
+                parameters = None  # predictions are those of the multipliers
             else:
-                self._store_features(kernel, feature_map, self._parameters_of(space))
+                parameters = parameters or self._parameters_of(space)
+                self._store_features(kernel, feature_map, _columns(parameters))
             self._fit_probabilities(
-                space, problem.signs, self.margin_duals_, self.nominal_proba_, weights, softness
+                space,
+                problem.signs,
+                self.margin_duals_,
+                self.nominal_proba_,
+                weights,
+                softness,
+                parameters,
             )
         self._store_judgement(problem, entropy, kernel, prior, groups)
         self._warn_of_broken_constraints(problem)
@@ -118,11 +131,10 @@ class JointFit(JudgingClassifier):
                 self, f"duality gap {self.duality_gap_:.3g}, KKT residual {self.kkt_residual_:.3g}"
             )
 
-    def _parameters_of(self, space: Any) -> FloatArray:
-        """Parameters of the decision functions, shape (n_parameters,) or one column each."""
-        if self.dual_coef_.ndim == 1:
-            return space.from_coefficients(self.dual_coef_)
-        return np.column_stack([space.from_coefficients(own) for own in self.dual_coef_.T])
+    def _parameters_of(self, space: Any) -> tuple[FloatArray, ...]:
+        """Parameters of the decision functions that the multipliers define."""
+        columns = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        return tuple(space.from_coefficients(own) for own in columns.T)
 
     def _settings(self, seed: int, *, tuned: bool) -> Settings:
         return Settings(
@@ -149,8 +161,11 @@ class JointFit(JudgingClassifier):
         engine: Any,
         rng: np.random.Generator,
         last: tuple[Kernel, Start] | None,
-    ) -> FloatArray:
-        """Run the engine and store its solution; returns the softness of the loss behind f."""
+    ) -> tuple[FloatArray, tuple[FloatArray, ...] | None]:
+        """Run the engine and store its solution.
+
+        Returns the softness of the loss behind f, and the parameters of f if the engine has them.
+        """
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         if last is not None and isinstance(engine, MeanField):
             options["start"] = last[1]
@@ -170,8 +185,8 @@ class JointFit(JudgingClassifier):
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
         if solution.softness is not None:
-            return solution.softness
-        return problem.space.variances * (1.0 - self.nominal_proba_)
+            return solution.softness, solution.parameters
+        return problem.space.variances * (1.0 - self.nominal_proba_), solution.parameters
 
     def _store_judgement(
         self,
@@ -188,6 +203,7 @@ class JointFit(JudgingClassifier):
         self.contamination_, self.contamination_interval_ = estimate_contamination(
             self.anomaly_scores_, problem.weights, self._estimated_share()
         )
+        self._stuck = entropy.stuck
         self._class_index = problem.class_index
         self._class_weights = problem.class_weights
         self._prior = prior
@@ -226,3 +242,8 @@ class JointFit(JudgingClassifier):
                     ConstraintWarning,
                     stacklevel=3,
                 )
+
+
+def _columns(parameters: tuple[FloatArray, ...]) -> FloatArray:
+    """Shape (n_parameters,) of one function, (n_parameters, n_functions) of several."""
+    return parameters[0] if len(parameters) == 1 else np.column_stack(parameters)

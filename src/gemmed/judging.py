@@ -34,6 +34,7 @@ class JudgingClassifier(KernelMarginClassifier):
     _trusted_reference: TrustedReference | None
     _training_samples: FloatArray | None
     _kept_rows: np.ndarray | None
+    _stuck: BoolArray
     _kept: FloatArray | None
 
     def explain(self) -> Any:
@@ -52,7 +53,9 @@ class JudgingClassifier(KernelMarginClassifier):
         reference, statistics, p_values = self._measured_training_samples()
         terms = self._log_odds()
         class_index = self._class_index
-        verdicts, suggested = judge(self.nominal_proba_, terms, class_index, statistics)
+        verdicts, suggested = judge(
+            self.nominal_proba_, terms, class_index, statistics, self._stuck
+        )
         doubtful = np.flatnonzero(verdicts != OK)
         conflicting = np.empty(len(class_index), dtype=object)
         conflicting[:] = [[] for _ in class_index]

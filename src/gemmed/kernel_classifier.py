@@ -141,15 +141,21 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         nominal: FloatArray,
         weights: FloatArray,
         softness: FloatArray | float = 0.0,
+        parameters: tuple[FloatArray, ...] | None = None,
     ) -> None:
-        """One slope for all decision functions; ``signs`` and ``lam`` have a column for each."""
+        """One slope for all decision functions; ``signs`` and ``lam`` have a column for each.
+
+        ``parameters`` of the functions in the space, if they are not those of ``dual_coef_``.
+        """
         rows = held_out_rows(len(signs))
-        coefficients = self.dual_coef_.reshape(len(signs), -1)
+        if parameters is None:
+            columns = self.dual_coef_.reshape(len(signs), -1).T
+            parameters = tuple(space.from_coefficients(own) for own in columns)
         margins = np.column_stack(
             [
                 leave_one_out_margins(
                     space,
-                    sign * space.values(space.from_coefficients(own)),
+                    sign * space.values(own),
                     multipliers,
                     nominal,
                     weights,
@@ -158,7 +164,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
                     softness,
                 )
                 for sign, own, multipliers in zip(
-                    signs.T, coefficients.T, lam.reshape(len(signs), -1).T, strict=True
+                    signs.T, parameters, lam.reshape(len(signs), -1).T, strict=True
                 )
             ]
         )

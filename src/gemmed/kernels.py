@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -13,9 +13,20 @@ from scipy import linalg
 from ._typing import FloatArray
 from .exceptions import IndefiniteKernelWarning, UnscaledDataError, UnscaledDataWarning
 from .function_space import FeatureSpace, FunctionSpace, GramSpace
+from .iterative_gram import IterativeGramSpace
+from .rough_gram import landmark_rows
 
 LARGE_VARIANCE = 1e6
 KERNELS = ("linear", "rbf", "poly", "precomputed")
+ITERATIVE_FROM = 1500
+"""Samples from which on Newton systems with the exact kernel are solved by iteration, if they may
+be: factors of its matrix, which are exact, cost more than all else below."""
+LARGEST_IN_SINGLE = 100.0
+"""Variance up to which a kernel matrix is kept in single precision: f is then good to 1e-4."""
+FARTHEST_IN_SINGLE = 1e3
+"""gamma |x|^2 up to which distances are measured in single precision."""
+BLOCK = 128
+"""Rows of a kernel matrix that are computed at a time: they stay in the cache."""
 INDEFINITE_TOLERANCE = 1e-8
 """Negative eigenvalues down to this share of the largest are rounding, not indefiniteness."""
 
@@ -79,12 +90,15 @@ class Kernel:
         return np.column_stack([np.sqrt(self.function_variance) * X, bias])
 
 
-def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatArray | None]:
+def function_space(
+    kernel: Kernel, X: FloatArray, *, iterative: bool = False
+) -> tuple[FunctionSpace, FloatArray | None]:
     """The space of f on the training points, and a projection for indefinite kernels.
 
     Negative eigenvalues of an indefinite kernel matrix are set to zero, with a warning. The
     projection P then turns dual coefficients into coefficients on the original kernel:
-    k(x, X) P a is the function whose values at X are K_clipped a.
+    k(x, X) P a is the function whose values at X are K_clipped a. With ``iterative`` many samples
+    have an ``IterativeGramSpace`` if the kernel is no indefinite one.
     """
     features = kernel.explicit_features(X)
     if features is not None:
@@ -97,12 +111,10 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
         space = FeatureSpace(features)
         _warn_of_large_variance(space.variances)
         return space, None
+    if iterative and len(X) >= ITERATIVE_FROM and not kernel.may_be_indefinite:
+        return _iterative_space(kernel, X), None
     gram = kernel.between(X, X)
-    if not np.all(np.isfinite(gram)):
-        raise UnscaledDataError(
-            f"kernel={kernel.name!r} is not finite between some samples: scale X (StandardScaler), "
-            "or mend the kernel function."
-        )
+    _check_finite(kernel, gram)
     _warn_of_large_variance(np.diag(gram))
     if not kernel.may_be_indefinite:
         return GramSpace(gram), None
@@ -127,6 +139,77 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
     kept = vectors[:, eigenvalues > 0]
     clipped = (kept * eigenvalues[eigenvalues > 0]) @ kept.T
     return GramSpace(clipped), kept @ kept.T
+
+
+def _iterative_space(kernel: Kernel, X: FloatArray) -> IterativeGramSpace:
+    chosen = landmark_rows(len(X))
+    variance = kernel.function_variance + kernel.bias_variance
+    if kernel.name == "rbf" and variance <= LARGEST_IN_SINGLE:
+        single = _SingleRBF.of(kernel, X)
+        if single is not None:
+            return IterativeGramSpace(single.upper_triangle(), single.rows(chosen))
+    gram: np.ndarray = kernel.between(X, X)
+    _check_finite(kernel, gram)
+    variances = np.diag(gram)
+    _warn_of_large_variance(variances)
+    if float(variances.max()) <= LARGEST_IN_SINGLE:
+        gram = gram.astype(np.float32)
+    return IterativeGramSpace(gram, gram[chosen])
+
+
+def _check_finite(kernel: Kernel, gram: FloatArray) -> None:
+    if not np.all(np.isfinite(gram)):
+        raise UnscaledDataError(
+            f"kernel={kernel.name!r} is not finite between some samples: scale X (StandardScaler), "
+            "or mend the kernel function."
+        )
+
+
+class _SingleRBF(NamedTuple):
+    """The RBF kernel of X with itself in single precision: exp(left @ right) + bias."""
+
+    left: np.ndarray
+    right: np.ndarray
+    bias: np.float32
+    variance: np.float32
+    """Of every sample."""
+
+    @staticmethod
+    def of(kernel: Kernel, X: FloatArray) -> _SingleRBF | None:
+        """None if samples are too far apart for single precision."""
+        X = X - X.mean(axis=0)
+        squares = kernel.gamma * np.einsum("ij,ij->i", X, X)
+        if not float(squares.max()) <= FARTHEST_IN_SINGLE:
+            return None
+        # One product gives 2 gamma x.y - gamma |x|^2 - gamma |y|^2 + log(variance).
+        ones = np.ones(len(X))
+        offset = np.log(kernel.function_variance) - squares
+        return _SingleRBF(
+            np.column_stack([2.0 * kernel.gamma * X, offset, ones]).astype(np.float32),
+            np.column_stack([X, ones, -squares]).astype(np.float32).T,
+            np.float32(kernel.bias_variance),
+            np.float32(kernel.function_variance + kernel.bias_variance),
+        )
+
+    def rows(self, chosen: np.ndarray) -> np.ndarray:
+        """Some rows of the kernel matrix."""
+        part = self.left[chosen] @ self.right
+        np.exp(part, out=part)
+        part += self.bias
+        part[np.arange(len(chosen)), chosen] = self.variance
+        return part
+
+    def upper_triangle(self) -> np.ndarray:
+        """The kernel matrix; what is below the diagonal may be anything."""
+        n = len(self.left)
+        gram = np.empty((n, n), dtype=np.float32)
+        for start in range(0, n, BLOCK):
+            part = gram[start : start + BLOCK, start:]
+            np.matmul(self.left[start : start + BLOCK], self.right[:, start:], out=part)
+            np.exp(part, out=part)
+            part += self.bias
+        gram.flat[:: n + 1] = self.variance
+        return gram
 
 
 def _warn_of_large_variance(variances: FloatArray) -> None:

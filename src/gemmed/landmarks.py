@@ -9,6 +9,10 @@ weight zero (known or suspected to be anomalous) never is. Two rules inside a cl
 ``"residual"``: one batch after another, in proportion to the weight times the part of k(x, x) that
 the landmarks so far leave unexplained (randomly pivoted Cholesky, Chen et al. 2022). It needs fewer
 landmarks where samples repeat themselves, but likes isolated samples, which anomalies are.
+
+``landmark_points`` moves rows that were drawn to the means of the rows around them (k-means). What
+varies at random among similar rows is averaged out of a mean, so that as many landmarks explain
+more; and a wrong row among many moves it little.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ._typing import FloatArray
 from .blocks import Blocks, take_rows
@@ -27,6 +31,13 @@ POOL, SMALLEST_POOL = 8, 4000
 """Candidates for each landmark and least number of them, under the rule "residual"."""
 BATCH = 64
 """Landmarks drawn at a time, at most, under the rule "residual"."""
+
+AVERAGED, FEWEST_AVERAGED = 20, 4
+"""Rows for each landmark of which means are taken, and how few of them leave landmarks rows."""
+ROUNDS = 3
+"""Rounds of k-means. More bring little."""
+ASSIGNED = 1024
+"""Rows compared with all means at a time."""
 
 LandmarkRule = Literal["uniform", "residual"]
 
@@ -67,6 +78,57 @@ def choose_landmarks(
     pool = stratified_sample(classes, max(POOL * n_landmarks, SMALLEST_POOL), weights, rng)
     chosen = _residual_sample(take_rows(blocks, pool), n_landmarks, kernel, rng)
     return np.sort(pool[chosen])
+
+
+def landmark_points(
+    blocks: Blocks,
+    classes: np.ndarray,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    *,
+    weights: FloatArray,
+) -> FloatArray:
+    """Landmarks as points: means of similar rows of a class, or rows where there are few of them.
+
+    Parameters are those of :func:`choose_landmarks` under the rule "uniform".
+
+    Returns
+    -------
+    array of shape (n_landmarks, n_columns)
+    """
+    rows = choose_landmarks(blocks, classes, n_landmarks, rng, weights=weights)
+    pool = stratified_sample(classes, AVERAGED * n_landmarks, weights, rng)
+    if len(pool) < FEWEST_AVERAGED * n_landmarks:
+        return take_rows(blocks, rows).astype(np.float64)
+    pool = np.union1d(pool, rows)
+    X = take_rows(blocks, pool).astype(np.float64)
+    centre = X.mean(axis=0)
+    near_zero = (X - centre).astype(np.float32)
+    is_start = np.isin(pool, rows)
+    means = []
+    for label in np.unique(classes[rows]):
+        own = classes[pool] == label
+        means.append(_means_around(near_zero[own & is_start], near_zero[own]))
+    return np.concatenate(means) + centre
+
+
+def _means_around(start: np.ndarray, X: np.ndarray) -> FloatArray:
+    """Rounds of k-means in single precision; a mean of no rows stays where it is."""
+    means = start.astype(np.float64)
+    for _ in range(ROUNDS):
+        right = means.T.astype(np.float32)
+        offset = 0.5 * np.einsum("ij,ij->j", right, right)
+        nearest = np.concatenate(
+            [
+                np.argmax(X[i : i + ASSIGNED] @ right - offset, axis=1)
+                for i in range(0, len(X), ASSIGNED)
+            ]
+        )
+        ones = np.ones(len(X), dtype=np.float32)
+        members = sparse.csr_array((ones, (nearest, np.arange(len(X)))), shape=(len(means), len(X)))
+        counts = np.bincount(nearest, minlength=len(means))[:, None]
+        np.divide(members @ X, counts, out=means, where=counts > 0)
+    return means
 
 
 def stratified_sample(

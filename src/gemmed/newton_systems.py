@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,18 @@ class RememberedSystem:
     """Whether it was made of enough of them for posterior variances."""
     variances: FloatArray | None = None
     """Posterior variances of all samples that belong to the factor, once they are asked for."""
+    fresh_steps: int | None = None
+    """Steps of conjugate gradients that it took when it was used first."""
     is_stale: bool = False
     """Whether the factor cost more steps last time than a new one would."""
+
+    @cached_property
+    def n_from_data(self) -> float:
+        """Effective number of parameters: the trace of A^-1 (A - I), A the matrix factored."""
+        invert = lapack.strtri if self.factor.dtype == np.float32 else lapack.dtrtri
+        inverse, _ = invert(self.factor, lower=1)
+        lower = np.tril(inverse)
+        return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
 
 
 class Outcome(NamedTuple):

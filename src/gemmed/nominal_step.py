@@ -96,6 +96,7 @@ class _StepDual:
         self._margins = margins if margins is None or margins.ndim == 2 else margins[:, None]
         self._private_variance = private_variance
         self._guess = problem.prior_log_odds  # where the search for the logits starts
+        self._last: tuple[FloatArray, _Response] | None = None
 
     def _field(self, fields: FloatArray) -> FloatArray:
         """(kappa_z - mu_z d_n) / N_z."""
@@ -104,6 +105,11 @@ class _StepDual:
         return kappa[z] - mu[z] * self._problem.distances
 
     def respond(self, fields: FloatArray) -> _Response:
+        if self._last is None or not np.array_equal(self._last[0], fields):
+            self._last = (fields, self._respond(fields))
+        return self._last[1]
+
+    def _respond(self, fields: FloatArray) -> _Response:
         problem = self._problem
         drive = problem.prior_log_odds + self._field(fields)
         if self._margins is None:
@@ -114,10 +120,10 @@ class _StepDual:
         )
         return _Response(special.expit(self._guess), cost, slope)
 
-    def class_values(self, fields: FloatArray, response: _Response | None = None) -> FloatArray:
+    def class_values(self, fields: FloatArray) -> FloatArray:
         """Value of the dual of each class over its size, shape (n_classes,)."""
         problem = self._problem
-        nominal, cost, _ = self.respond(fields) if response is None else response
+        nominal, cost, _ = self.respond(fields)
         drive = self._field(fields)
         terms = nominal * (cost - drive) + bernoulli_kl(nominal, problem.prior_log_odds)
         means = problem.class_sums(problem.weights * terms) / problem.class_weights
@@ -132,7 +138,7 @@ class _StepDual:
         gradient = np.concatenate(
             [entropy - problem.finite_entropy_bounds, problem.coverage - share]
         )
-        value = float(self.class_values(fields, response).sum())
+        value = float(self.class_values(fields).sum())
         return Quadratic(value, gradient, -_slope_matrix(problem, response.slope))
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from ._typing import BoolArray
 from .block_sources import spool_rows
 from .blocks import LocalBlocks
-from .distributed.dask_blocks import DaskBlocks, Lump, lump_bounds, lump_homes, submit_lump
+from .distributed.dask_blocks import DaskBlocks, lump_bounds, lump_homes, submit_lump
+from .distributed.holders import Lump
 from .table_batches import CSVBatches, ParquetBatches, RowGroup
 from .table_model import ColumnPlan, Roles, feature_frame, plan_columns, table_pipeline
 from .tables import Table, TableError

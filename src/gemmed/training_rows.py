@@ -18,16 +18,25 @@ from .entropy.class_entropy import AT_HOME, Measured, measure_distances
 from .entropy.consistency import FeatureFit, fit_features
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
 from .entropy.neighbours import Neighbourhood, mean_of_smallest
-from .entropy.reference_sets import reference_distances
+from .entropy.reference_sets import (
+    MAX_REFERENCES,
+    ReferenceSet,
+    median_distances,
+    reference_distances,
+    reference_set,
+)
 from .entropy.stuck import MAX_ROWS, StuckValues, find_stuck_values
 from .exceptions import DegenerateDataError
 from .function_space import FunctionSpace
 from .kernels import Kernel, function_space
-from .landmarks import choose_landmarks
+from .landmarks import choose_landmarks, landmark_points
 from .nystroem import FeatureMap, LinearMap, nystroem_map
 
 EXACT_UP_TO = 2000
 """Samples up to which ``n_components="auto"`` keeps the exact kernel."""
+ITERATED_UP_TO = 8000
+"""The same where one decision function is solved for by products with the kernel matrix: 2 N^2
+bytes, and a time that grows as N^2 times the number of functions."""
 AUTO_COMPONENTS = 1000
 """Features of ``n_components="auto"`` above that. Six hundred cost a point of accuracy."""
 SPREAD_REFERENCES = 300
@@ -115,7 +124,7 @@ class ArrayRows:
         )
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
-        return Prior(*function_space(kernel, self.X))
+        return Prior(*function_space(kernel, self.X, iterative=True))
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,9 @@ class BlockRows:
             members = np.flatnonzero(class_index == z)
             drawn = rng.choice(members, min(len(members), SPREAD_REFERENCES), replace=False)
             references.append(self.take(np.sort(drawn)))
-        parts = self.blocks.map(_median_to_class, references, [class_index])
+        is_large = self.n_samples > 2 * MAX_REFERENCES
+        sets = [reference_set(own, in_single=is_large) for own in references]
+        parts = self.blocks.map(_median_to_class, sets, [class_index])
         spread = np.concatenate(list(parts))
         _check_distinct(knn + spread, class_index, class_names)
         some = np.sort(rng.permutation(self.n_samples)[:MAX_ROWS])
@@ -189,19 +200,29 @@ class BlockRows:
         else:
             usable = _usable(class_index, trust)
             rng = np.random.default_rng([seed, self.n_components])
-            rows = choose_landmarks(
-                self.blocks, class_index, self.n_components, rng, weights=usable
-            )
-            feature_map = nystroem_map(kernel, self.take(rows))
+            if callable(kernel.name):  # a user's function may know rows of X only, not their means
+                rows = choose_landmarks(
+                    self.blocks, class_index, self.n_components, rng, weights=usable
+                )
+                landmarks = self.take(rows)
+            else:
+                landmarks = landmark_points(
+                    self.blocks, class_index, self.n_components, rng, weights=usable
+                )
+            feature_map = nystroem_map(kernel, landmarks)
         return Prior(BlockFeatureSpace(self.blocks, feature_map), None, feature_map)
 
 
-def components_for(n_components: int | str | None, n_samples: int) -> int | None:
-    """Number of Nystroem features, or None for the exact kernel."""
+def components_for(
+    n_components: int | str | None, n_samples: int, *, n_iterated: int = 0
+) -> int | None:
+    """Number of Nystroem features, or None for the exact kernel.
+
+    ``n_iterated`` is the number of decision functions that can be solved for by products.
+    """
     if n_components == "auto":
-        if n_samples <= EXACT_UP_TO:
-            return None
-        return AUTO_COMPONENTS
+        limit = ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0
+        return None if n_samples <= max(EXACT_UP_TO, limit) else AUTO_COMPONENTS
     return None if n_components is None else int(n_components)
 
 
@@ -270,11 +291,11 @@ def _faulty_readings(
 
 
 def _median_to_class(
-    X: np.ndarray, references: list[FloatArray], class_index: np.ndarray
+    X: np.ndarray, references: list[ReferenceSet], class_index: np.ndarray
 ) -> FloatArray:
     """Median distance of the rows of one block to references of their class."""
     medians = np.empty(len(X))
     for z in np.unique(class_index):
         own = class_index == z
-        medians[own] = np.median(euclidean(X[own].astype(np.float64), references[z]), axis=1)
+        medians[own] = median_distances(X[own], references[z])
     return medians

@@ -3,8 +3,8 @@
 ``dask_blocks`` and ``parquet_blocks`` give blocks that live on the workers, for everything that
 takes ``gemmed.blocks.Blocks``: landmarks, reference sets and ``BlockFeatureSpace``. The arithmetic
 is that of ``LocalBlocks``; sums are taken in the order of the blocks, so the result does not depend
-on the workers. What is broadcast or kept is made by tasks, never only stored: when a worker dies,
-Dask runs the tasks again whose results it held. ``lazily`` predicts without computing.
+on the workers. What is kept is made by tasks, never only stored: when a worker dies, Dask runs the
+tasks again whose results it held. ``lazily`` predicts without computing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Blocks held by the workers of a Dask cluster.
 
-A task costs Dask some milliseconds whatever it does, so blocks lie in a few *lumps* for each
-worker: a pass is one task a lump, which runs where the lump is.
+What is asked of a worker costs Dask some milliseconds whatever it is, so all blocks of a worker lie
+in one *lump*: a pass is one call a lump, of its holder where the lump is.
 """
 
 from __future__ import annotations
@@ -9,31 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..block_sources import parquet_files
 from ..blocks import BlockFunction, split_rows, sum_blocks
 from ..extras import require
+from .holders import Holders, Lump, Method, each, summed
 
 BLOCK_ROWS = 16_384
 """Rows of a block, at most."""
-LUMPS = 2
-"""Lumps for each worker: one is computed while the results of the other travel."""
 SMALL_BYTES = 65_536
 """Broadcast arrays up to this size travel with every task; others are a task of their own."""
-
-
-class Lump(NamedTuple):
-    """Blocks that lie together."""
-
-    future: Any
-    """Of a list of blocks."""
-    which: tuple[int, ...]
-    """Positions in that list of the blocks that are meant."""
-    sizes: tuple[int, ...]
-    """Rows of these blocks."""
 
 
 class DaskBlocks:
@@ -45,9 +33,10 @@ class DaskBlocks:
     lumps : in the order of the rows
     """
 
-    def __init__(self, client: Any, lumps: Sequence[Lump]) -> None:
+    def __init__(self, client: Any, lumps: Sequence[Lump], holders: Holders | None = None) -> None:
         self._client = client
         self._lumps = list(lumps)
+        self._holders = Holders(client) if holders is None else holders
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -71,10 +60,12 @@ class DaskBlocks:
                     tuple(lump.sizes[i] for i in inside),
                 )
             )
-        return DaskBlocks(self._client, chosen)
+        return DaskBlocks(self._client, chosen, self._holders)
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
-        futures = self.submit(_each, function, broadcast, ())
+        futures = [
+            self._submit(each, lump, (function, self._sent(broadcast))) for lump in self._lumps
+        ]
         return DaskBlocks(
             self._client,
             [
@@ -83,24 +74,37 @@ class DaskBlocks:
             ],
         )
 
-    def submit(
-        self, task: Any, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
+    def ask(
+        self, method: Method, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
-        """A future for every lump: ``task(blocks, which, sizes, function, broadcast, *rows)``."""
-        if broadcast is not None and getattr(broadcast, "nbytes", np.inf) > SMALL_BYTES:
-            # By a task, not by scatter: scattered data are gone with the workers that hold them.
-            broadcast = self._client.submit(_itself, broadcast, pure=False)
+        """What the holders of all lumps answer; tasks do what those cannot who are gone."""
         pieces = split_rows(rows, [sum(lump.sizes) for lump in self._lumps])
-        return [
-            self._client.submit(
-                task, *lump, function, broadcast, *(piece.copy() for piece in own), pure=False
-            )
-            for lump, own in zip(self._lumps, pieces, strict=True)
-        ]
-
-    def gather(self, futures: list[Any]) -> list[Any]:
-        found: list[Any] = self._client.gather(futures)
+        arguments = [(function, broadcast, *own) for own in pieces]
+        found = self._holders.ask(method, self._lumps, arguments)
+        late = [i for i, result in enumerate(found) if result is None]
+        if late:
+            task, broadcast = (each if method == "each" else summed), self._sent(broadcast)
+            futures = [
+                self._submit(
+                    task,
+                    self._lumps[i],
+                    (function, broadcast, *(piece.copy() for piece in arguments[i][2:])),
+                )
+                for i in late
+            ]
+            for i, result in zip(late, self._client.gather(futures), strict=True):
+                found[i] = result
         return found
+
+    def _submit(self, task: Any, lump: Lump, arguments: tuple[Any, ...]) -> Any:
+        return self._client.submit(task, *lump, *arguments, pure=False)
+
+    def _sent(self, broadcast: Any) -> Any:
+        """The same for tasks, large ones as a task of their own."""
+        if broadcast is None or getattr(broadcast, "nbytes", np.inf) <= SMALL_BYTES:
+            return broadcast
+        # By a task, not by scatter: scattered data are gone with the workers that hold them.
+        return self._client.submit(_itself, broadcast, pure=False)
 
 
 class DaskPass:
@@ -117,12 +121,11 @@ class DaskPass:
         self._arguments = (function, broadcast, rows)
 
     def __iter__(self) -> Iterator[Any]:
-        lumps = self._blocks.gather(self._blocks.submit(_each, *self._arguments))
-        return itertools.chain.from_iterable(lumps)
+        return itertools.chain.from_iterable(self._blocks.ask("each", *self._arguments))
 
     def total(self) -> np.ndarray:
         """Sum of the results in double precision; lumps, and blocks in them, in their order."""
-        return sum_blocks(self._blocks.gather(self._blocks.submit(_summed, *self._arguments)))
+        return sum_blocks(self._blocks.ask("summed", *self._arguments))
 
 
 def dask_blocks(
@@ -195,11 +198,11 @@ def lump_bounds(sizes: Sequence[int], n_lumps: int) -> list[tuple[int, int]]:
 
 
 def lump_homes(client: Any) -> list[str]:
-    """Addresses of the workers that lumps go to, in turn."""
+    """Addresses of the workers that lumps go to."""
     workers = sorted(client.nthreads())
     if not workers:
         raise ValueError("the Dask scheduler has no workers: start some, then try again")
-    return workers * LUMPS
+    return workers
 
 
 def submit_lump(client: Any, home: str, task: Any, *arguments: Any) -> Any:
@@ -248,22 +251,6 @@ def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def _each(
-    blocks: list[Any],
-    which: tuple[int, ...],
-    sizes: tuple[int, ...],
-    function: BlockFunction,
-    broadcast: Any,
-    *rows: np.ndarray,
-) -> list[Any]:
-    pieces = split_rows(rows, sizes)
-    return [function(blocks[i], broadcast, *own) for i, own in zip(which, pieces, strict=True)]
-
-
-def _summed(*arguments: Any) -> np.ndarray:
-    return sum_blocks(_each(*arguments))
 
 
 def _as_rows(part: Any, dtype: Any) -> np.ndarray:

@@ -24,18 +24,34 @@ from ..calibration import (
 from ..decision_step import Certificate, DecisionFunction
 from ..dual import DualProblem, Multipliers, Solution
 from ..exceptions import EngineError
+from ..held_out_groups import GroupBlock, group_blocks, without_own_group
 from ..nominal_step import NominalStep, solve_nominal_step
-from ..progress import report
+from ..progress import is_heard, report
 
 FORMS = ("held_out", "collapsed", "factorised")
-SETTLED = 1e-4
-"""Mean change of the nominal probabilities below which the held-out form counts as settled."""
-FREE_ITERATIONS = 8
-"""Iterations before the steps of the held-out form are damped: a fixed point may be circled."""
-REFRESH = (1, 2, 3, 5, 8, 12, 18)
-"""Iterations in which the variances behind held-out margins are computed anew."""
-LARGE, REFRESH_LARGE = 1500, (1, 3, 8)
-"""The same for more samples than LARGE, where each time costs as much as several other steps."""
+LARGE = 1500
+"""Samples above which iterations cost so much that fewer of them are spent on finding out."""
+NEARLY_EXACT = 100.0
+"""Nats of the objective to which ``tol`` is relative at most, for up to MANY samples: twice the gap
+bounds the squared error of f."""
+MANY = 10_000
+
+
+class _Schedule(NamedTuple):
+    """What happens in which iteration of the held-out form."""
+
+    free: int
+    """Iterations before steps are damped: a fixed point may be circled."""
+    rescaled: int
+    """Iterations in which the scale of the margins is estimated anew."""
+    refresh: tuple[int, ...]
+    """Iterations in which the variances behind held-out margins are computed anew."""
+    settled: float
+    """Mean change of the nominal probabilities below which they count as settled."""
+
+
+SMALL_SCHEDULE = _Schedule(8, 8, (1, 2, 3, 5, 8, 12, 18), 1e-4)
+LARGE_SCHEDULE = _Schedule(2, 5, (1, 3, 5), 3e-4)
 SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0
@@ -105,17 +121,26 @@ class _Functions:
             for function, coefficients in zip(self._functions, columns.T, strict=True):
                 function.move_to(coefficients)
         self.lam = np.zeros_like(problem.labels)
-        self.gap = self.primal = np.inf
         self._certificates: list[Certificate] = []
         self._variances: list[FloatArray] = []
+        self._blocks: list[list[GroupBlock]] = []
 
     @property
     def margins(self) -> FloatArray:
         return np.column_stack([function.margins for function in self._functions])
 
     @property
+    def parameters(self) -> tuple[FloatArray, ...]:
+        return tuple(function.parameters for function in self._functions)
+
+    @property
     def squared_norm(self) -> float:
         return sum(function.squared_norm for function in self._functions)
+
+    @property
+    def gap(self) -> float:
+        """Of the last certificate; may cost a product with K."""
+        return sum(part.gap for part in self._certificates)
 
     @property
     def residual(self) -> float:
@@ -127,22 +152,26 @@ class _Functions:
         improved = [function.newton_step(weights, softness) for function in self._functions]
         return any(improved)
 
-    def certify(self, weights: FloatArray, softness: FloatArray | float, tol: float) -> bool:
-        """Store multipliers and duality gap; True if the gap is below tol.
+    def certify(self, weights: FloatArray, softness: FloatArray | float) -> None:
+        """Store multipliers and what the duality gap is computed from."""
+        parts = [function.certify(weights, softness) for function in self._functions]
+        lam = np.column_stack([part.lam for part in parts])
+        self.lam = lam[:, 0] if self._problem.labels.ndim == 1 else lam
+        self._certificates = parts
+
+    def is_optimal(self, tol: float) -> bool:
+        """Whether the gap is below tol.
 
         Relative to the margin part of the objective: the rest may hold large penalties for
         constraints that contradict what is known of single samples.
         """
-        parts = [function.certify(weights, softness) for function in self._functions]
-        lam = np.column_stack([part.lam for part in parts])
-        self.lam = lam[:, 0] if self._problem.labels.ndim == 1 else lam
-        self.gap = sum(part.gap for part in parts)
-        self.primal = sum(part.primal for part in parts)
-        self._certificates = parts
-        return self.gap <= tol * max(1.0, abs(self.primal))
+        objective = max(1.0, abs(sum(part.primal for part in self._certificates)))
+        if LARGE < self._problem.n_samples <= MANY:
+            objective = min(objective, NEARLY_EXACT)
+        return self.gap <= tol * objective
 
     def held_out_margins(self, nominal: FloatArray, *, refresh: bool) -> FloatArray:
-        """Margins without the sample itself, shape (n_samples, n_functions).
+        """Margins without the sample itself, or its group, shape (n_samples, n_functions).
 
         ``refresh`` computes the variances behind them anew. They jump where samples enter or
         leave the margin; held fixed they let the iteration come to rest.
@@ -150,6 +179,8 @@ class _Functions:
         problem = self._problem
         rows = np.arange(problem.n_samples)
         lams = [function.lam() for function in self._functions]
+        if problem.groups is not None:
+            return self._without_groups(lams, problem.weights * nominal, problem.groups, refresh)
         if refresh:
             self._variances = [
                 held_out_variances(problem.space, lam, nominal, problem.weights, problem.c, rows)
@@ -170,6 +201,22 @@ class _Functions:
         ]
         return np.column_stack(columns)
 
+    def _without_groups(
+        self, lams: list[FloatArray], weights: FloatArray, groups: np.ndarray, refresh: bool
+    ) -> FloatArray:
+        problem = self._problem
+        if refresh:
+            self._blocks = [
+                group_blocks(problem.space, lam, weights, groups, problem.c) for lam in lams
+            ]
+        columns = [
+            labels * without_own_group(labels * function.margins, weights * lam * labels, blocks)
+            for function, labels, lam, blocks in zip(
+                self._functions, problem.signs.T, lams, self._blocks, strict=True
+            )
+        ]
+        return np.column_stack(columns)
+
 
 def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float) -> Solution:
     """The held-out form: r = sigmoid(a - loss at held-out margins + fields), f optimal for r."""
@@ -185,36 +232,38 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
     pace, last_move, scale = np.ones(problem.n_samples), none, 1.0
     settled = optimal = stopped = False
     change, n_iter = np.inf, 0
-    refresh = REFRESH if problem.n_samples <= LARGE else REFRESH_LARGE
+    schedule = SMALL_SCHEDULE if problem.n_samples <= LARGE else LARGE_SCHEDULE
     while n_iter < max_iter and not (settled and optimal) and not stopped:
         n_iter += 1
         used = nominal
         weights = problem.weights * used
         for _ in range(FIRST_STEPS if n_iter == 1 else 1):
             improved = functions.newton_step(weights)
-        optimal = functions.certify(weights, 0.0, tol) or not improved
+        functions.certify(weights, 0.0)
         if settled:
+            optimal = functions.is_optimal(tol) or not improved
             stopped = report("solver", n_iter, max_iter, gap=functions.gap)
             continue
         margins = _decisive(
-            functions.held_out_margins(nominal, refresh=n_iter in refresh), problem.signs
+            functions.held_out_margins(nominal, refresh=n_iter in schedule.refresh), problem.signs
         )
-        if n_iter <= FREE_ITERATIONS:
+        if n_iter <= schedule.rescaled:
             slope = slope_despite_wrong_labels(margins[:, 0], trusted)
             scale = float(np.clip(slope / problem.c, 1.0, LARGEST_SCALE))
         step = solve_nominal_step(problem, scale * margins, none, _fields(problem, step))
         move = step.nominal - nominal
         change = float(np.max(np.abs(move)))
         mean_change = float(np.mean(np.abs(move)))
-        settled = mean_change <= SETTLED
-        if n_iter > FREE_ITERATIONS:
+        settled = mean_change <= schedule.settled
+        if n_iter > schedule.free:
             # Samples that swing to and fro are slowed down until they stop.
             fastest = min(1.0, SLOWING / n_iter)
             pace = np.where(move * last_move < 0.0, 0.4 * pace, 1.3 * pace).clip(0.01, fastest)
         # The last step is taken in full: the probabilities are then what the fields say.
         nominal = step.nominal if settled else nominal + pace * move
-        last_move, optimal = move, optimal and not settled
-        stopped = report("solver", n_iter, max_iter, gap=functions.gap, mean_change=mean_change)
+        last_move = move
+        facts = {"gap": functions.gap} if is_heard() else {}
+        stopped = report("solver", n_iter, max_iter, **facts, mean_change=mean_change)
     bound = solve_nominal_step(problem, functions.margins, none, _fields(problem, step))
     return Solution(
         multipliers=Multipliers(functions.lam, step.mu, step.kappa),
@@ -225,6 +274,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         n_iter=n_iter,
         converged=bool(settled and optimal and step.converged),
         softness=none,
+        parameters=functions.parameters,
         diagnostics={"margin_scale": scale, **_shares(problem, step, margins[:, 0])},
     )
 
@@ -268,7 +318,8 @@ def _descend(
         improved = functions.newton_step(*_weights(problem, step.nominal, private))
         step = solve_nominal_step(problem, functions.margins, private, _fields(problem, step))
         history.append(0.5 * functions.squared_norm + step.objective)
-        converged = functions.certify(*_weights(problem, step.nominal, private), tol)
+        functions.certify(*_weights(problem, step.nominal, private))
+        converged = functions.is_optimal(tol)
         stopped = report("solver", len(history), max_iter, gap=functions.gap)
         if converged or not improved or stopped:
             break
@@ -282,6 +333,7 @@ def _descend(
         converged=bool(converged and step.converged),
         history=np.array(history),
         softness=private * (1.0 - step.nominal),
+        parameters=functions.parameters,
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from .._typing import BoolArray, FloatArray
 from ..exceptions import UnscaledDataError
 from .bounds import entropy_bound, scale_by_median
-from .distances import Distances
+from .distances import Distances, EuclideanDistances
+from .half_distances import CentredClass
 from .neighbours import Neighbourhood, knn_distances, mean_of_smallest
 from .remote import remote_evidence
 from .stuck import EVIDENCE as STUCK_EVIDENCE
@@ -35,6 +36,8 @@ class ClassEntropy:
     """Evidence from samples far from their class as a whole, zero without groups; likewise."""
     place: FloatArray
     """Evidence from the place in the class, which comes on top of the largest other; likewise."""
+    stuck: BoolArray
+    """Which samples show readings of stuck sensors, shape (n_samples,)."""
 
     def without_far_groups(self) -> ClassEntropy:
         """The same without the evidence from groups that lie apart."""
@@ -50,6 +53,8 @@ class ClassEntropy:
 AT_HOME = 1.2
 """Median k-NN distances within which a sample of another class is at home in a class."""
 BLOCK = 2000
+SINGLE_PRECISION_FROM, LARGE_CLASS = 1500, 100
+"""Samples in all and in a class from which on distances are those of ``half_distances``."""
 
 
 class Measured(NamedTuple):
@@ -76,8 +81,14 @@ def measure_distances(
     """Measure each class by itself, all pairs of its samples."""
     n_neighbors, graph, groups, seed = neighbourhood
     knn, spread = np.empty((2, len(class_index)))
+    many = len(class_index) >= SINGLE_PRECISION_FROM and graph == "bipartite" and groups is None
     for z, label in enumerate(class_names):
         members = np.flatnonzero(class_index == z)
+        if many and len(members) >= LARGE_CLASS and isinstance(distances, EuclideanDistances):
+            centred = CentredClass(distances.X[members], label)
+            knn[members] = centred.knn_distances(n_neighbors, seed)
+            spread[members] = centred.median_distances(seed)
+            continue
         knn[members] = knn_distances(
             distances, members, n_neighbors, graph=graph, seed=seed, groups=groups, label=label
         )
@@ -87,7 +98,7 @@ def measure_distances(
         return Measured(knn, spread, nobody, np.zeros(len(knn)), nobody)
     others = np.full(len(class_index), np.inf)
     for z in range(len(class_names)):
-        members, outside = np.flatnonzero(class_index == z), np.flatnonzero(class_index != z)
+        members, outside = (np.flatnonzero(class_index == z), np.flatnonzero(class_index != z))
         usual = max(float(np.median(knn[members])), 1e-300)
         for start in range(0, len(outside), BLOCK):
             rows = outside[start : start + BLOCK]
@@ -141,7 +152,7 @@ def weigh_classes(
         statistic = np.maximum(np.maximum(far, other), remote) + place
         # Below all evidence there is, so that every nat counts.
         bounds = np.array([min(0.0, float(np.min(statistic[own]))) for own in members_of])
-    return ClassEntropy(scaled, statistic, bounds, far, other, remote, place)
+    return ClassEntropy(scaled, statistic, bounds, far, other, remote, place, measured.stuck)
 
 
 def _evidence(

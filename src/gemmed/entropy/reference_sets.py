@@ -5,6 +5,10 @@ half it is not in; but of that half only ``max_references`` random samples serve
 and memory are linear in the number of samples, which are visited block by block. Where the cap
 exceeds the halves the result is that of ``knn_distances(graph="bipartite")``.
 
+Where references are capped, products of coordinates are taken in single precision, about the centre
+of the references; rows whose neighbours are so close, compared with their distance from that
+centre, that little precision is left are done again in double precision.
+
 A cap R makes d the distance to the k nearest of R samples of the class: it looks at a wider
 neighbourhood than all samples would, and is compared with the median of the class in any case.
 """
@@ -12,7 +16,8 @@ neighbourhood than all samples would, and is compared with the median of the cla
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +34,9 @@ MAX_REFERENCES = 2500
 """References of each half: 10 neighbours then are 0.4 % of a half."""
 QUERY_VALUES = 250_000
 """Distances held at a time by one thread: they stay in the processor's cache."""
+CLOSE = 0.01
+"""Squared distance, over squared distances from the centre, below which single precision is not
+enough: its rounding is some 1e-7 of the latter, so that squared distances are good to 1e-5."""
 
 
 class ReferenceSet(NamedTuple):
@@ -40,6 +48,8 @@ class ReferenceSet(NamedTuple):
     squares: FloatArray
     groups: np.ndarray | None
     n_neighbors: int
+    single: np.ndarray | None
+    """[-2 X', squares] in single precision, shape (n_features + 1, n_references), or None."""
 
 
 def reference_distances(
@@ -91,7 +101,8 @@ def reference_distances(
             met[members, split] = len(chosen) + 2 * split + half
         chosen += drawn
         neighbors += [_usable_neighbors(n_neighbors, drawn, groups, name)] * len(drawn)
-    sets = _gather(blocks, chosen, neighbors, groups)
+    is_capped = any(len(rows) >= max_references for rows in chosen)
+    sets = _gather(blocks, chosen, neighbors, groups, is_capped)
     rows = [met] if groups is None else [met, groups]
     parts = blocks.map(_block_distances, sets, rows)
     return np.concatenate(list(reported("distances", parts, len(blocks.sizes))))
@@ -152,19 +163,38 @@ def _largest_group(rows: np.ndarray, groups: np.ndarray | None) -> int:
 
 
 def _gather(
-    blocks: Blocks, chosen: list[np.ndarray], neighbors: list[int], groups: np.ndarray | None
+    blocks: Blocks,
+    chosen: list[np.ndarray],
+    neighbors: list[int],
+    groups: np.ndarray | None,
+    in_single: bool,
 ) -> list[ReferenceSet]:
     """The reference sets with their coordinates, read in one pass."""
     every = np.unique(np.concatenate(chosen))
     X = take_rows(blocks, every).astype(np.float64)
-    sets = []
-    for rows, k in zip(chosen, neighbors, strict=True):
-        own = X[np.searchsorted(every, rows)]
-        centre = own.mean(axis=0)
-        own -= centre
-        squares = np.einsum("ij,ij->i", own, own)
-        sets.append(ReferenceSet(own, centre, squares, None if groups is None else groups[rows], k))
-    return sets
+    return [
+        reference_set(
+            X[np.searchsorted(every, rows)],
+            k,
+            groups=None if groups is None else groups[rows],
+            in_single=in_single,
+        )
+        for rows, k in zip(chosen, neighbors, strict=True)
+    ]
+
+
+def reference_set(
+    X: FloatArray, n_neighbors: int = 1, *, groups: np.ndarray | None = None, in_single: bool
+) -> ReferenceSet:
+    """References with these coordinates, shape (n_references, n_features), and groups.
+
+    ``in_single`` says whether single precision will do where neighbours are not too close.
+    """
+    centre = X.mean(axis=0)
+    own = X - centre
+    squares = np.einsum("ij,ij->i", own, own)
+    single = np.vstack([-2.0 * own.T, squares]).astype(np.float32) if in_single else None
+    return ReferenceSet(own, centre, squares, groups, n_neighbors, single)
 
 
 # Functions of one block.
@@ -187,29 +217,92 @@ def _block_distances(
     for number in np.unique(met[met >= 0]):
         references = sets[number]
         rows, _ = np.nonzero(met == number)
-        step = max(1, QUERY_VALUES // len(references.X))
-        for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            own = None if groups is None else groups[part]
-            total[part] += _mean_distance(X[part], own, references)
+        own = None if groups is None else groups[rows]
+        total[rows] += nearest_distances(X[rows], references, own)
     return total / np.count_nonzero(met >= 0, axis=1)
 
 
-def _mean_distance(
-    X: np.ndarray, groups: np.ndarray | None, references: ReferenceSet
+def nearest_distances(
+    X: np.ndarray, references: ReferenceSet, groups: np.ndarray | None = None
 ) -> FloatArray:
-    X = X - references.centre
-    squares = np.einsum("ij,ij->i", X, X)
-    # |x|^2 is the same for all references of a row: it is added to the k smallest only.
+    """Mean distance of every row to its k nearest references outside its group."""
+    nearest = partial(_smallest, k=references.n_neighbors)
+    return _mean_of_distances(X, groups, references, nearest)
+
+
+def median_distances(X: np.ndarray, references: ReferenceSet) -> FloatArray:
+    """Median distance of every row to all references, whatever their group; shape (len(X),)."""
+    return _mean_of_distances(X, None, references, _middle)
+
+
+def _mean_of_distances(
+    X: np.ndarray,
+    groups: np.ndarray | None,
+    references: ReferenceSet,
+    chosen: Callable[[np.ndarray], np.ndarray],
+) -> FloatArray:
+    """Mean distance to the references that ``chosen`` takes, a few rows at a time."""
+    result = np.empty(len(X))
+    step = max(1, QUERY_VALUES // len(references.X))
+    single = references.single
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        centred = X[rows] - references.centre
+        own = None if groups is None else groups[rows]
+        # |x|^2 is the same for all references of a row: it is added to those chosen only.
+        squares = np.einsum("ij,ij->i", centred, centred)[:, None]
+        scale = squares + float(references.squares.max(initial=0.0))
+        if single is None:
+            found = chosen(_outside(_in_double(centred, references), own, references)) + squares
+        else:
+            found = chosen(_outside(_in_single(centred, single), own, references)) + squares
+            close = np.flatnonzero(found.min(axis=1) < CLOSE * scale[:, 0])
+            again = _in_double(centred[close], references)
+            again = _outside(again, None if own is None else own[close], references)
+            found[close] = chosen(again) + squares[close]
+            if 2 * len(close) > len(found):  # the next rows will have to be done again as well
+                single = None
+        found[found <= ROUNDING * scale] = 0.0
+        result[rows] = np.sqrt(found).mean(axis=1)
+    return result
+
+
+def _in_double(X: FloatArray, references: ReferenceSet) -> FloatArray:
+    """Squared distances minus |x|^2."""
     product = X @ references.X.T
     product *= -2.0
     product += references.squares
+    return product
+
+
+def _in_single(X: FloatArray, single: np.ndarray) -> np.ndarray:
+    """The same in single precision, by one product of [x, 1] with [-2 z, |z|^2]."""
+    left = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
+    left[:, :-1], left[:, -1] = X, 1.0
+    return left @ single
+
+
+def _outside(
+    product: np.ndarray, groups: np.ndarray | None, references: ReferenceSet
+) -> np.ndarray:
+    """The same with references of the own group at infinity."""
     if groups is not None and references.groups is not None:
         product[groups[:, None] == references.groups] = np.inf
-    k = references.n_neighbors
-    if k < product.shape[1]:
-        product.partition(k - 1, axis=1)
-    nearest = product[:, :k] + squares[:, None]
-    scale = squares[:, None] + float(references.squares.max(initial=0.0))
-    nearest[nearest <= ROUNDING * scale] = 0.0
-    return np.sqrt(nearest).mean(axis=1)
+    return product
+
+
+def _smallest(values: np.ndarray, k: int) -> np.ndarray:
+    """The k smallest of every row, in no order; reorders ``values``."""
+    if k < values.shape[1]:
+        values.partition(k - 1, axis=1)
+    return values[:, :k]
+
+
+def _middle(values: np.ndarray) -> np.ndarray:
+    """The one or two values in the middle of every row; reorders ``values``."""
+    half = values.shape[1] // 2
+    values.partition(half, axis=1)
+    upper = values[:, half : half + 1]
+    if values.shape[1] % 2:
+        return upper
+    return np.hstack([values[:, :half].max(axis=1, keepdims=True), upper])

@@ -50,6 +50,8 @@ class StuckValues(NamedTuple):
 def find_stuck_values(X: FloatArray) -> StuckValues:
     """The largest set of columns that are stuck in the same rows; empty if there is none."""
     n_columns = X.shape[1]
+    if not _values_are_shared(X):
+        return StuckValues(np.empty(0, dtype=np.intp), np.empty(0))
     needed = 1 if n_columns <= FEW_COLUMNS else _at_least_two(COLUMN_SHARE * n_columns)
     stuck = _stuck_together(X, _shared_numbers, ALIKE, needed)
     if len(stuck.columns):
@@ -57,6 +59,15 @@ def find_stuck_values(X: FloatArray) -> StuckValues:
     needed = _at_least_two(CODED_COLUMN_SHARE * n_columns)
     most = max(1, MOST_CODES // n_columns)
     return _stuck_together(X, lambda column: _frequent_codes(column, most), CODED_ALIKE, needed)
+
+
+def _values_are_shared(X: FloatArray) -> bool:
+    """Whether any column has a value in so many rows that it could be a candidate."""
+    fewest = max(FEWEST_ROWS, int(np.ceil(min(LEAST_SHARE, CODED_SHARE) * len(X))))
+    if len(X) < fewest:
+        return False
+    ordered = np.sort(X.T, axis=1)
+    return bool(np.any(ordered[:, fewest - 1 :] == ordered[:, : len(X) - fewest + 1]))
 
 
 def _at_least_two(number: float) -> int:

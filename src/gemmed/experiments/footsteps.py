@@ -39,8 +39,8 @@ WINDOW = 1.5
 """Seconds around the strongest response of a segment."""
 ANOMALOUS_SHARE = 0.2
 """Share of that window that must be faulty for the segment to be an anomaly (0.3 seconds)."""
-SIMULATION_SEED = 21
-"""Of the tables. All settings were chosen on the seeds 0 and 20."""
+SIMULATION_SEED = 41
+"""Of the tables. The simulator was set by the SVM alone on seeds 30 and 31, GEM-MED on 30 to 32."""
 
 
 class Size(NamedTuple):

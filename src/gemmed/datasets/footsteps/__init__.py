@@ -1,6 +1,14 @@
 """Simulated footsteps: humans alone or leading an animal, four sensors that fail at times."""
 
-from .faults import FAULT_KINDS, Fault, FaultModel, draw_bursts, faulty_share, inject_fault
+from .faults import (
+    FAULT_KINDS,
+    STALE,
+    Fault,
+    FaultModel,
+    draw_bursts,
+    faulty_share,
+    inject_fault,
+)
 from .simulation import (
     DURATION,
     LABELS,
@@ -18,6 +26,7 @@ __all__ = [
     "LABELS",
     "N_SENSORS",
     "RATE",
+    "STALE",
     "Fault",
     "FaultModel",
     "FootstepData",

@@ -14,6 +14,10 @@ CHAIN_STEP = 0.125
 """Seconds between two steps of the chain that switches faults on and off."""
 
 
+STALE = "stale"
+"""The recorder hands out what its memory holds of an earlier recording."""
+
+
 class Fault(NamedTuple):
     """One burst of one fault."""
 
@@ -118,14 +122,28 @@ def draw_faults(
 
 
 def apply_faults(
-    signals: FloatArray, faults: Sequence[Fault], rate: float, rng: np.random.Generator
+    signals: FloatArray,
+    faults: Sequence[Fault],
+    rate: float,
+    rng: np.random.Generator,
+    *,
+    earlier: FloatArray | None = None,
 ) -> FloatArray:
-    """A copy of the signals, shape (n_sensors, n_samples), with the faults in it."""
+    """A copy of the signals, shape (n_sensors, n_samples), with the faults in it.
+
+    Parameters
+    ----------
+    earlier : what a stale memory holds, of the shape of ``signals``; needed for the kind ``STALE``
+    """
     broken = signals.copy()
     levels = 4.0 * np.sqrt(np.mean(signals**2, axis=1))
     for fault in faults:
         part = slice(round(fault.start * rate), round(fault.stop * rate))
-        if part.start < part.stop:
+        if fault.kind == STALE:
+            if earlier is None:
+                raise ValueError("earlier=None: a stale memory needs the signals that it holds.")
+            broken[fault.sensor, part] = earlier[fault.sensor, part]
+        elif part.start < part.stop:
             broken[fault.sensor, part] = inject_fault(
                 broken[fault.sensor, part], fault.kind, rate, rng, level=levels[fault.sensor]
             )
@@ -250,4 +268,4 @@ FAULT_KINDS: dict[str, Callable[[FloatArray, float, float, np.random.Generator],
     "hum": _hum,
     "gain_loss": _gain_loss,
 }
-"""Kinds of fault by name."""
+"""Kinds of fault by name that any signal can have; ``STALE`` needs an earlier recording as well."""

@@ -89,7 +89,7 @@ def draw_walker(with_animal: bool, duration: float, rng: np.random.Generator) ->
     animal = None
     if with_animal:
         animal = Animal(
-            mass=float(np.clip(rng.normal(240.0, 60.0), 120.0, 420.0)),
+            mass=float(np.clip(rng.normal(280.0, 60.0), 140.0, 460.0)),
             stride_length=float(np.clip(rng.normal(1.5, 0.13), 1.1, 1.9)),
             behind=float(rng.uniform(0.8, 2.2)),
             beside=float(rng.uniform(-0.8, 0.8)),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._typing import FloatArray
-from .faults import FAULT_KINDS, Fault, FaultModel, apply_faults, draw_faults
+from .faults import FAULT_KINDS, STALE, Fault, FaultModel, apply_faults, draw_faults
 from .field import SENSOR_POSITIONS, background, draw_weather, footstep_sound
 from .gait import contacts_of, draw_walker
 
@@ -23,14 +23,16 @@ HUMAN, HUMAN_WITH_ANIMAL = "human", "human_with_animal"
 LABELS = (HUMAN, HUMAN_WITH_ANIMAL)
 EVEN = dict.fromkeys(FAULT_KINDS, 1.0)
 SENSOR_FAULTS = (
+    FaultModel(0.025, 3.0, EVEN),
+    FaultModel(0.05, 10.0, EVEN),
     FaultModel(0.03, 3.0, EVEN),
-    FaultModel(0.06, 12.0, EVEN),
-    FaultModel(0.06, 3.0, EVEN),
-    FaultModel(0.18, 5.0, {**EVEN, "noise": 4.0, "spikes": 3.0}),
+    FaultModel(0.12, 5.0, {**EVEN, "noise": 4.0, "spikes": 3.0}),
 )
 """Sensor 2 fails seldom and then for long; sensor 4 fails most, mainly in noise and spikes."""
 RECORDER_FAULTS = FaultModel(
-    0.15, 6.0, {"spikes": 5.0, "gain_loss": 3.0, "noise": 1.0, "hum": 1.0, "dropout": 1.0}
+    0.20,
+    4.0,
+    {STALE: 15.0, "spikes": 1.0, "gain_loss": 1.0, "noise": 1.0, "hum": 1.0, "dropout": 1.0},
 )
 """What the four sensors share: cable, supply and recorder."""
 
@@ -140,17 +142,26 @@ def iter_footsteps(
 def _record(
     label: str, index: int, duration: float, rate: int, faults: bool, seed: int
 ) -> FootstepRecording:
-    n_samples = round(duration * rate)
-    streams = np.random.SeedSequence([seed, LABELS.index(label), index]).spawn(2)
+    streams = np.random.SeedSequence([seed, LABELS.index(label), index]).spawn(3)
     # The healthy sound has its own stream: with and without faults it is the same.
-    walk, trouble = (np.random.default_rng(stream) for stream in streams)
-    walker = draw_walker(label == HUMAN_WITH_ANIMAL, duration, walk)
-    contacts = contacts_of(walker, duration, walk)
-    signals = footstep_sound(walker, contacts, n_samples, rate, walk)
-    signals += background(draw_weather(walk), n_samples, rate, walk)
+    walk, trouble, before = (np.random.default_rng(stream) for stream in streams)
+    signals = _healthy(label, duration, rate, walk)
     bursts: list[Fault] = []
     if faults:
         bursts = draw_faults(SENSOR_FAULTS, RECORDER_FAULTS, duration, trouble)
-        signals = apply_faults(signals, bursts, rate, trouble)
+        stale = any(fault.kind == STALE for fault in bursts)
+        # The two kinds of walks took turns: the walk before was one of the other kind.
+        other = LABELS[1 - LABELS.index(label)]
+        earlier = _healthy(other, duration, rate, before) if stale else None
+        signals = apply_faults(signals, bursts, rate, trouble, earlier=earlier)
     clipped: FloatArray = np.clip(signals, -1.0, 1.0)
     return FootstepRecording(f"{label}-{index + 1:02d}", label, clipped.astype(np.float32), bursts)
+
+
+def _healthy(label: str, duration: float, rate: int, rng: np.random.Generator) -> FloatArray:
+    """What healthy sensors record of a new subject, shape (n_sensors, n_samples)."""
+    n_samples = round(duration * rate)
+    walker = draw_walker(label == HUMAN_WITH_ANIMAL, duration, rng)
+    contacts = contacts_of(walker, duration, rng)
+    sounds = footstep_sound(walker, contacts, n_samples, rate, rng)
+    return sounds + background(draw_weather(rng), n_samples, rate, rng)
