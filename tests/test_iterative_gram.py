@@ -151,8 +151,9 @@ def test_which_samples_keep_the_exact_kernel():
     assert components_for("auto", 2000) is None
     assert components_for("auto", 2001) == 1000
     assert components_for("auto", ITERATED_UP_TO, n_iterated=1) is None
-    assert components_for("auto", ITERATED_UP_TO // 2, n_iterated=4) is None
-    assert components_for("auto", ITERATED_UP_TO // 2 + 1, n_iterated=4) == 1000
+    assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 500
+    assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 500
+    assert [components_for("auto", n) for n in (2000, 8000, 10**6)] == [None, 800, 1000]
     assert components_for("auto", 2000, n_iterated=100) is None
     assert components_for(50, 100, n_iterated=1) == 50
     assert components_for(None, 10**6) is None

@@ -14,7 +14,7 @@ SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
 SHARES = np.array(
     [0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
 )
-MOST_FOR_SHARE = 2000
+MOST_FOR_SHARE = 1000
 MAX_HELD_OUT = 400
 """One number is fitted to the held-out margins; more samples do not make it better."""
 

@@ -8,8 +8,9 @@ from functools import lru_cache
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-SINGLE_THREAD_BELOW = 3000
-"""Number of samples below which one BLAS thread is faster than several."""
+SINGLE_THREAD_BELOW = 10_000
+"""Number of samples below which one BLAS thread is faster than several: products of a matrix and a
+vector, of which these fits are made, wait for the second thread longer than they run."""
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,8 @@ STARTS = (0.4, 0.6, 0.8, 0.95)
 """Quantiles above which samples start in the high group; the likeliest end is taken."""
 MAX_STEPS = 100
 MAX_VALUES = 250
-SETTLED = 1e-3
+SETTLED, SETTLED_LARGE = 1e-3, 5e-3
+"""Change of the memberships in a step at which they are final; the second for large samples."""
 FLOOR = 1e-4
 """Smallest variance of a group, as a share of the whole variance: ties must not win."""
 
@@ -43,10 +44,11 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
         return None
     values = values - float(np.median(values))
     # A large sample is as well described by its quantiles.
-    part = values
+    part, settled = values, SETTLED
     if len(values) > MAX_VALUES:
+        settled = SETTLED_LARGE
         part = np.quantile(values, (np.arange(MAX_VALUES) + 0.5) / MAX_VALUES)
-    likelihood, share, low, high, sd_low, sd_high = _maximise(part, FLOOR * variance)
+    likelihood, share, low, high, sd_low, sd_high = _maximise(part, FLOOR * variance, settled)
     if low > high:
         share, low, high, sd_low, sd_high = 1.0 - share, high, low, sd_high, sd_low
     ratio = _log_density(values, high, sd_high) - _log_density(values, low, sd_low)
@@ -64,7 +66,9 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
     )
 
 
-def _maximise(values: FloatArray, floor: float) -> tuple[float, float, float, float, float, float]:
+def _maximise(
+    values: FloatArray, floor: float, settled: float
+) -> tuple[float, float, float, float, float, float]:
     """Log-likelihood, share, means and standard deviations of the likeliest end.
 
     All starts take their steps together. The log odds of the high group are a polynomial of the
@@ -86,7 +90,7 @@ def _maximise(values: FloatArray, floor: float) -> tuple[float, float, float, fl
         terms[..., 1] = means / variances
         terms[..., 0] = np.log(sizes / np.sqrt(variances)) - 0.5 * means * terms[..., 1]
         updated = special.expit((terms[1] - terms[0]) @ powers)
-        moving = np.abs(updated - member).max(axis=1) >= SETTLED
+        moving = np.abs(updated - member).max(axis=1) >= settled
         if not np.any(moving):
             break
         member[moving] = updated[moving]
