@@ -149,7 +149,7 @@ def test_a_fit_is_that_of_factors(monkeypatch):
 
 def test_which_samples_keep_the_exact_kernel():
     assert components_for("auto", 2000) is None
-    assert components_for("auto", 2001) == 1000
+    assert components_for("auto", 2001) == 500
     assert components_for("auto", ITERATED_UP_TO, n_iterated=1) is None
     assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 500
     assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 500
