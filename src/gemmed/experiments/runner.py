@@ -141,6 +141,8 @@ def _start_worker() -> None:
     """One BLAS thread a worker; an interrupt is for the parent, and its end is the worker's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)
+    # Libraries that are loaded later (SciPy has a BLAS of its own) read these.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
