@@ -5,7 +5,7 @@ import pytest
 
 from gemmed.entropy.class_entropy import SINGLE_PRECISION_FROM, measure_distances
 from gemmed.entropy.distances import EuclideanDistances, euclidean
-from gemmed.entropy.half_distances import SPREAD_REFERENCES, CentredClass
+from gemmed.entropy.half_distances import SPREAD_REFERENCES, half_distances, spread_in_class
 from gemmed.entropy.neighbours import Neighbourhood, knn_distances
 
 
@@ -22,14 +22,14 @@ def test_nearest_neighbours(far):
     X = class_with(far)
     members = np.arange(len(X))
     exact = knn_distances(EuclideanDistances(X), members, 7, graph="bipartite", seed=4)
-    np.testing.assert_allclose(CentredClass(X, "a").knn_distances(7, 4), exact, rtol=1e-3)
+    np.testing.assert_allclose(half_distances(X, 7, 4, "a"), exact, rtol=1e-5)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e3])
 def test_medians(far):
     X = class_with(far)[:SPREAD_REFERENCES]
     expected = np.median(euclidean(X, X), axis=1)
-    np.testing.assert_allclose(CentredClass(X, "a").median_distances(0), expected, rtol=1e-3)
+    np.testing.assert_allclose(spread_in_class(X, 0), expected, rtol=1e-5)
 
 
 def test_many_samples_are_measured_alike():

@@ -17,6 +17,7 @@ from .blocks import Blocks, take_rows
 from .entropy.class_entropy import AT_HOME, Measured, measure_distances
 from .entropy.consistency import FeatureFit, fit_features
 from .entropy.distances import Distances, EuclideanDistances, KernelDistances, euclidean
+from .entropy.half_distances import SPREAD_REFERENCES
 from .entropy.neighbours import Neighbourhood, mean_of_smallest
 from .entropy.reference_sets import (
     MAX_REFERENCES,
@@ -40,8 +41,6 @@ bytes, and a time that grows as N^2 times the number of functions."""
 LEAST_COMPONENTS, AUTO_COMPONENTS = 500, 1000
 """Features of ``n_components="auto"`` above that: a tenth of the samples within these limits. At
 5,000 samples 500 classify as well as the exact kernel, in half the time."""
-SPREAD_REFERENCES = 300
-"""References of a class for the median distance to it."""
 TRUSTED = 0.5
 """Samples below this probability are never landmarks."""
 

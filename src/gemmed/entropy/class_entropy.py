@@ -11,7 +11,7 @@ from .._typing import BoolArray, FloatArray
 from ..exceptions import UnscaledDataError
 from .bounds import entropy_bound, scale_by_median
 from .distances import Distances, EuclideanDistances
-from .half_distances import CentredClass
+from .half_distances import half_distances, spread_in_class
 from .neighbours import Neighbourhood, knn_distances, mean_of_smallest
 from .remote import remote_evidence
 from .stuck import EVIDENCE as STUCK_EVIDENCE
@@ -85,9 +85,9 @@ def measure_distances(
     for z, label in enumerate(class_names):
         members = np.flatnonzero(class_index == z)
         if many and len(members) >= LARGE_CLASS and isinstance(distances, EuclideanDistances):
-            centred = CentredClass(distances.X[members], label)
-            knn[members] = centred.knn_distances(n_neighbors, seed)
-            spread[members] = centred.median_distances(seed)
+            own = distances.X[members]
+            knn[members] = half_distances(own, n_neighbors, seed, label)
+            spread[members] = spread_in_class(own, seed)
             continue
         knn[members] = knn_distances(
             distances, members, n_neighbors, graph=graph, seed=seed, groups=groups, label=label
@@ -98,7 +98,7 @@ def measure_distances(
         return Measured(knn, spread, nobody, np.zeros(len(knn)), nobody)
     others = np.full(len(class_index), np.inf)
     for z in range(len(class_names)):
-        members, outside = (np.flatnonzero(class_index == z), np.flatnonzero(class_index != z))
+        members, outside = np.flatnonzero(class_index == z), np.flatnonzero(class_index != z)
         usual = max(float(np.median(knn[members])), 1e-300)
         for start in range(0, len(outside), BLOCK):
             rows = outside[start : start + BLOCK]
