@@ -74,7 +74,7 @@ def test_as_many_landmarks_as_samples_give_the_exact_classifier(options, seed):
 def test_f_is_the_minimum_although_the_multipliers_are_rough():
     """The function that rough multipliers define misses the bias by the gradient, f does not."""
     X, y = sample(20_000)
-    rough = classifier(tol=1e-4, **KERNEL).fit_blocks(X, y)
+    rough = classifier(tol=1e-3, **KERNEL).fit_blocks(X, y)
     precise = classifier(tol=1e-10, **KERNEL).fit_blocks(X, y)
     assert rough.kkt_residual_ > 0.005
     difference = rough.decision_function(X[:500]) - precise.decision_function(X[:500])

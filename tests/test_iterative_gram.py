@@ -153,7 +153,8 @@ def test_which_samples_keep_the_exact_kernel():
     assert components_for("auto", ITERATED_UP_TO, n_iterated=1) is None
     assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 500
     assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 500
-    assert [components_for("auto", n) for n in (2000, 8000, 10**6)] == [None, 800, 1000]
+    found = [components_for("auto", n) for n in (2000, 10_000, 20_000, 10**6)]
+    assert found == [None, 500, 636, 1000]
     assert components_for("auto", 2000, n_iterated=100) is None
     assert components_for(50, 100, n_iterated=1) == 50
     assert components_for(None, 10**6) is None

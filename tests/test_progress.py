@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from threadpoolctl import threadpool_info
 
 from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier
+from gemmed.blocks import BLOCK_ROWS
 from gemmed.progress import STAGES, listening, report, reported
 
 KERNEL = {"gamma": 0.3, "function_variance": 1.0, "bias_variance": 1.0}
@@ -80,7 +81,7 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 
 def test_blocks_of_rows_are_counted():
-    X, y = sample(9000)
+    X, y = sample(2 * BLOCK_ROWS + 1)
     events, _ = events_of(GEMMEDClassifier(n_components=30, **KERNEL).fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]
     assert [(event.done, event.total) for event in distances] == [(1, 3), (2, 3), (3, 3)]

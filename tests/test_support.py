@@ -25,10 +25,10 @@ def with_group(seed, n_group=40, learnable=True):
     return X, y, np.arange(len(y)) >= 120
 
 
-def decide(X, y, group, weights=None, columns=None):
+def decide(X, y, group, weights=None, columns=None, misled=False):
     signs = np.where(y, 1.0, -1.0)[:, None] if columns is None else columns
     weights = np.ones(len(y)) if weights is None else weights
-    return teaches_itself(space_of(X), signs, y, weights, group, 3.0)
+    return teaches_itself(space_of(X), signs, y, weights, group, 3.0, misled=misled)
 
 
 def test_a_part_of_the_classes_is_learned():
@@ -49,6 +49,39 @@ def test_a_group_of_one_class_is_learned_if_it_is_predicted_wrongly_without(seed
     X[group] = rng.normal(size=(40, 2)) + [8.0, 0.0]  # behind the blob of class 1
     y[group] = 0
     assert decide(X, y, group)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_of_one_class_is_learned_although_some_of_its_labels_are_wrong(seed):
+    rng = np.random.default_rng(seed)
+    X, y, group = with_group(seed, n_group=100)
+    X[group] = rng.normal(size=(100, 2)) + [5.0, 0.0]
+    y[group] = rng.permutation(100) < 15
+    assert decide(X, y, group)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_to_give_noise_to_its_most_frequent_class_is_not_to_learn_it(share):
+    """Labels of the noise are as frequent as elsewhere, or both alike."""
+    taught = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(200) < 0.8).astype(int)
+        X = rng.normal(size=(200, 2)) + np.where(y, 3.0, -3.0)[:, None] * [1, 0]
+        X = np.vstack([X, rng.normal(size=(50, 2)) + [0.0, 12.0]])
+        y = np.concatenate([y, (rng.random(50) < share).astype(int)])
+        taught += decide(X, y, np.arange(250) >= 200)
+    assert taught <= (20 if share == 0.2 else 2)
+
+
+def test_what_is_predicted_by_chance_misleads_nobody():
+    """The far group has a rule of its own, but the blobs say nothing about it."""
+    X, y, group = with_group(0)
+    assert decide(X, y, group)
+    assert not decide(X, y, group, misled=True)
+    X[group] = np.random.default_rng(0).normal(size=(40, 2)) + [5.0, 0.0]
+    y[group] = 0
+    assert decide(X, y, group, misled=True)
 
 
 def test_a_group_that_is_predicted_anyway_has_nothing_to_teach():

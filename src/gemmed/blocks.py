@@ -25,7 +25,7 @@ import numpy as np
 from .block_sources import RowSource, as_row_source
 from .threads import single_blas_thread
 
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 2048
 """Rows of a block: large enough for matrix products at full speed, small enough for memory."""
 
 BlockFunction = Callable[..., Any]

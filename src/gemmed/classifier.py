@@ -77,9 +77,9 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         for the exact engine.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
-        only, and the k-NN distances go to a part of each class. "auto" takes a tenth of the
-        samples, 500 to 1,000, above 2,000 samples (3,000 for two classes with "rbf" and
-        "mean_field"); None keeps the exact kernel.
+        only, and the k-NN distances go to a part of each class. "auto" takes 4.5 times
+        the root of n_samples, 500 to 1,000, above 2,000 samples (3,000 for two classes with "rbf"
+        and "mean_field"); None keeps the exact kernel.
     warm_start : bool, default=False
         Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
         called again with as many samples: for feedback on single samples.

@@ -16,7 +16,7 @@ from scipy.linalg import blas
 from ._typing import FloatArray
 from .rough_gram import SEED, RoughGram, RoughSystem, conjugate_gradients
 
-FORCING, PRECISE = 0.1, 1e-7
+FORCING, PRECISE = 0.2, 1e-7
 """Reduction of the residual of a Newton system with and without a known start. The first is a
 direction for a line search; the second is what single precision resolves."""
 DESCENT_FORCINGS = (FORCING, 1e-2, 1e-4)
@@ -25,7 +25,7 @@ FINE = 2e-5
 """Twice a duality gap that is small: smaller ones are reduced fourfold at a time only."""
 WEAK = 0.1
 """Curvature times variance below which a sample starts a Newton system from its pull alone."""
-PROBED_VALUES = 5000
+PROBED_VALUES = 4000
 """Random directions times samples behind posterior variances; at least one direction."""
 PROBE_ERROR = 0.005
 """Relative error of the sum of all variances by which they are too large, at most."""
@@ -48,7 +48,7 @@ class IterativeGramSpace:
     -----
     Memory: half of K, 2 N^2 bytes in single precision, if the rest was never written. Products with
     it are then good to some 1e-6 of f.
-    ``newton_target`` reduces the duality gap of the current f a hundredfold when it is given the
+    ``newton_target`` reduces the duality gap of the current f some twentyfold when it is given the
     parameters of f. ``posterior_variances`` are those of the rough picture of K, corrected by a
     regression on what random directions (always the same) show of the exact ones.
     """

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from ._typing import FloatArray
 from .exceptions import UnscaledDataError
@@ -26,6 +26,8 @@ sqrt(1e-5) = 0.003 keeps the error of a feature below 1e-3 in the least importan
 and near 1e-6 in the leading ones."""
 CACHE_VALUES = 262_144
 """Kernel values computed at a time: they stay in the processor's cache between steps."""
+COLUMNS_AT_ONCE = 128
+"""Features computed by one matrix product."""
 
 
 class FeatureMap(Protocol):
@@ -115,9 +117,13 @@ class NystroemMap:
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of every row in ``dtype``, shape (len(X), rank + 1)."""
-        solve = blas.strsm if self.dtype == np.float32 else blas.dtrsm
-        # The transpose of a C-ordered block is what BLAS calls a matrix: solved where it is.
-        phi: np.ndarray = solve(1.0, self._whole_factor, self.raw(X).T, lower=1, overwrite_b=1).T
+        raw, inverse = self.raw(X), self._inverse
+        phi = np.empty_like(raw)
+        # Half of a product by a triangular matrix is zero. BLAS knows that too, but its functions
+        # for it keep other threads waiting in Python.
+        for start in range(0, len(inverse), COLUMNS_AT_ONCE):
+            stop = start + COLUMNS_AT_ONCE
+            np.matmul(raw[:, :stop], inverse[:stop, start:stop], out=phi[:, start:stop])
         return phi
 
     def raw(self, X: np.ndarray) -> np.ndarray:
@@ -190,9 +196,10 @@ class NystroemMap:
         return self.landmarks.astype(self.dtype)
 
     @cached_property
-    def _whole_factor(self) -> np.ndarray:
-        """The factor with a last row and column for the bias."""
-        return np.asfortranarray(linalg.block_diag(self.factor, 1.0), dtype=self.dtype)
+    def _inverse(self) -> np.ndarray:
+        """L^-T, with a last row and column for the bias."""
+        inverse, _ = lapack.dtrtri(self.factor, lower=1)
+        return linalg.block_diag(np.tril(inverse).T, 1.0).astype(self.dtype)
 
 
 def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float32) -> NystroemMap:

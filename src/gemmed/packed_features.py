@@ -15,8 +15,8 @@ import numpy as np
 from ._typing import FloatArray
 
 LARGEST = 32_767
-ROWS_AT_ONCE = 256
-"""Rows unpacked at a time."""
+ROWS_AT_ONCE = 1024
+"""Rows unpacked, or multiplied, at a time: fewer keep threads waiting for each other in Python."""
 
 
 class PackedFeatures:

@@ -14,10 +14,14 @@ from .entropy.neighbours import NeighborGraph, Neighbourhood
 from .group_support import remote_samples_teach
 from .kernels import Kernel, function_space
 from .progress import report
-from .support import FLAGGED, teaches_itself
+from .support import teaches_itself
 from .training_rows import TrainingRows
-from .tuning import Candidate, some_rows, tune_kernel
+from .tuning import MAX_ROWS, Candidate, some_rows, tune_kernel
 
+FLAGGED = 1.0
+"""Nats of evidence above which a sample belongs to a group in question; tails stay below."""
+QUESTIONED = 250
+"""Members of such a group, and other samples, that decide about it where there are many."""
 GROSS = 0.1
 """Share of the variance that trusted samples have when far ones are out of all proportion."""
 
@@ -78,48 +82,90 @@ def prepare(
         slack=settings.slack,
         groups=groups,
     )
-    tuned = settings.tune_gamma or settings.tune_variance or settings.tune_bias
-    flagged, remote = entropy.far >= FLAGGED, entropy.remote >= FLAGGED
-    if not tuned and not np.any(flagged | remote):
-        return Prepared(entropy, kernel, [])
     signs = labels.reshape(len(labels), -1)
-    some = some_rows(signs, weights * (prior > 0), settings.seed)
-    X, signs = rows.take(some), signs[some]
     candidates: list[Candidate] = []
-    if tuned:
+    if settings.tune_gamma or settings.tune_variance or settings.tune_bias:
+        some = some_rows(signs, weights * (prior > 0), settings.seed)
+        X = rows.take(some)
         trust = special.expit(special.logit(prior) - entropy.far)[some]
         if settings.tune_gamma and kernel.name == "rbf":
             kernel = replace(kernel, gamma=_width(X, X[trust >= 0.5], kernel.gamma))
         kernel, candidates = tune_kernel(
             kernel,
             X,
-            signs,
+            signs[some],
             weights[some] * trust,
             settings.c,
             tune_gamma=settings.tune_gamma,
             tune_variance=settings.tune_variance,
             tune_bias=settings.tune_bias,
         )
-    if np.any(flagged) and teaches_itself(
-        function_space(kernel, X)[0],
-        signs,
-        class_index[some],
-        weights[some],
-        flagged[some],
-        settings.c,
-    ):
+    sample = _Sample(rows, kernel, signs, class_index, weights * (prior > 0), settings)
+    if sample.teaches_itself(entropy.far > FLAGGED):
         entropy = entropy.without_far_groups()
-    if groups is not None and remote_samples_teach(
-        function_space(kernel, X)[0],
-        signs,
-        class_index[some],
-        weights[some],
-        remote[some],
-        groups[some],
-        settings.c,
-    ):
-        entropy = entropy.without_remote()
+    if sample.teaches_itself(entropy.misfit > FLAGGED, misled=True):
+        entropy = entropy.without_misfits()
+    remote = entropy.remote > FLAGGED
+    if groups is not None and np.any(remote):
+        some = some_rows(signs, weights * (prior > 0), settings.seed)
+        if remote_samples_teach(
+            function_space(kernel, rows.take(some))[0],
+            signs[some],
+            class_index[some],
+            weights[some],
+            remote[some],
+            groups[some],
+            settings.c,
+        ):
+            entropy = entropy.without_remote()
     return Prepared(entropy, kernel, candidates)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The training samples, of which some decide about groups of them."""
+
+    rows: TrainingRows
+    kernel: Kernel
+    signs: FloatArray
+    class_index: np.ndarray
+    weights: FloatArray
+    settings: Settings
+
+    def teaches_itself(self, group: np.ndarray, *, misled: bool = False) -> bool:
+        """See ``support.teaches_itself``."""
+        usable = self.weights > 0
+        if not np.any(group & usable) or np.all(group[usable]):
+            return False
+        some = self._decisive(group)
+        return teaches_itself(
+            function_space(self.kernel, self.rows.take(some))[0],
+            self.signs[some],
+            self.class_index[some],
+            self.weights[some],
+            group[some],
+            self.settings.c,
+            shares=np.bincount(self.class_index[usable]) / np.count_nonzero(usable),
+            misled=misled,
+        )
+
+    def _decisive(self, group: np.ndarray) -> np.ndarray:
+        """All rows, or of many as many members of the group as others."""
+        usable = np.flatnonzero(self.weights > 0)
+        if len(usable) <= MAX_ROWS:
+            return usable
+        rng = np.random.default_rng(self.settings.seed)
+        inside, outside = usable[group[usable]], usable[~group[usable]]
+        n_inside = min(QUESTIONED, len(inside))
+        n_outside = min(2 * QUESTIONED - n_inside, len(outside))
+        return np.sort(
+            np.concatenate(
+                [
+                    rng.choice(inside, n_inside, replace=False),
+                    rng.choice(outside, n_outside, replace=False),
+                ]
+            )
+        )
 
 
 def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:

@@ -13,8 +13,6 @@ from ._typing import FloatArray
 from .function_space import FunctionSpace
 from .tuning import fit_med
 
-FLAGGED = 1.0
-"""Nats of evidence from which on a sample belongs to the group in question."""
 FEWEST = 10
 """A smaller group says too little to overrule distances."""
 LEARNED = 3.0
@@ -28,39 +26,61 @@ def teaches_itself(
     weights: FloatArray,
     group: np.ndarray,
     c: float,
+    *,
+    shares: FloatArray | None = None,
+    misled: bool = False,
 ) -> bool:
     """Whether the labels of a group are better predicted if the group is in the training set.
-
-    The classes in the group count alike: a rule that gives the region of the group to one class is
-    right for that class and wrong for the others.
 
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights : sample weights, shape (n_samples,)
     group : bool array of shape (n_samples,)
+    shares : of the classes, shape (n_classes,); those of the samples unless given
+    misled : demand as well that without the group its labels are predicted worse than by chance.
+        Rows of which a part is broken teach how to do without that part: their labels are predicted
+        badly without them, but not wrongly.
     """
     if group.sum() < FEWEST or np.all(group):
         return False
+    if shares is None:
+        shares = np.bincount(class_index) / len(class_index)
     everyone = fit_med(space, signs, weights, c)
     others = fit_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
-    with_group, without = (
-        wrong_predictions(everyone.margins, signs),
-        wrong_predictions(others.margins, signs),
-    )
-    gain = without.astype(np.float64) - with_group
-    means, variances = [], []
-    for z in np.unique(class_index[group]):
-        own = gain[group & (class_index == z)]
-        means.append(own.mean())
-        # Half a sample of each kind keeps the error of small groups above zero.
-        variances.append((own.var() + 0.5 / len(own)) / len(own))
-    return is_learned(means, variances)
+    without = wrong_predictions(others.margins, signs)[group].astype(np.float64)
+    own = shares[class_index[group]]
+    if misled and not is_positive(without - (1.0 - 1.0 / len(shares)), own):
+        return False
+    return is_positive(without - wrong_predictions(everyone.margins, signs)[group], own)
 
 
-def is_learned(means: list[float], variances: list[float]) -> bool:
-    """Whether the mean over classes of what is gained exceeds LEARNED of its standard errors."""
-    return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)
+def is_positive(gain: FloatArray, shares: FloatArray, clusters: np.ndarray | None = None) -> bool:
+    """Whether the mean of what samples gain exceeds LEARNED of its standard errors.
+
+    A rule that gives the region of a group to one class is right for that class and wrong for the
+    others; it has learned nothing if the classes in the group are as frequent as elsewhere, or as
+    each other. Samples count alike, and then each class alike: the mean has to be positive both
+    times.
+
+    Parameters
+    ----------
+    gain : shape (n_members,)
+    shares : of the class of each member among all samples, shape (n_members,)
+    clusters : members of a cluster do not err independently, shape (n_members,)
+    """
+    for weights in (np.ones(len(gain)), 1.0 / shares):
+        weights = weights / weights.sum()
+        mean = float(weights @ gain)
+        deviations = weights * (gain - mean)
+        if clusters is not None:
+            _, index = np.unique(clusters, return_inverse=True)
+            deviations = np.bincount(index, weights=deviations)
+        # Half a sample keeps the error of small groups above zero.
+        variance = float(deviations @ deviations) + 0.5 * float(weights.max()) ** 2
+        if not mean > LEARNED * float(np.sqrt(variance)):
+            return False
+    return True
 
 
 def wrong_predictions(margins: FloatArray, signs: FloatArray) -> np.ndarray:

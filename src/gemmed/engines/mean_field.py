@@ -51,7 +51,7 @@ class _Schedule(NamedTuple):
 
 
 SMALL_SCHEDULE = _Schedule(8, 8, (1, 2, 3, 5, 8, 12, 18), 1e-4)
-LARGE_SCHEDULE = _Schedule(2, 5, (1, 3, 5), 3e-4)
+LARGE_SCHEDULE = _Schedule(2, 5, (1, 3, 5), 1e-3)
 SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,13 @@ from .half_distances import half_distances, spread_in_class
 from .neighbours import Neighbourhood, knn_distances, mean_of_smallest
 from .remote import remote_evidence
 from .stuck import EVIDENCE as STUCK_EVIDENCE
-from .surprise import class_surprise, median_distances, misfit_surprise, place_in_class
+from .surprise import (
+    MISFIT_LIMIT,
+    class_surprise,
+    median_distances,
+    misfit_surprise,
+    place_in_class,
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,9 @@ class ClassEntropy:
     far: FloatArray
     """Evidence from groups that lie apart, zero where the user sets the slack; (n_samples,)."""
     other: FloatArray
-    """Evidence from clusters and tails, likewise."""
+    """Evidence from clusters, tails and stuck sensors, likewise."""
+    misfit: FloatArray
+    """Evidence from features that do not fit each other, likewise."""
     remote: FloatArray
     """Evidence from samples far from their class as a whole, zero without groups; likewise."""
     place: FloatArray
@@ -41,13 +49,21 @@ class ClassEntropy:
 
     def without_far_groups(self) -> ClassEntropy:
         """The same without the evidence from groups that lie apart."""
-        statistic = np.maximum(self.other, self.remote) + self.place
-        return replace(self, statistic=statistic, far=np.zeros_like(self.far))
+        return self._weigh(far=np.zeros_like(self.far))
+
+    def without_misfits(self) -> ClassEntropy:
+        """The same with no more than the mild evidence from features that do not fit."""
+        return self._weigh(misfit=np.minimum(self.misfit, MISFIT_LIMIT))
 
     def without_remote(self) -> ClassEntropy:
         """The same without the evidence from the distance to the class as a whole."""
-        statistic = np.maximum(self.far, self.other) + self.place
-        return replace(self, statistic=statistic, remote=np.zeros_like(self.remote))
+        return self._weigh(remote=np.zeros_like(self.remote))
+
+    def _weigh(self, **evidence: Any) -> ClassEntropy:
+        """The same with other evidence, of which the largest counts (33)."""
+        new = replace(self, **evidence)
+        largest = np.max([new.far, new.other, new.misfit, new.remote], axis=0)
+        return replace(new, statistic=largest + new.place)
 
 
 AT_HOME = 1.2
@@ -126,10 +142,6 @@ def weigh_classes(
     groups : with them, samples far from their class as a whole are evidence as well
     """
     scaled, statistic = np.zeros((2, len(class_index)))
-    far: FloatArray = np.zeros(len(class_index))
-    other: FloatArray = np.zeros(len(class_index))
-    remote: FloatArray = np.zeros(len(class_index))
-    place: FloatArray = np.zeros(len(class_index))
     bounds = np.zeros(len(class_names))
     members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
     for z, (label, members) in enumerate(zip(class_names, members_of, strict=True)):
@@ -142,23 +154,33 @@ def weigh_classes(
         if slack is not None:
             statistic[members] = scaled[members]
             bounds[z] = entropy_bound(scaled[members], weights[members], coverage, slack, label)
-    if slack is None:
-        at_home = [own[~measured.elsewhere[own]] for own in members_of]
-        far, other = _evidence(measured, distances, members_of)
-        for members in at_home:
-            place[members] = place_in_class(measured.knn[members], measured.spread[members])
-        if groups is not None:
-            remote = remote_evidence(measured.spread, members_of, groups)
-        statistic = np.maximum(np.maximum(far, other), remote) + place
-        # Below all evidence there is, so that every nat counts.
-        bounds = np.array([min(0.0, float(np.min(statistic[own]))) for own in members_of])
-    return ClassEntropy(scaled, statistic, bounds, far, other, remote, place, measured.stuck)
+    none = np.zeros(len(class_index))
+    entropy = ClassEntropy(
+        scaled, statistic, bounds, none, none, none, none, none, stuck=measured.stuck
+    )
+    if slack is not None:
+        return entropy
+    at_home = [own[~measured.elsewhere[own]] for own in members_of]
+    far, other = _evidence(measured, distances, members_of)
+    place = np.zeros(len(class_index))
+    for members in at_home:
+        place[members] = place_in_class(measured.knn[members], measured.spread[members])
+    entropy = entropy._weigh(
+        far=far,
+        other=np.maximum(other, np.where(measured.stuck, STUCK_EVIDENCE, 0.0)),
+        misfit=misfit_surprise(measured.misfit, at_home),
+        remote=none if groups is None else remote_evidence(measured.spread, members_of, groups),
+        place=place,
+    )
+    # Below all evidence there is, so that every nat counts.
+    lowest = [min(0.0, float(np.min(entropy.statistic[own]))) for own in members_of]
+    return replace(entropy, bounds=np.array(lowest))
 
 
 def _evidence(
     measured: Measured, distances: Distances, members_of: list[np.ndarray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Evidence of far groups, and other evidence, of all classes."""
+    """Evidence of far groups, and of clusters and tails, of all classes."""
     far, other = np.zeros((2, len(measured.knn)))
     # Faults seldom spare a class: if half of them show a far group, the others are looked at again.
     for lenient in (False, True):
@@ -178,6 +200,4 @@ def _evidence(
         if 2 * shown < len(members_of):
             far[:] = 0.0
             break
-    at_home = [own[~measured.elsewhere[own]] for own in members_of]
-    other = np.maximum(other, misfit_surprise(measured.misfit, at_home))
-    return far, np.maximum(other, np.where(measured.stuck, STUCK_EVIDENCE, 0.0))
+    return far, other

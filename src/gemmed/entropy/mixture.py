@@ -11,7 +11,8 @@ from .._typing import FloatArray
 
 STARTS = (0.4, 0.6, 0.8, 0.95)
 """Quantiles above which samples start in the high group; the likeliest end is taken."""
-MAX_STEPS = 100
+MAX_STEPS, MAX_STEPS_LARGE = 100, 40
+"""The second for large samples: groups that stand apart take few steps."""
 MAX_VALUES = 250
 SETTLED, SETTLED_LARGE = 1e-3, 5e-3
 """Change of the memberships in a step at which they are final; the second for large samples."""
@@ -44,11 +45,13 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
         return None
     values = values - float(np.median(values))
     # A large sample is as well described by its quantiles.
-    part, settled = values, SETTLED
+    part, max_steps, settled = values, MAX_STEPS, SETTLED
     if len(values) > MAX_VALUES:
-        settled = SETTLED_LARGE
+        max_steps, settled = MAX_STEPS_LARGE, SETTLED_LARGE
         part = np.quantile(values, (np.arange(MAX_VALUES) + 0.5) / MAX_VALUES)
-    likelihood, share, low, high, sd_low, sd_high = _maximise(part, FLOOR * variance, settled)
+    likelihood, share, low, high, sd_low, sd_high = _maximise(
+        part, FLOOR * variance, max_steps, settled
+    )
     if low > high:
         share, low, high, sd_low, sd_high = 1.0 - share, high, low, sd_high, sd_low
     ratio = _log_density(values, high, sd_high) - _log_density(values, low, sd_low)
@@ -67,7 +70,7 @@ def split_in_two(values: FloatArray) -> TwoGroups | None:
 
 
 def _maximise(
-    values: FloatArray, floor: float, settled: float
+    values: FloatArray, floor: float, max_steps: int, settled: float
 ) -> tuple[float, float, float, float, float, float]:
     """Log-likelihood, share, means and standard deviations of the likeliest end.
 
@@ -80,7 +83,7 @@ def _maximise(
     member = np.where(values > np.quantile(values, STARTS)[:, None], 0.95, 0.05)
     # Of the low and the high group of every start: sums of the powers, coefficients of them.
     sums, terms = np.empty((2, 2, len(STARTS), 3))
-    for _ in range(MAX_STEPS):
+    for _ in range(max_steps):
         np.matmul(member, powers.T, out=sums[1])
         np.subtract(whole, sums[1], out=sums[0])
         sizes = np.maximum(sums[..., 0], 1e-12)
