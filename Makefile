@@ -24,7 +24,7 @@ lint: $(READY)  ## style and types
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-LARGE := exactness peers grid stages scaling cluster
+LARGE := exactness peers flip_limit grid stages scaling cluster
 INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peers
 
 bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures

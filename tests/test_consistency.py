@@ -94,3 +94,20 @@ def test_constant_columns_take_no_part(constant):
     misfit = fit_features(X, y, 2).misfit(X, y)
     assert np.all(np.isfinite(misfit))
     assert np.all(misfit == 0.0) == (len(constant) == 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_columns_speak_only_if_samples_lie_apart(seed):
+    """A cluster beside the line on which the others lie is as dense as they are: no fault."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1], 150))
+    beside = rng.random(300) < 0.2
+    line = np.where(beside, 0.25, 1.0) * rng.uniform(-2.0, 2.0, 300)
+    X = np.column_stack([line, line + 2.0 * beside]) + 0.05 * rng.normal(size=(300, 2))
+    X += 12.0 * y[:, None]
+    fit = fit_features(X, y, 2)
+    evidence = misfit_surprise(fit.misfit(X, y), [np.flatnonzero(y == z) for z in (0, 1)])
+    assert np.median(evidence[beside]) > 3.0
+    assert not fit.speaks_alone
+    model = GEMMEDClassifier(random_state=0).fit(X, y)
+    assert np.mean(model.nominal_proba_[beside] > 0.5) > 0.9

@@ -13,7 +13,7 @@ from sklearnex.svm import SVC
 
 def main():
     n, kind, share = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-    sample = data(n, flipped=share, kind="flips" if kind == "clean" else kind)
+    sample = data(n, 20_000, flipped=share, kind="flips" if kind == "clean" else kind)
     # Twice: the first call loads the library.
     SVC().fit(sample.X[:100], sample.y[:100])
     model = SVC(gamma=rbf_width(sample.X), cache_size=1000)

@@ -34,4 +34,4 @@ def data(n, n_test=5000, flipped=0.0, seed=0, n_features=50, kind="flips"):
         far = rng.normal(size=(hit.sum(), n_features))
         X[:n][hit] = 20.0 * far / np.linalg.norm(far, axis=1, keepdims=True)
         noisy[hit] = rng.choice([-1.0, 1.0], size=hit.sum())
-    return SimpleNamespace(X=X[:n], y=noisy, X_test=X[n:], y_test=y[n:])
+    return SimpleNamespace(X=X[:n], y=noisy, corrupted=hit, X_test=X[n:], y_test=y[n:])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .detector import GEMDetector
     from .med import MEDClassifier
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "GEMDetector",

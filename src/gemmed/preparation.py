@@ -82,64 +82,69 @@ def prepare(
         slack=settings.slack,
         groups=groups,
     )
-    signs = labels.reshape(len(labels), -1)
-    candidates: list[Candidate] = []
-    if settings.tune_gamma or settings.tune_variance or settings.tune_bias:
-        some = some_rows(signs, weights * (prior > 0), settings.seed)
-        X = rows.take(some)
-        trust = special.expit(special.logit(prior) - entropy.far)[some]
-        if settings.tune_gamma and kernel.name == "rbf":
-            kernel = replace(kernel, gamma=_width(X, X[trust >= 0.5], kernel.gamma))
-        kernel, candidates = tune_kernel(
-            kernel,
-            X,
-            signs[some],
-            weights[some] * trust,
-            settings.c,
-            tune_gamma=settings.tune_gamma,
-            tune_variance=settings.tune_variance,
-            tune_bias=settings.tune_bias,
-        )
-    sample = _Sample(rows, kernel, signs, class_index, weights * (prior > 0), settings)
-    if sample.teaches_itself(entropy.far > FLAGGED):
+    sample = _Sample(
+        rows, labels.reshape(len(labels), -1), class_index, weights * (prior > 0), settings
+    )
+    tuned, candidates = sample.tune(kernel, _trust(prior, entropy))
+    if sample.teaches_itself(entropy.far > FLAGGED, tuned):
         entropy = entropy.without_far_groups()
-    if sample.teaches_itself(entropy.misfit > FLAGGED, misled=True):
+        tuned, candidates = sample.tune(kernel, _trust(prior, entropy))
+    may_speak = entropy.misfit_speaks_alone or np.any(entropy.far > FLAGGED)
+    if not may_speak or sample.teaches_itself(entropy.misfit > FLAGGED, tuned, misled=True):
         entropy = entropy.without_misfits()
-    remote = entropy.remote > FLAGGED
-    if groups is not None and np.any(remote):
-        some = some_rows(signs, weights * (prior > 0), settings.seed)
-        if remote_samples_teach(
-            function_space(kernel, rows.take(some))[0],
-            signs[some],
-            class_index[some],
-            weights[some],
-            remote[some],
-            groups[some],
-            settings.c,
-        ):
-            entropy = entropy.without_remote()
-    return Prepared(entropy, kernel, candidates)
+    if groups is not None and sample.remote_teach(entropy.remote > FLAGGED, tuned, groups):
+        entropy = entropy.without_remote()
+    return Prepared(entropy, tuned, candidates)
+
+
+def _trust(prior: FloatArray, entropy: ClassEntropy) -> FloatArray:
+    """Probabilities under which the kernel is chosen."""
+    trust: FloatArray = special.expit(special.logit(prior) - entropy.far)
+    return trust
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The training samples, of which some decide about groups of them."""
+    """The training samples, of which some decide about the kernel and about groups of them."""
 
     rows: TrainingRows
-    kernel: Kernel
     signs: FloatArray
     class_index: np.ndarray
     weights: FloatArray
     settings: Settings
 
-    def teaches_itself(self, group: np.ndarray, *, misled: bool = False) -> bool:
+    def tune(self, kernel: Kernel, trust: FloatArray) -> tuple[Kernel, list[Candidate]]:
+        """The kernel with what is to be tuned of it, and all candidates."""
+        gamma, variance, bias = (
+            self.settings.tune_gamma,
+            self.settings.tune_variance,
+            self.settings.tune_bias,
+        )
+        if not (gamma or variance or bias):
+            return kernel, []
+        some = some_rows(self.signs, self.weights, self.settings.seed)
+        X, trust = self.rows.take(some), trust[some]
+        if gamma and kernel.name == "rbf":
+            kernel = replace(kernel, gamma=_width(X, X[trust >= 0.5], kernel.gamma))
+        return tune_kernel(
+            kernel,
+            X,
+            self.signs[some],
+            self.weights[some] * trust,
+            self.settings.c,
+            tune_gamma=gamma,
+            tune_variance=variance,
+            tune_bias=bias,
+        )
+
+    def teaches_itself(self, group: np.ndarray, kernel: Kernel, *, misled: bool = False) -> bool:
         """See ``support.teaches_itself``."""
         usable = self.weights > 0
         if not np.any(group & usable) or np.all(group[usable]):
             return False
         some = self._decisive(group)
         return teaches_itself(
-            function_space(self.kernel, self.rows.take(some))[0],
+            function_space(kernel, self.rows.take(some))[0],
             self.signs[some],
             self.class_index[some],
             self.weights[some],
@@ -147,6 +152,21 @@ class _Sample:
             self.settings.c,
             shares=np.bincount(self.class_index[usable]) / np.count_nonzero(usable),
             misled=misled,
+        )
+
+    def remote_teach(self, remote: np.ndarray, kernel: Kernel, groups: np.ndarray) -> bool:
+        """See ``group_support.remote_samples_teach``."""
+        if not np.any(remote):
+            return False
+        some = some_rows(self.signs, self.weights, self.settings.seed)
+        return remote_samples_teach(
+            function_space(kernel, self.rows.take(some))[0],
+            self.signs[some],
+            self.class_index[some],
+            self.weights[some],
+            remote[some],
+            groups[some],
+            self.settings.c,
         )
 
     def _decisive(self, group: np.ndarray) -> np.ndarray:

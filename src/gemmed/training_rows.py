@@ -124,6 +124,7 @@ class ArrayRows:
         return measured._replace(
             stuck=find_stuck_values(self.X).rows(self.X),
             misfit=features.misfit(self.X, class_index),
+            misfit_speaks_alone=features.speaks_alone,
         )
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
@@ -194,7 +195,7 @@ class BlockRows:
             at_home = np.concatenate(
                 list(self.blocks.map(_at_home_elsewhere, broadcast, [class_index]))
             )
-        return Measured(knn, spread, stuck, misfit, at_home)
+        return Measured(knn, spread, stuck, misfit, at_home, features.speaks_alone)
 
     def prior(self, kernel: Kernel, class_index: np.ndarray, trust: FloatArray, seed: int) -> Prior:
         feature_map: FeatureMap

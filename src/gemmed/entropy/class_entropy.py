@@ -46,6 +46,8 @@ class ClassEntropy:
     """Evidence from the place in the class, which comes on top of the largest other; likewise."""
     stuck: BoolArray
     """Which samples show readings of stuck sensors, shape (n_samples,)."""
+    misfit_speaks_alone: bool = False
+    """Whether ``misfit`` is more than another view of ``far``."""
 
     def without_far_groups(self) -> ClassEntropy:
         """The same without the evidence from groups that lie apart."""
@@ -86,6 +88,8 @@ class Measured(NamedTuple):
     """How badly the features of the sample fit each other; zero where there are no features."""
     elsewhere: BoolArray
     """Whether the sample is at home in another class; looked at with more than two classes."""
+    misfit_speaks_alone: bool = False
+    """Whether misfits are evidence even if no samples lie apart."""
 
 
 def measure_distances(
@@ -156,7 +160,16 @@ def weigh_classes(
             bounds[z] = entropy_bound(scaled[members], weights[members], coverage, slack, label)
     none = np.zeros(len(class_index))
     entropy = ClassEntropy(
-        scaled, statistic, bounds, none, none, none, none, none, stuck=measured.stuck
+        scaled,
+        statistic,
+        bounds,
+        far=none,
+        other=none,
+        misfit=none,
+        remote=none,
+        place=none,
+        stuck=measured.stuck,
+        misfit_speaks_alone=measured.misfit_speaks_alone,
     )
     if slack is not None:
         return entropy

@@ -20,6 +20,8 @@ LARGEST = 3.0
 """Robust standard scores are clipped here: single wild values would make the covariances."""
 LEAST_DISTINCT = 10
 """Values of a column that measures something: categories and flags predict each other exactly."""
+FEWEST_FEATURES = 5
+"""Of fewer such columns the others say little about each: far rows or clusters seem misfits."""
 MOST_FEATURES = 500
 """Of wider tables evenly spread columns are looked at; time grows as the cube."""
 
@@ -37,6 +39,11 @@ class FeatureFit(NamedTuple):
     """Of the clipped scores, shape (n_used,)."""
     residuals: FloatArray
     """Takes clipped scores to residuals in units of their width, shape (n_used, n_used)."""
+
+    @property
+    def speaks_alone(self) -> bool:
+        """Whether misfits are evidence even if no samples lie apart."""
+        return len(self.columns) >= FEWEST_FEATURES
 
     def misfit(self, X: np.ndarray, class_index: np.ndarray) -> FloatArray:
         """Mean log(1 + e^2) over the features' residuals e of each row, shape (n_rows,)."""
