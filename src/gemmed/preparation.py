@@ -89,8 +89,9 @@ def prepare(
     if sample.teaches_itself(entropy.far > FLAGGED, tuned):
         entropy = entropy.without_far_groups()
         tuned, candidates = sample.tune(kernel, _trust(prior, entropy))
+    misfits = entropy.misfit > FLAGGED
     may_speak = entropy.misfit_speaks_alone or np.any(entropy.far > FLAGGED)
-    if not may_speak or sample.teaches_itself(entropy.misfit > FLAGGED, tuned, misled=True):
+    if np.any(misfits) and (not may_speak or sample.teaches_itself(misfits, tuned, misled=True)):
         entropy = entropy.without_misfits()
     if groups is not None and sample.remote_teach(entropy.remote > FLAGGED, tuned, groups):
         entropy = entropy.without_remote()
