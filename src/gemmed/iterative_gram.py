@@ -29,7 +29,7 @@ PROBED_VALUES = 4000
 """Random directions times samples behind posterior variances; at least one direction."""
 PROBE_ERROR = 0.005
 """Relative error of the sum of all variances by which they are too large, at most."""
-SIMILAR = 0.1
+SIMILAR = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 LARGEST_LEVERAGE = 0.95
 """Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""

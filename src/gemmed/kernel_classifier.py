@@ -17,7 +17,7 @@ from .kernels import Kernel
 from .nystroem import FeatureMap, NystroemMap
 from .threads import blas_threads
 
-PREDICT_BLOCK = 8_000_000
+PREDICT_BLOCK = 500_000
 """Kernel values held in memory at a time while predicting."""
 
 
