@@ -86,7 +86,8 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
     random_state : int, RandomState instance or None, default=None
         Random halves of the bipartite graph, and the draws of the sampling engines.
     n_jobs : int or None, default=None
-        BLAS threads; None leaves large problems alone and uses one thread for small ones.
+        Threads: of passes over blocks of rows with Nystroem features, of BLAS otherwise. None takes
+        all cores for large problems and one thread for small ones.
 
     Attributes
     ----------

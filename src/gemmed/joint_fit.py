@@ -25,7 +25,7 @@ from .med import warn_not_converged
 from .preparation import Settings, prepare
 from .progress import report
 from .threads import blas_threads
-from .training_rows import TrainingRows
+from .training_rows import BlockRows, TrainingRows
 
 AUTO_COVERAGE = 0.5
 """At most half of a class may be anomalous before its majority is; docs/decisions/0002."""
@@ -75,7 +75,7 @@ class JointFit(JudgingClassifier):
         self.coverage_ = np.full(
             len(classes), AUTO_COVERAGE if self.coverage == "auto" else float(self.coverage)
         )
-        with blas_threads(self.n_jobs, len(y)):
+        with blas_threads(self.n_jobs, len(y), in_blocks=isinstance(rows, BlockRows)):
             kernel = kernel if last is None else last[0]
             entropy, kernel, self.tuning_ = prepare(
                 rows,

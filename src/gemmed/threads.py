@@ -19,8 +19,16 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def blas_threads(n_jobs: int | None, n_samples: int) -> AbstractContextManager[object]:
-    """Limit BLAS threads to ``n_jobs``; for None, to one if the problem is small."""
+def blas_threads(
+    n_jobs: int | None, n_samples: int, *, in_blocks: bool = False
+) -> AbstractContextManager[object]:
+    """Limit BLAS threads to ``n_jobs``; for None, to one if the problem is small.
+
+    Passes over blocks have threads of their own. Those of BLAS go on spinning after a call, and
+    would take the processors from them: with ``in_blocks`` there is one.
+    """
+    if in_blocks:
+        return single_blas_thread()
     if n_jobs is not None:
         limited: AbstractContextManager[object] = _controller().limit(
             limits=effective_n_jobs(n_jobs)
