@@ -55,7 +55,7 @@ def teaches_itself(
     return is_positive(without - wrong_predictions(everyone.margins, signs)[group], own)
 
 
-def is_positive(gain: FloatArray, shares: FloatArray, clusters: np.ndarray | None = None) -> bool:
+def is_positive(gain: FloatArray, shares: FloatArray) -> bool:
     """Whether the mean of what samples gain exceeds LEARNED of its standard errors.
 
     A rule that gives the region of a group to one class is right for that class and wrong for the
@@ -67,15 +67,11 @@ def is_positive(gain: FloatArray, shares: FloatArray, clusters: np.ndarray | Non
     ----------
     gain : shape (n_members,)
     shares : of the class of each member among all samples, shape (n_members,)
-    clusters : members of a cluster do not err independently, shape (n_members,)
     """
     for weights in (np.ones(len(gain)), 1.0 / shares):
         weights = weights / weights.sum()
         mean = float(weights @ gain)
         deviations = weights * (gain - mean)
-        if clusters is not None:
-            _, index = np.unique(clusters, return_inverse=True)
-            deviations = np.bincount(index, weights=deviations)
         # Half a sample keeps the error of small groups above zero.
         variance = float(deviations @ deviations) + 0.5 * float(weights.max()) ** 2
         if not mean > LEARNED * float(np.sqrt(variance)):
