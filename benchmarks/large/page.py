@@ -354,6 +354,8 @@ def draw(parts, folder):
             own = sorted((r for r in rows if r["method"] == name), key=lambda r: r["n"])
             flips = [r for r in own if r["kind"] == "flips"]
             style = {"marker": "o", "lw": 2.5 if "gemmed" in name else 1.2, "label": name}
+            if name == ORACLE:
+                style |= {"color": "black", "ls": "--"}
             left.loglog([r["n"] for r in flips], [r["cpu"] for r in flips], **style)
             right.semilogx([r["n"] for r in flips], [100 * r["accuracy"] for r in flips], **style)
         left.set(xlabel="samples", ylabel="processor seconds of a fit")
