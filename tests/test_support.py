@@ -60,7 +60,7 @@ def test_a_group_of_one_class_is_learned_although_some_of_its_labels_are_wrong(s
     assert decide(X, y, group)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("share", [0.5, 0.8])
 def test_to_give_noise_to_its_most_frequent_class_is_not_to_learn_it(share):
     """Labels of the noise are as frequent as elsewhere, or both alike."""
     taught = 0
@@ -71,7 +71,7 @@ def test_to_give_noise_to_its_most_frequent_class_is_not_to_learn_it(share):
         X = np.vstack([X, rng.normal(size=(50, 2)) + [0.0, 12.0]])
         y = np.concatenate([y, (rng.random(50) < share).astype(int)])
         taught += decide(X, y, np.arange(250) >= 200)
-    assert taught <= (20 if share == 0.2 else 2)
+    assert taught <= 2
 
 
 def test_what_is_predicted_by_chance_misleads_nobody():

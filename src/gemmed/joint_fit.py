@@ -89,8 +89,9 @@ class JointFit(JudgingClassifier):
                 self._settings(split_seed, tuned=last is None),
             )
             report("features")
-            trust = special.expit(special.logit(prior) - entropy.far)
-            space, projection, feature_map = rows.prior(kernel, class_index, trust, split_seed)
+            space, projection, feature_map = rows.prior(
+                kernel, class_index, entropy.trust(prior), split_seed
+            )
             problem = DualProblem(
                 space=space,
                 labels=labels,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from ._typing import FloatArray
 from .entropy.class_entropy import ClassEntropy, weigh_classes
 from .entropy.neighbours import NeighborGraph, Neighbourhood
+from .function_space import FunctionSpace
 from .group_support import remote_samples_teach
 from .kernels import Kernel, function_space
 from .progress import report
@@ -85,10 +85,10 @@ def prepare(
     sample = _Sample(
         rows, labels.reshape(len(labels), -1), class_index, weights * (prior > 0), settings
     )
-    tuned, candidates = sample.tune(kernel, _trust(prior, entropy))
+    tuned, candidates = sample.tune(kernel, entropy.trust(prior))
     if sample.teaches_itself(entropy.far > FLAGGED, tuned):
         entropy = entropy.without_far_groups()
-        tuned, candidates = sample.tune(kernel, _trust(prior, entropy))
+        tuned, candidates = sample.tune(kernel, entropy.trust(prior))
     misfits = entropy.misfit > FLAGGED
     may_speak = entropy.misfit_speaks_alone or np.any(entropy.far > FLAGGED)
     if np.any(misfits) and (not may_speak or sample.teaches_itself(misfits, tuned, misled=True)):
@@ -96,12 +96,6 @@ def prepare(
     if groups is not None and sample.remote_teach(entropy.remote > FLAGGED, tuned, groups):
         entropy = entropy.without_remote()
     return Prepared(entropy, tuned, candidates)
-
-
-def _trust(prior: FloatArray, entropy: ClassEntropy) -> FloatArray:
-    """Probabilities under which the kernel is chosen."""
-    trust: FloatArray = special.expit(special.logit(prior) - entropy.far)
-    return trust
 
 
 @dataclass(frozen=True)
@@ -145,10 +139,7 @@ class _Sample:
             return False
         some = self._decisive(group)
         return teaches_itself(
-            function_space(kernel, self.rows.take(some))[0],
-            self.signs[some],
-            self.class_index[some],
-            self.weights[some],
+            *self._part(some, kernel),
             group[some],
             self.settings.c,
             shares=np.bincount(self.class_index[usable]) / np.count_nonzero(usable),
@@ -161,14 +152,15 @@ class _Sample:
             return False
         some = some_rows(self.signs, self.weights, self.settings.seed)
         return remote_samples_teach(
-            function_space(kernel, self.rows.take(some))[0],
-            self.signs[some],
-            self.class_index[some],
-            self.weights[some],
-            remote[some],
-            groups[some],
-            self.settings.c,
+            *self._part(some, kernel), remote[some], groups[some], self.settings.c
         )
+
+    def _part(
+        self, some: np.ndarray, kernel: Kernel
+    ) -> tuple[FunctionSpace, FloatArray, np.ndarray, FloatArray]:
+        """Space, signs, class index and weights of some rows."""
+        space, _ = function_space(kernel, self.rows.take(some))
+        return space, self.signs[some], self.class_index[some], self.weights[some]
 
     def _decisive(self, group: np.ndarray) -> np.ndarray:
         """All rows, or of many as many members of the group as others."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from .._typing import BoolArray, FloatArray
 from ..exceptions import UnscaledDataError
@@ -60,6 +61,11 @@ class ClassEntropy:
     def without_remote(self) -> ClassEntropy:
         """The same without the evidence from the distance to the class as a whole."""
         return self._weigh(remote=np.zeros_like(self.remote))
+
+    def trust(self, prior: FloatArray) -> FloatArray:
+        """Nominal probabilities by prior and far groups alone: for kernel and landmarks."""
+        probabilities: FloatArray = special.expit(special.logit(prior) - self.far)
+        return probabilities
 
     def _weigh(self, **evidence: Any) -> ClassEntropy:
         """The same with other evidence, of which the largest counts (33)."""
