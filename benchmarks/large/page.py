@@ -224,7 +224,8 @@ def draw(parts, folder):
             own = sorted((r for r in rows if r["method"] == name), key=lambda r: r["n"])
             n = np.array([r["n"] for r in own], dtype=float)
             exponent = growth(rows, name)
-            text = name if np.isnan(exponent) else f"{name}: N^{exponent:.2f}"
+            text = "yardstick" if name == "prototype" else name
+            text += "" if np.isnan(exponent) else f": N^{exponent:.2f}"
             left.loglog(n, [r["cpu"] for r in own], marker="o", label=text)
             right.semilogx(n, [r["memory_gb"] for r in own], marker="o", label=name)
         left.set(xlabel="samples", ylabel="processor seconds of a fit")
