@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
-from gemmed.baselines.rod_cone import solve_cone
-from gemmed.baselines.rod_low_rank import solve_low_rank
 from gemmed.datasets import make_ring
+from gemmed.estimators.baselines.rod_cone import solve_cone
+from gemmed.estimators.baselines.rod_low_rank import solve_low_rank
 
 
 def main() -> None:

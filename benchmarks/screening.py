@@ -11,8 +11,8 @@ import numpy as np
 
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
-from gemmed.entropy.trusted import TRUSTED, weighted_p_values
-from gemmed.screening import screen, trust_points
+from gemmed.evidence.screening import screen, trust_points
+from gemmed.evidence.trusted import TRUSTED, weighted_p_values
 
 RATES = (0.01, 0.05, 0.1)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gemmed.dual import DualProblem, Multipliers
-from gemmed.function_space import FeatureSpace, GramSpace
+from gemmed.model.dual import DualProblem, Multipliers
+from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
 
 
 def random_problem(seed, n=10, c=None, n_features=3, gram=False, share=None, weights=None):

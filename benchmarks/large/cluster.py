@@ -14,10 +14,10 @@ from record import Record, parser
 from samples import data, rbf_width
 
 from gemmed import GEMMEDClassifier
-from gemmed.blocks import LocalBlocks
-from gemmed.distributed import dask_blocks
-from gemmed.distributed.dask_blocks import BLOCK_ROWS
-from gemmed.progress import listening
+from gemmed._core.progress import listening
+from gemmed.rows import dask_blocks
+from gemmed.rows.blocks import LocalBlocks
+from gemmed.rows.dask_blocks import BLOCK_ROWS
 
 
 def fit(blocks, sample, m, listener=None):
@@ -101,9 +101,9 @@ class Killer:
 
 
 def _import_gemmed():
-    import gemmed.classifier
+    import gemmed.estimators.gemmed
 
-    return gemmed.classifier.__name__
+    return gemmed.estimators.gemmed.__name__
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def measure(method, folder, n_landmarks):
         accuracy = model.score(X_test, y_test)
     else:
         from gemmed import GEMMEDClassifier
-        from gemmed.progress import listening
+        from gemmed._core.progress import listening
 
         given = {"gamma": gamma, "function_variance": 1.0, "bias_variance": 1.0}
         model = GEMMEDClassifier(

@@ -15,15 +15,15 @@ from record import Record, parser, timed
 from samples import data, rbf_width
 
 from gemmed import GEMMEDClassifier
-from gemmed.block_space import BlockFeatureSpace
-from gemmed.blocks import LocalBlocks, take_rows
-from gemmed.decision_step import DecisionFunction
-from gemmed.entropy.neighbours import default_splits
-from gemmed.entropy.reference_sets import MAX_REFERENCES, reference_distances
-from gemmed.kernels import Kernel
-from gemmed.landmarks import choose_landmarks
-from gemmed.nystroem import nystroem_map
-from gemmed.threads import single_blas_thread
+from gemmed._core.threads import single_blas_thread
+from gemmed.evidence.neighbours import default_splits
+from gemmed.evidence.reference_sets import MAX_REFERENCES, reference_distances
+from gemmed.model.decision_step import DecisionFunction
+from gemmed.model.kernels.block_space import BlockFeatureSpace
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.model.kernels.landmarks import choose_landmarks
+from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.rows.blocks import LocalBlocks, take_rows
 
 
 def best(function, repeats=3):

@@ -241,7 +241,8 @@ def enumeration():
     some = np.r_[:7, 100:107]
     options = {**PAPER, "n_neighbors": 2}
     return fit(
-        GEMMEDClassifier("linear", **options, engine="exact", random_state=0), (X[some], y[some], X_new)
+        GEMMEDClassifier("linear", **options, engine="exact", random_state=0),
+        (X[some], y[some], X_new),
     )
 
 

@@ -6,35 +6,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .baselines import MEDDetector, RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
-    from .classifier import GEMMEDClassifier
-    from .detector import GEMDetector
-    from .med import MEDClassifier
+    from ._core.exceptions import GemmedError, GemmedWarning
+    from ._core.progress import listening
+    from .estimators.baselines import (
+        MEDDetector,
+        RampSVC,
+        RODClassifier,
+        TrimmedSVC,
+        TwoStageClassifier,
+    )
+    from .estimators.detector import GEMDetector
+    from .estimators.gemmed import GEMMEDClassifier
+    from .estimators.med import MEDClassifier
+    from .estimators.model_files import load_model, save_model
 
-__version__ = "0.5.0"
+__version__ = "0.6.0.dev0"
 
 __all__ = [
     "GEMDetector",
     "GEMMEDClassifier",
+    "GemmedError",
+    "GemmedWarning",
     "MEDClassifier",
     "MEDDetector",
     "RODClassifier",
     "RampSVC",
     "TrimmedSVC",
     "TwoStageClassifier",
+    "listening",
+    "load_model",
+    "save_model",
 ]
 
-# Estimators are imported when they are first used: the command line starts (and can be
-# interrupted) before scikit-learn is loaded.
+# Everything is imported when it is first used: the command line starts (and can be interrupted)
+# before scikit-learn is loaded.
 _HOMES = {
-    "GEMDetector": ".detector",
-    "GEMMEDClassifier": ".classifier",
-    "MEDClassifier": ".med",
-    "MEDDetector": ".baselines",
-    "RODClassifier": ".baselines",
-    "RampSVC": ".baselines",
-    "TrimmedSVC": ".baselines",
-    "TwoStageClassifier": ".baselines",
+    "GEMDetector": ".estimators.detector",
+    "GEMMEDClassifier": ".estimators.gemmed",
+    "GemmedError": "._core.exceptions",
+    "GemmedWarning": "._core.exceptions",
+    "MEDClassifier": ".estimators.med",
+    "MEDDetector": ".estimators.baselines",
+    "RODClassifier": ".estimators.baselines",
+    "RampSVC": ".estimators.baselines",
+    "TrimmedSVC": ".estimators.baselines",
+    "TwoStageClassifier": ".estimators.baselines",
+    "listening": "._core.progress",
+    "load_model": ".estimators.model_files",
+    "save_model": ".estimators.model_files",
 }
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..atomic import replacing
-from ..exceptions import AudioFileError
-from ..extras import require
+from .._core.exceptions import AudioFileError
+from .._core.optional import require
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
 from .quality import clipped_samples
 
 _LARGEST = 1e100  # squares of larger samples may overflow

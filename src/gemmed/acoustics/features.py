@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .mel import mel_filters
 from .mfcc import cepstrum, log_mel_spectrum
 from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts

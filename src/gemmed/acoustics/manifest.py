@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..atomic import replacing
-from ..exceptions import ManifestError
-from ..extras import require
+from .._core.exceptions import ManifestError
+from .._core.optional import require
+from .._core.whole_files import replacing
 
 REQUIRED = ("path", "label", "subject", "sensor")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 
 # Slaney's scale: linear up to 1 kHz (15 mel), logarithmic above.
 _LINEAR_STEP = 200.0 / 3

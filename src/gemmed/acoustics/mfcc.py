@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import dct, rfft
 from scipy.signal import get_window
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .mel import mel_filters
 
 _FLOOR = 1e-10  # power below which a logarithm means nothing

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..atomic import replacing
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
 from .manifest import ManifestEntry
 from .recordings import FLAGS, recording_features
 from .table import FeatureTable

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import BoolArray, FloatArray
+from .._core.types import BoolArray, FloatArray
 from .segments import IntArray, running_energy
 
 _FLAT_RUN = 3  # equal samples at the extreme that make a flat top

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import BoolArray
+from .._core.types import BoolArray
 from .audio import Audio, read_audio
 from .features import FeatureSettings, SegmentFeatures, centred, features_of_centred
 from .quality import OFFSET, silent_windows

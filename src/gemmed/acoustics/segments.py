@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 
 IntArray = npt.NDArray[np.int64]
 

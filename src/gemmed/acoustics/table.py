@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..atomic import replacing
-from ..exceptions import ManifestError
-from ..extras import require
+from .._core.exceptions import ManifestError
+from .._core.optional import require
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
 from .recordings import FLAGS
 from .transformers import SegmentPCA, component_names
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .features import FeatureSettings, window_features
 from .segments import SegmentBounds, cut_windows, strongest_starts
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..extras import require
+from .._core.optional import require
 from .progress import TargetProgress
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def _settings(options: argparse.Namespace) -> Any:
 
 def _file_rates(paths: Sequence[Path]) -> Counter[int]:
     """How many files have which sample rate; files that cannot be opened are left out."""
+    from .._core.exceptions import AudioFileError
     from ..acoustics import audio_rate
-    from ..exceptions import AudioFileError
 
     rates: Counter[int] = Counter()
     for path in dict.fromkeys(paths):

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ..extras import require
+from .._core.optional import require
 from .outputs import check_not_an_input, check_output
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
 from .terminal import busy
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     check_output(options.out)
     check_not_an_input(options.out, options.table)
     learned = train_in_blocks(options) if is_streamed(options) else train(options).learned
-    from ..persistence import save_model
+    from ..estimators.model_files import save_model
 
     with busy("saving"):
         save_model(learned.pipeline, options.out)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from ..exceptions import GemmedError
+from .._core.exceptions import GemmedError
 from . import audit, features, fit, predict, reproduce, simulate
 
 USAGE_ERROR, INTERRUPTED = 2, 130

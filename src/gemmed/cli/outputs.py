@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import GemmedError
+from .._core.exceptions import GemmedError
 
 
 class OutputError(GemmedError, OSError):
@@ -38,7 +38,7 @@ def check_not_an_input(path: str, *inputs: str) -> None:
 
 def emit_table(frame: Any, path: str) -> None:
     """Write a frame to a file (CSV or Parquet by its name), or as CSV to standard output."""
-    from ..tables import csv_text, write_table
+    from ..rows.tables import csv_text, write_table
 
     if path == "-":
         sys.stdout.write(csv_text(frame))

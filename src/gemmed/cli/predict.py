@@ -58,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--screen {options.screen} must lie between 0 and 1")
     check_output(options.out)
     check_not_an_input(options.out, options.table, options.model)
-    from ..persistence import load_model
-    from ..table_model import query_frame, unseen_categories
-    from ..tables import TableError, read_table
+    from ..estimators.model_files import load_model
+    from ..estimators.table_columns import query_frame, unseen_categories
+    from ..rows.tables import TableError, read_table
 
     with warnings_as_notes():
         model = load_model(options.model)

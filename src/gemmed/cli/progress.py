@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..extras import require
-from ..progress import Event, listening
+from .._core.optional import require
+from .._core.progress import Event, listening
 
 
 class TargetProgress:

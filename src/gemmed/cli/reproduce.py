@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from .. import __version__
-from ..extras import require
+from .._core.optional import require
 from .progress import TargetProgress
 
 EPILOG = """examples:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..extras import require
+from .._core.optional import require
 from .progress import TargetProgress
 
 EPILOG = """examples:

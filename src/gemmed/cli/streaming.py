@@ -69,9 +69,9 @@ def is_streamed(options: argparse.Namespace) -> bool:
 
 def train_in_blocks(options: argparse.Namespace) -> Learned:
     """Read the table batch by batch and fit; what was left out is said on standard error."""
-    from ..table_batches import open_batches
-    from ..table_blocks import cluster_blocks, local_blocks, scan_table
-    from ..threads import block_threads
+    from .._core.threads import block_threads
+    from ..estimators.table_blocks import cluster_blocks, local_blocks, scan_table
+    from ..rows.table_batches import open_batches
 
     classifier, roles = classifier_of(options), roles_of(options)
     batches = open_batches(options.table, encoding=options.encoding, missing=tuple(options.missing))
@@ -114,7 +114,7 @@ def without_interrupts() -> Iterator[None]:
 @contextmanager
 def cluster(address: str, n_workers: int | None) -> Iterator[Any]:
     """A client of the cluster at an address, or of one made for this."""
-    from ..extras import require
+    from .._core.optional import require
 
     require("distributed", "--scheduler needs", "dask")
     dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..extras import require
+from .._core.optional import require
 
 
 def note(text: str) -> None:

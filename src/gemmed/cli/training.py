@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..table_model import ColumnPlan, Roles, TrainingData
-    from ..tables import Table
+    from ..estimators.table_columns import ColumnPlan, Roles, TrainingData
+    from ..rows.tables import Table
 
 
 class Learned(NamedTuple):
@@ -167,8 +167,8 @@ def _add_classifier_options(group: Any) -> None:
 
 def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
     """Read the table and fit; what was left out is said on standard error."""
-    from ..table_model import fit_pipeline, table_pipeline, training_data
-    from ..tables import read_table
+    from ..estimators.table_columns import fit_pipeline, table_pipeline, training_data
+    from ..rows.tables import read_table
 
     classifier = classifier_of(options)
     table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
@@ -183,7 +183,7 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
-    from ..table_model import Roles
+    from ..estimators.table_columns import Roles
 
     return Roles(
         options.target,
@@ -199,7 +199,7 @@ def classifier_of(options: argparse.Namespace) -> Any:
     """The classifier that the options ask for, not fitted."""
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
-    from ..classifier import GEMMEDClassifier
+    from ..estimators.gemmed import GEMMEDClassifier
 
     return GEMMEDClassifier(
         options.kernel,

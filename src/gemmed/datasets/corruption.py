@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import BoolArray, FloatArray
+from .._core.types import BoolArray, FloatArray
 
 Corruption = Literal[
     "flips",

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ..dual import DualProblem, Solution
-from ..exceptions import EngineError
+from .._core.exceptions import EngineError
+from ..model.dual import DualProblem, Solution
 
 
 @runtime_checkable

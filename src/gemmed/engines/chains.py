@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._typing import FloatArray
-from ..dual import DualProblem, Moments, Multipliers
+from .._core.types import FloatArray
+from ..model.dual import DualProblem, Moments, Multipliers
 from .dual_ascent import CurvatureSum
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..box_newton import Quadratic, maximize_in_box
-from ..dual import DualProblem, Moments, Multipliers, Solution
+from .._core.box_newton import Quadratic, maximize_in_box
+from .._core.types import FloatArray
+from ..model.dual import DualProblem, Moments, Multipliers, Solution
 from .mean_field import MeanField
 
 ROWS_PER_PRODUCT = 512

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from .._typing import FloatArray
-from ..dual import DualProblem, Moments, Multipliers, Solution
-from ..exceptions import EngineError
+from .._core.exceptions import EngineError
+from .._core.types import FloatArray
+from ..model.dual import DualProblem, Moments, Multipliers, Solution
 from .base import require_unit_weights
 from .dual_ascent import DualCurvature, field_slopes, maximize_dual
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dual import DualProblem, Solution
-from ..exceptions import EngineError
+from .._core.exceptions import EngineError
+from ..model.dual import DualProblem, Solution
 from .base import require_two_classes
 from .enumeration import MAX_SAMPLES, Enumeration
 from .quadrature import MAX_FEATURES, Quadrature

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
-from ..dual import DualProblem, Multipliers, Solution, log_partition_given_f
-from ..progress import report
+from .._core.box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
+from .._core.progress import report
+from .._core.types import FloatArray
+from ..model.dual import DualProblem, Multipliers, Solution, log_partition_given_f
 from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains, SampledMoments
 from .dual_ascent import trust_scales

@@ -14,19 +14,19 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..calibration import (
+from .._core.exceptions import EngineError
+from .._core.progress import is_heard, report
+from .._core.types import FloatArray
+from ..model.calibration import (
     expected_label_errors,
     held_out_variances,
     leave_one_out_margins,
     slope_despite_wrong_labels,
 )
-from ..decision_step import Certificate, DecisionFunction
-from ..dual import DualProblem, Multipliers, Solution
-from ..exceptions import EngineError
-from ..held_out_groups import GroupBlock, group_blocks, without_own_group
-from ..nominal_step import NominalStep, solve_nominal_step
-from ..progress import is_heard, report
+from ..model.decision_step import Certificate, DecisionFunction
+from ..model.dual import DualProblem, Multipliers, Solution
+from ..model.held_out_groups import GroupBlock, group_blocks, without_own_group
+from ..model.nominal_step import NominalStep, solve_nominal_step
 
 FORMS = ("held_out", "collapsed", "factorised")
 LARGE = 1500

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from .._typing import FloatArray
-from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
-from ..exceptions import EngineError
-from ..progress import report
+from .._core.exceptions import EngineError
+from .._core.progress import report
+from .._core.types import FloatArray
+from ..model.dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
 from .base import require_two_classes, require_unit_weights, require_whole
 from .chains import Chains
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from .._typing import FloatArray
-from ..dual import DualProblem, Moments, Multipliers, Solution, log_partition_given_f
-from ..exceptions import EngineError
+from .._core.exceptions import EngineError
+from .._core.types import FloatArray
+from ..model.dual import DualProblem, Moments, Multipliers, Solution, log_partition_given_f
 from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
 
 MAX_FEATURES = 3

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..atomic import replacing
-from ..exceptions import GemmedError
+from .._core.exceptions import GemmedError
+from .._core.whole_files import replacing
 
 
 class OutputError(GemmedError, OSError):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._typing import BoolArray, FloatArray
+from .._core.types import BoolArray, FloatArray
 from ..acoustics import SegmentPCA, segment_features
 from ..datasets.footsteps import LABELS, N_SENSORS, RATE, faulty_share, iter_footsteps
-from ..detector import GEMDetector
-from ..metrics import roc
+from ..estimators.detector import GEMDetector
+from ..report.metrics import roc
 from .footsteps_methods import (
     DETECTING,
     FALSE_ALARM_RATE,

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import SVC
 
-from .._typing import BoolArray, FloatArray
-from ..baselines import RODClassifier, TwoStageClassifier
-from ..classifier import GEMMEDClassifier
-from ..detector import GEMDetector
-from ..med import MEDClassifier
+from .._core.types import BoolArray, FloatArray
+from ..estimators.baselines import RODClassifier, TwoStageClassifier
+from ..estimators.detector import GEMDetector
+from ..estimators.gemmed import GEMMEDClassifier
+from ..estimators.med import MEDClassifier
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05

@@ -13,13 +13,13 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.preprocessing import StandardScaler
 
-from .._typing import BoolArray, FloatArray
+from .._core.exceptions import GemmedError
+from .._core.types import BoolArray, FloatArray
 from ..acoustics import mfcc, read_audio, window_features
-from ..classifier import GEMMEDClassifier
 from ..datasets.footsteps import FAULT_KINDS, inject_fault
-from ..detector import GEMDetector
-from ..exceptions import GemmedError
-from ..metrics import roc
+from ..estimators.detector import GEMDetector
+from ..estimators.gemmed import GEMMEDClassifier
+from ..report.metrics import roc
 from .footsteps_methods import N_NEIGHBORS, REFERENCE, choose_gamma, fit_method
 from .runner import Result, Task
 

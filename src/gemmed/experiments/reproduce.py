@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from ..exceptions import GemmedError
+from .._core.exceptions import GemmedError
 from ..report.plots import import_pyplot
 from .acoustic_targets import NAMES as ACOUSTIC_TARGETS
 from .acoustic_targets import acoustic_target

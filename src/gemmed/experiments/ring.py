@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ..baselines import RampSVC, RODClassifier, TwoStageClassifier
-from ..classifier import GEMMEDClassifier
 from ..datasets import Layout, RingData, make_ring
-from ..detector import GEMDetector
-from ..med import MEDClassifier
-from ..metrics import precision_recall, roc
+from ..estimators.baselines import RampSVC, RODClassifier, TwoStageClassifier
+from ..estimators.detector import GEMDetector
+from ..estimators.gemmed import GEMMEDClassifier
+from ..estimators.med import MEDClassifier
+from ..report.metrics import precision_recall, roc
 from .runner import Result, Task
 
 RADII = (15, 35, 55, 75)

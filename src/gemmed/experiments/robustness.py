@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from ..datasets.corruption import Corruption
-from ..metrics import precision_recall, roc
+from ..report.metrics import precision_recall, roc
 from .robustness_methods import GEM_MED, METHODS, available_methods, folds, for_classes
 from .runner import Result, Task
 from .tables import Trial, make_trial

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .robustness import N_BINS, ORACLE, Cell, Suite
 from .robustness_methods import GEM_MED, METHODS
 from .runner import Result

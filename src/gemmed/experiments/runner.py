@@ -15,7 +15,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ..exceptions import GemmedError
+from .._core.exceptions import GemmedError
 from .files import read_json, write_json
 
 Result = dict[str, Any]

@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..classifier import GEMMEDClassifier
 from ..engines import PaperAlgorithm
+from ..estimators.gemmed import GEMMEDClassifier
 from .ring import training_set
 from .runner import Result, Task
 

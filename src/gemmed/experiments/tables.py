@@ -20,9 +20,9 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from .._typing import BoolArray, FloatArray
+from .._core.exceptions import GemmedError
+from .._core.types import BoolArray, FloatArray
 from ..datasets.corruption import Corruption, corrupt
-from ..exceptions import GemmedError
 
 DEVELOPMENT = (
     "australian",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .plots import STYLES, import_pyplot, save_figure
 
 FAULT_COLOUR, HEALTHY_COLOUR = "#d1495b", "#3b5b73"

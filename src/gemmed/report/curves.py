@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._core.types import FloatArray
 from .plots import STYLES, import_pyplot, save_figure
 
 Rows = list[dict[str, Any]]

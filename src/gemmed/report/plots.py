@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
-from ..atomic import replacing
-from ..extras import require
+from .._core.optional import require
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
 
 STYLES = {
     "SVM": ("#777777", "v", "-"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._typing import BoolArray, FloatArray
+from ..._core.types import BoolArray, FloatArray
 
 CHAIN_STEP = 0.125
 """Seconds between two steps of the chain that switches faults on and off."""

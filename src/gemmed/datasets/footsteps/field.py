@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._typing import FloatArray
+from ..._core.types import FloatArray
 from .gait import FORE_HOOF, HEEL, HIND_HOOF, TOE, Contacts, Walker
 
 SENSOR_POSITIONS = np.array([-6.0, -2.0, 2.0, 6.0])

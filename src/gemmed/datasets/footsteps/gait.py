@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..._typing import FloatArray
+from ..._core.types import FloatArray
 
 HEEL, TOE, FORE_HOOF, HIND_HOOF = range(4)
 HOOF_PHASES = ((HIND_HOOF, 0.0), (FORE_HOOF, 0.22), (HIND_HOOF, 0.5), (FORE_HOOF, 0.72))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..._typing import FloatArray
+from ..._core.types import FloatArray
 from .faults import FAULT_KINDS, STALE, Fault, FaultModel, apply_faults, draw_faults
 from .field import SENSOR_POSITIONS, background, draw_weather, footstep_sound
 from .gait import contacts_of, draw_walker

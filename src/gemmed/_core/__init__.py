@@ -1,0 +1,1 @@
+"""What every room uses: errors, types, whole-file writes, progress, threads, small solvers."""

@@ -1,1 +1,0 @@
-"""Geometric entropy: k-NN statistics, minimal-entropy sets and their p-values."""

@@ -1,0 +1,329 @@
+"""Models in files that can be opened without running code from them (skops, not pickle).
+
+A model file is an uncompressed zip archive of two members: ``header.json`` says what is inside,
+``model.skops`` is the estimator as skops writes it. Three checks stand between a file and an
+object:
+
+- the SHA-256 of the payload in the header finds files that were damaged or cut off. It is no
+  signature: whoever changes a file on purpose can write a new sum.
+- nothing in the file is compressed, and no member is larger than the file: a small file cannot ask
+  for much memory.
+- only types of a closed list are built: what skops trusts of numpy, scipy and scikit-learn, the
+  estimators of gemmed and their parts, and what the caller names in ``trusted``. This is what keeps
+  a foreign file from running code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+import os
+import platform
+import warnings
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.exceptions import GemmedError, GemmedWarning
+from .._core.optional import require
+from .._core.whole_files import replacing
+
+FORMAT, FORMAT_VERSION = "gemmed-model", 1
+HEADER, PAYLOAD = "header.json", "model.skops"
+HEADER_LIMIT = 1_000_000
+"""Bytes; ten thousand column names need about a tenth of it."""
+MODEL_PARTS = {
+    "baselines",
+    "calibration",
+    "engines",
+    "entropy",
+    "function_space",
+    "kernels",
+    "landmarks",
+    "nystroem",
+    "screening",
+    "tuning",
+}
+"""Parts of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
+
+HARMLESS = {"numpy.dtype"}
+"""Types of other packages that only hold a value; imputers keep the type of their input."""
+
+
+class ModelFileError(GemmedError, ValueError):
+    """A file is not a model that can be loaded, or a model cannot be saved."""
+
+
+class ModelVersionWarning(GemmedWarning):
+    """A model was saved by another major version of gemmed."""
+
+
+class ModelHeader(NamedTuple):
+    """What a model file says about itself.
+
+    ``classes`` and ``feature_names`` are None where the model has none; ``created_with`` maps
+    packages to versions.
+    """
+
+    format: str
+    format_version: int
+    gemmed_version: str
+    class_name: str
+    classes: list[Any] | None
+    feature_names: list[str] | None
+    n_features: int | None
+    sha256: str
+    created_with: dict[str, str]
+
+
+def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> None:
+    """Write a fitted estimator to one file, as a whole or not at all.
+
+    Parameters
+    ----------
+    model : fitted estimator of gemmed, or a scikit-learn estimator (Pipeline) that contains them
+    path : name of the file
+    trusted : full names of further types that the model may contain; :func:`load_model` has to be
+        given the same
+    """
+    require("skops", "saving models needs", "cli")
+    from skops import io as skops_io
+
+    _check_is_fitted(model)
+    try:
+        payload = skops_io.dumps(model)
+    except Exception as error:  # whatever an attribute of the model raises while it is read
+        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
+    _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
+    header = json.dumps(_describe(model, payload)._asdict(), indent=1)
+    if len(header) > HEADER_LIMIT:
+        raise ModelFileError(
+            f"the column names and classes of the model take {len(header)} characters, at most "
+            f"{HEADER_LIMIT} fit: shorten the names."
+        )
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        archive.writestr(HEADER, header)
+        archive.writestr(PAYLOAD, payload)
+
+
+def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+    """Read an estimator written by :func:`save_model`.
+
+    Parameters
+    ----------
+    path : name of the file
+    trusted : full names of types to build in addition to those of the closed list. Name only what
+        you know: a type can do anything while it is built.
+
+    Returns
+    -------
+    estimator
+        It predicts to the bit what the saved one did, with the same versions of the packages.
+    """
+    require("skops", "loading models needs", "cli")
+    from skops import io as skops_io
+
+    header, payload = _read(path)
+    allowed = _refuse_foreign_types(payload, trusted, f"{str(path)!r} cannot be loaded")
+    try:
+        model = skops_io.loads(payload, trusted=allowed)
+    except Exception as error:  # a crafted payload can make any constructor fail in any way
+        raise ModelFileError(_broken(path, error)) from error
+    if _full_name(type(model)) != header.class_name:
+        raise ModelFileError(
+            f"{str(path)!r} is said to hold {header.class_name} but holds "
+            f"{_full_name(type(model))}: it was changed after it was saved."
+        )
+    _warn_of_other_version(path, header.gemmed_version)
+    return model
+
+
+def read_header(path: str | os.PathLike[str]) -> ModelHeader:
+    """What a model file says about itself; the model is checked for damage but not built."""
+    return _read(path)[0]
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
+    """Header and payload of a file whose form and check sum are right."""
+    content = _bytes_of_archive(Path(path))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            foreign = archive.namelist() != [HEADER, PAYLOAD]
+            if foreign or archive.getinfo(HEADER).file_size > HEADER_LIMIT:
+                raise ModelFileError(f"{str(path)!r} is not a model file of gemmed.")
+            _refuse_expansion(archive, len(content), path)
+            header = _parse_header(archive.read(HEADER), path)
+            payload = archive.read(PAYLOAD)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ModelFileError(
+            f"{str(path)!r} is not a model file of gemmed, or it is damaged ({error}): save the "
+            "model again with save_model or gemmed fit."
+        ) from error
+    if hashlib.sha256(payload).hexdigest() != header.sha256:
+        raise ModelFileError(
+            f"{str(path)!r} is damaged or was changed: the check sum of its model is not the one "
+            "written when it was saved. Copy or save it again."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(payload)) as inner:
+            _refuse_expansion(inner, len(payload), path)
+    except zipfile.BadZipFile as error:
+        raise ModelFileError(_broken(path, error)) from error
+    return header, payload
+
+
+def _bytes_of_archive(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ModelFileError(f"{str(path)!r} is not a file: name a model file.")
+    with path.open("rb") as stream:
+        start = stream.read(4)
+        if start != b"PK\x03\x04":  # so that a huge foreign file is not read at all
+            raise ModelFileError(
+                f"{str(path)!r} is not a model file of gemmed: make one with save_model or "
+                "gemmed fit."
+            )
+        return start + stream.read()
+
+
+def _parse_header(text: bytes, path: str | os.PathLike[str]) -> ModelHeader:
+    try:
+        content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise ValueError(f"format {content['format']!r}")
+        version = content["format_version"]
+        if not isinstance(version, int) or version < 1:
+            raise ValueError(f"format version {version!r}")
+        if version > FORMAT_VERSION:
+            raise ModelFileError(
+                f"{str(path)!r} has format version {version}, this gemmed reads up to "
+                f"{FORMAT_VERSION}: it was saved by gemmed {content.get('gemmed_version')}; "
+                "install that version or a newer one."
+            )
+        header = ModelHeader(**{name: content[name] for name in ModelHeader._fields})
+        for name in ("gemmed_version", "class_name", "sha256"):
+            if not isinstance(content[name], str):
+                raise ValueError(f"{name} {content[name]!r}")
+        return header
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"{str(path)!r} is not a model file of gemmed: its header is not valid ({error!r})."
+        ) from error
+
+
+def _refuse_expansion(archive: zipfile.ZipFile, size: int, path: str | os.PathLike[str]) -> None:
+    members = archive.infolist()
+    compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    if compressed or sum(member.file_size for member in members) > size:
+        raise ModelFileError(
+            f"{str(path)!r} is compressed or overlaps itself, which model files of gemmed never do."
+        )
+
+
+def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> list[str]:
+    """The types of a payload that skops does not trust by itself, if all of them may be built."""
+    from skops import io as skops_io
+
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted={trusted!r} must be a list of names of types.")
+    try:
+        found = skops_io.get_untrusted_types(data=payload)
+    except Exception as error:  # see load_model
+        raise ModelFileError(f"{what}: its content is not valid ({error!r})") from error
+    known = HARMLESS | set(trusted)
+    foreign = [name for name in found if name not in known and not _is_own_class(name)]
+    if foreign:
+        raise ModelFileError(
+            f"{what}: it contains {', '.join(foreign)}, which gemmed does not build from files. "
+            "If you know these types and where the model is from, name them: trusted=[...]."
+        )
+    return list(found)
+
+
+def _is_own_class(name: str) -> bool:
+    """Whether a full name is that of an estimator of gemmed, or of a class in MODEL_PARTS."""
+    from sklearn.base import BaseEstimator
+
+    module_name, _, class_name = name.rpartition(".")
+    package, _, rest = module_name.partition(".")
+    if package != __package__ or not rest or "__main__" in rest:
+        return False
+    try:
+        found = getattr(importlib.import_module(module_name), class_name, None)
+    except ImportError:
+        return False
+    # A name that a module merely imports (a function, the class of another package) is not its own.
+    if not isinstance(found, type) or _full_name(found) != name:
+        return False
+    return rest.split(".")[0] in MODEL_PARTS or issubclass(found, BaseEstimator)
+
+
+def _check_is_fitted(model: Any) -> None:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if isinstance(model, type) or not isinstance(model, BaseEstimator):
+        raise ModelFileError(f"model={model!r} is not an estimator: only those can be saved.")
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise ModelFileError(
+            f"{type(model).__name__} is not fitted yet: call fit first."
+        ) from error
+
+
+def _describe(model: Any, payload: bytes) -> ModelHeader:
+    import scipy
+    import sklearn
+    import skops
+
+    from .. import __version__
+
+    names = getattr(model, "feature_names_in_", None)
+    classes = getattr(model, "classes_", None)
+    return ModelHeader(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
+        gemmed_version=__version__,
+        class_name=_full_name(type(model)),
+        classes=None if classes is None else np.asarray(classes).tolist(),
+        feature_names=None if names is None else [str(name) for name in names],
+        n_features=getattr(model, "n_features_in_", None),
+        sha256=hashlib.sha256(payload).hexdigest(),
+        created_with={
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "skops": skops.__version__,
+        },
+    )
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _broken(path: str | os.PathLike[str], error: Exception) -> str:
+    return (
+        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: {error})"
+    )
+
+
+def _warn_of_other_version(path: str | os.PathLike[str], version: str) -> None:
+    from .. import __version__
+
+    if version.split(".")[0] != __version__.split(".")[0]:
+        warnings.warn(
+            f"{str(path)!r} was saved by gemmed {version}, this is {__version__}: check its "
+            "predictions before you rely on them.",
+            ModelVersionWarning,
+            stacklevel=3,
+        )

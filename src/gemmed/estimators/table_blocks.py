@@ -1,0 +1,252 @@
+"""A classifier from a table of any size: the rows go through once and stay in blocks of numbers.
+
+``scan_table`` reads the table once: labels and what else is known of the rows, and a random sample
+of rows from which columns are planned and scaled. A second reading turns rows into numbers, here
+(``local_blocks``) or on the workers of a Dask cluster (``cluster_blocks``), where they stay. Both
+cut the same blocks, so that both fits are the same. A table of at most SAMPLE_ROWS rows gets the
+columns that ``table_model`` would give it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.types import BoolArray
+from ..rows.blocks import LocalBlocks
+from ..rows.dask_blocks import DaskBlocks, lump_bounds, lump_homes, submit_lump
+from ..rows.dask_partitions import Lump
+from ..rows.sources import spool_rows
+from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
+from ..rows.tables import Table, TableError
+from .table_columns import ColumnPlan, Roles, feature_frame, plan_columns, table_pipeline
+
+SAMPLE_ROWS = 50_000
+"""Rows from which columns are planned and scaled, at most."""
+
+
+class Recipe(NamedTuple):
+    """Rows of a table to rows of numbers: what workers need to know."""
+
+    plan: ColumnPlan
+    columns: Any
+    """Fitted ColumnTransformer."""
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.plan.numeric, *self.plan.categories]
+
+    def matrix(self, table: Table, used: BoolArray) -> np.ndarray:
+        """The used rows of a batch in single precision; ``used`` is of shape (n_rows,)."""
+        frame = feature_frame(table, self.plan)[used]
+        return np.ascontiguousarray(self.columns.transform(frame), dtype=np.float32)
+
+
+class Scan(NamedTuple):
+    """What a first reading finds; arrays have one entry per row with a label."""
+
+    labels: np.ndarray
+    options: dict[str, np.ndarray]
+    """Further arguments of fit."""
+    used: BoolArray
+    """Rows of the table that have a label, shape (n_rows_of_the_table,)."""
+    batch_sizes: list[int]
+    pipeline: Any
+    """Steps "columns", fitted, and "classifier", not fitted."""
+    plan: ColumnPlan
+    sample: Any
+    """Frame of sampled rows, and their labels."""
+    sample_labels: np.ndarray
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(self.plan, self.pipeline[0])
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """Used rows of every batch."""
+        bounds = np.cumsum([0, *self.batch_sizes])
+        return [int(n) for n in np.add.reduceat(self.used, bounds[:-1], dtype=np.intp)]
+
+
+def scan_table(
+    batches: ParquetBatches | CSVBatches,
+    roles: Roles,
+    classifier: Any,
+    *,
+    scaling: str,
+    seed: int,
+) -> Scan:
+    """Read labels, plan and scale the columns.
+
+    Parameters
+    ----------
+    roles : what the columns are for
+    classifier : the unfitted end of the pipeline
+    scaling : "robust" or "standard"
+    seed : of the sample of rows
+    """
+    _check_roles(batches, roles)
+    known, sample, sizes = _first_pass(batches, roles, np.random.default_rng(seed))
+    labels, rows, options = roles.what_is_known(known)
+    used = np.zeros(len(known), dtype=bool)
+    used[rows] = True
+    assert sample.row_numbers is not None
+    usable = np.flatnonzero(used[sample.row_numbers])
+    plan = plan_columns(
+        sample, exclude=roles.not_features, categorical=list(roles.categorical), rows=usable
+    )
+    frame = feature_frame(sample, plan).iloc[usable].reset_index(drop=True)
+    pipeline = table_pipeline(classifier, frame, plan, scaling=scaling)
+    pipeline[0].fit(frame)
+    sampled = np.searchsorted(rows, sample.row_numbers[usable])
+    return Scan(labels, options, used, sizes, pipeline, plan, frame, labels[sampled])
+
+
+def local_blocks(
+    batches: ParquetBatches | CSVBatches, scan: Scan, *, n_threads: int, folder: str | None = None
+) -> LocalBlocks:
+    """The rows as numbers in a temporary file under ``folder``, in blocks."""
+    recipe = scan.recipe
+    matrices = (matrix for table in batches.batches() for matrix in _matrix(recipe, scan, table))
+    return LocalBlocks(
+        spool_rows(matrices, folder=folder),
+        n_threads=n_threads,
+        sizes=[size for size in scan.block_sizes if size],
+    )
+
+
+def cluster_blocks(batches: ParquetBatches | CSVBatches, scan: Scan, client: Any) -> DaskBlocks:
+    """The rows as numbers in the memory of the workers, in blocks.
+
+    Workers read Parquet files themselves: paths must mean the same to all of them. Rows of a CSV
+    file are read here and sent, and kept by the scheduler in case a worker dies.
+    """
+    homes = lump_homes(client)
+    bounds = lump_bounds(scan.batch_sizes, len(homes))
+    if isinstance(batches, CSVBatches):
+        contents = _sent_lumps(batches, scan, bounds)
+    else:
+        contents = _read_lumps(batches, scan, bounds)
+    sizes = scan.block_sizes
+    lumps = []
+    for (first, last), home, content in zip(bounds, itertools.cycle(homes), contents, strict=False):
+        own = tuple(size for size in sizes[first:last] if size)
+        future = submit_lump(client, home, *content)
+        lumps.append(Lump(future, tuple(range(len(own))), own))
+    return DaskBlocks(client, [lump for lump in lumps if lump.sizes])
+
+
+def _check_roles(batches: ParquetBatches | CSVBatches, roles: Roles) -> None:
+    import pandas as pd
+
+    roles.check(Table(batches.name, pd.DataFrame(columns=batches.columns)))
+
+
+def _first_pass(
+    batches: ParquetBatches | CSVBatches, roles: Roles, rng: np.random.Generator
+) -> tuple[Table, Table, list[int]]:
+    """The special columns of all rows, all columns of a random sample, and the sizes of batches.
+
+    The sample are the rows with the smallest of random keys, in their order.
+    """
+    import pandas as pd
+
+    known, sizes = [], []
+    frames, numbers, keys = [], [], []
+    waiting = 0
+    table = None
+    for table in batches.batches():
+        assert table.row_numbers is not None
+        known.append(table.frame[roles.special])
+        sizes.append(len(table))
+        frames.append(table.frame)
+        numbers.append(table.row_numbers)
+        keys.append(rng.random(len(table)))
+        waiting += len(table)
+        if waiting > 2 * SAMPLE_ROWS:
+            frames, numbers, keys = _smallest(frames, numbers, keys)
+            waiting = len(numbers[0])
+    if table is None:
+        raise TableError(f"{batches.name} has a header but no rows")
+    frames, numbers, keys = _smallest(frames, numbers, keys)
+    rest = (table.decimal_comma, table.missing)
+    special = pd.concat(known, ignore_index=True)
+    return (
+        Table(batches.name, special, *rest),
+        Table(batches.name, frames[0], *rest, numbers[0]),
+        sizes,
+    )
+
+
+def _smallest(
+    frames: list[Any], numbers: list[np.ndarray], keys: list[np.ndarray]
+) -> tuple[list[Any], list[np.ndarray], list[np.ndarray]]:
+    """One frame with the SAMPLE_ROWS rows of the smallest keys."""
+    import pandas as pd
+
+    frame, number, key = pd.concat(frames), np.concatenate(numbers), np.concatenate(keys)
+    if len(key) > SAMPLE_ROWS:
+        chosen = np.sort(np.argpartition(key, SAMPLE_ROWS)[:SAMPLE_ROWS])
+        frame, number, key = frame.iloc[chosen], number[chosen], key[chosen]
+    return [frame.reset_index(drop=True)], [number], [key]
+
+
+def _matrix(recipe: Recipe, scan: Scan, table: Table) -> Iterator[np.ndarray]:
+    """The used rows of a batch, if there are any."""
+    assert table.row_numbers is not None
+    used = scan.used[table.row_numbers]
+    if used.any():
+        yield recipe.matrix(table, used)
+
+
+def _sent_lumps(
+    batches: CSVBatches, scan: Scan, bounds: list[tuple[int, int]]
+) -> Iterator[tuple[Any, ...]]:
+    """The task of every lump: its blocks, made here."""
+    recipe, tables = scan.recipe, batches.batches()
+    for first, last in bounds:
+        part = itertools.islice(tables, last - first)
+        yield _itself, [matrix for table in part for matrix in _matrix(recipe, scan, table)]
+
+
+def _read_lumps(
+    batches: ParquetBatches, scan: Scan, bounds: list[tuple[int, int]]
+) -> Iterator[tuple[Any, ...]]:
+    """The task of every lump: which parts of which row groups to read."""
+    starts = np.cumsum([0, *scan.batch_sizes])
+    for first, last in bounds:
+        start, stop = int(starts[first]), int(starts[last])
+        groups = [
+            group
+            for group in batches.groups
+            if group.first_row < stop and group.first_row + group.n_rows > start
+        ]
+        yield _read_rows, groups, start, scan.used[start:stop], scan.recipe
+
+
+# Tasks.
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _read_rows(
+    groups: list[RowGroup], start: int, used: BoolArray, recipe: Recipe
+) -> list[np.ndarray]:
+    """Blocks of the batches from row ``start`` on; ``used`` has an entry for each of their rows."""
+    blocks = []
+    for group in groups:
+        for table in group.batches(recipe.names):
+            assert table.row_numbers is not None
+            position = int(table.row_numbers[0]) - start
+            if position >= len(used):
+                break
+            own = used[position : position + len(table)] if position >= 0 else used[:0]
+            if own.any():
+                blocks.append(recipe.matrix(table, own))
+    return blocks

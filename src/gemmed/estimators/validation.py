@@ -1,0 +1,289 @@
+"""Checks of parameters and arrays; the only file that touches scikit-learn's less public parts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
+
+from .._core.exceptions import DegenerateDataError
+from .._core.types import FloatArray
+from ..model.kernels.kernel import KERNELS, Kernel
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    whole: bool = False,
+    infinite: bool = False,
+    hint: str = "",
+) -> None:
+    """Raise a ValueError that names the parameter, its value and what is allowed."""
+    kind = numbers.Integral if whole else numbers.Real
+    wanted = ["a whole number" if whole else "a number"]
+    if above is not None:
+        wanted.append(f"above {above:g}")
+    if at_least is not None:
+        wanted.append(f"at least {at_least:g}")
+    if at_most is not None:
+        wanted.append(f"at most {at_most:g}")
+    message = f"{name}={value!r} must be " + " and ".join(wanted) + "."
+    if hint:
+        message += " " + hint
+    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+        raise ValueError(message)
+    number = float(value)
+    if (
+        np.isnan(number)
+        or (np.isinf(number) and not infinite)
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (at_most is not None and not number <= at_most)
+    ):
+        raise ValueError(message)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless the value is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"{name}={value!r} is unknown: use one of {', '.join(map(repr, choices))}."
+        )
+
+
+def check_number_or_auto(name: str, value: Any, **limits: Any) -> None:
+    """As check_number, with the string "auto" allowed."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
+    else:
+        check_number(name, value, hint="'auto' is allowed too.", **limits)
+
+
+def check_training_data(
+    estimator: Any, X: Any, y: Any, *, multi_class: bool = False
+) -> tuple[FloatArray, np.ndarray]:
+    """Validated X (float64) and y of a classification problem; feature names are remembered."""
+    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary" and not (multi_class and kind == "multiclass"):
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}, with "
+            f"{len(np.unique(y))} classes: merge classes, or train one classifier for each with "
+            "sklearn.multiclass.OneVsRestClassifier."
+        )
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes.tolist()[0]!r}: a classifier needs samples of two "
+            "classes."
+        )
+    return X, y
+
+
+def check_block_labels(estimator: Any, blocks: Any, y: Any) -> np.ndarray:
+    """Validated labels of rows in blocks; the rows themselves are checked in one pass."""
+    if estimator.kernel == "precomputed":
+        raise ValueError("kernel='precomputed' has no rows to read in blocks: use fit.")
+    if estimator.n_components is None:
+        raise ValueError(
+            "n_components=None asks for the exact kernel, which needs all rows at once: use fit, "
+            "or give n_components as a number or 'auto'."
+        )
+    y = column_or_1d(y)
+    check_classification_targets(y)
+    n_rows = sum(blocks.sizes)
+    if len(y) != n_rows:
+        raise ValueError(f"y has {len(y)} labels for {n_rows} rows: give one label for each row.")
+    if len(np.unique(y)) < 2:
+        raise ValueError("y holds one class only: a classifier needs samples of two classes.")
+    widths = set()
+    for number, (width, finite) in enumerate(blocks.map(_width_and_finite)):
+        widths.add(width)
+        if not finite:
+            raise ValueError(
+                f"block {number} of X contains NaN or infinity: fill in or drop these rows first."
+            )
+    if len(widths) != 1:
+        raise ValueError(f"blocks of X have different numbers of columns: {sorted(widths)}.")
+    estimator.n_features_in_ = widths.pop()
+    if hasattr(estimator, "feature_names_in_"):  # of an earlier fit; blocks have no names
+        del estimator.feature_names_in_
+    return y
+
+
+def _width_and_finite(X: np.ndarray, _: None) -> tuple[int, bool]:
+    return X.shape[1], bool(np.isfinite(X).all())
+
+
+def check_query_data(estimator: Any, X: Any) -> FloatArray:
+    """Validated X (float64) at prediction time."""
+    X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return np.asarray(X, dtype=np.float64)
+
+
+def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
+    """Validated X (float64) of a detector at fit time."""
+    X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
+    return np.asarray(X, dtype=np.float64)
+
+
+def check_varying_features(X: FloatArray) -> None:
+    """Refuse data in which all samples are the same point."""
+    if np.all(X[0] == X):
+        raise DegenerateDataError(
+            f"X: all features are constant (all {len(X)} samples are identical), so nothing can "
+            "be learned. Check how X was made."
+        )
+
+
+def of_class(label: object) -> str:
+    """How messages name a class; None stands for data without classes."""
+    return "" if label is None else f" of class {label!r}"
+
+
+def check_distinct_members(X: FloatArray, label: object) -> None:
+    """Refuse a class in which all samples are the same point."""
+    if len(X) > 1 and np.all(X[0] == X):
+        raise DegenerateDataError(
+            f"X: all {len(X)} samples{of_class(label)} are duplicates of one point, so their "
+            "k-NN distances are all zero. Remove the duplicates, or use a classifier that needs no "
+            "distances (MEDClassifier)."
+        )
+
+
+def check_precomputed(X: FloatArray) -> None:
+    """Refuse a kernel matrix for training that is not square."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"Precomputed kernel matrix must be square at fit: X has shape {X.shape}, expected "
+            f"({X.shape[0]}, {X.shape[0]}) with the kernel between all pairs of samples."
+        )
+
+
+def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArray:
+    """Sample weights as an array; every class must keep some weight."""
+    weights: FloatArray = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    for label in np.unique(y).tolist():
+        if weights[y == label].sum() <= 0:
+            raise ValueError(
+                f"sample_weight is zero for every sample of class {label!r}: with that class gone "
+                "only one class is left."
+            )
+    return weights
+
+
+def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
+    """A probability for each sample, shape (n_samples,)."""
+    array: FloatArray = check_array(
+        values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
+    )
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {array.shape}: give one value per sample, shape ({n_samples},)."
+        )
+    if np.any((array < 0) | (array > 1)):
+        worst = int(np.argmax(np.abs(array - 0.5)))
+        raise ValueError(
+            f"{name}[{worst}]={float(array[worst])!r}: probabilities lie between 0 and 1 (0 and 1 "
+            "state a certainty)."
+        )
+    return array
+
+
+def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+    """Group labels, shape (n_samples,), or None."""
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"groups has shape {array.shape}: give one group per sample, shape ({n_samples},)."
+        )
+    # Missing values differ from themselves, and None is what object arrays hold for them.
+    names = array.tolist()
+    missing = [index for index, name in enumerate(names) if name is None or name != name]
+    if missing:
+        raise ValueError(
+            f"groups[{missing[0]}] is missing: every sample needs a group; give samples of unknown "
+            "origin a group each."
+        )
+    number = {name: position for position, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], dtype=np.intp)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """n_jobs is None or a whole number other than zero."""
+    if n_jobs is not None:
+        check_number("n_jobs", n_jobs, whole=True, hint="None is allowed too.")
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0 has no meaning: use None, a positive number, or -1.")
+
+
+def check_margin_rate(C: Any) -> None:
+    """C must exceed 1: at C = 1 the margin prior has mean 0 and asks for no margin at all."""
+    check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
+
+
+TUNED = "tuned"
+"""Value of gamma, function_variance and bias_variance that has them chosen from the data."""
+
+
+def make_kernel(
+    estimator: Any, X: FloatArray, *, tunable: bool = False, variance: float | None = None
+) -> Kernel:
+    """The kernel described by an estimator's parameters, with gamma resolved on X.
+
+    Where parameters are to be tuned, gamma is that of "scale" and variances are 1. ``variance`` is
+    that of all training data where X is a part of them.
+    """
+    name = estimator.kernel
+    if not callable(name):
+        check_choice("kernel", name, KERNELS)
+    check_number("degree", estimator.degree, at_least=1, whole=True)
+    check_number("coef0", estimator.coef0)
+    if name == "precomputed":
+        check_precomputed(X)
+    else:
+        check_varying_features(X)
+    # Not every classifier has an amplitude: for an SVM it is the same as C.
+    function_variance = getattr(estimator, "function_variance", 1.0)
+    hint = f"{TUNED!r} is allowed too." if tunable else ""
+    if not (tunable and estimator.bias_variance == TUNED):
+        check_number("bias_variance", estimator.bias_variance, at_least=0, hint=hint)
+    if not (tunable and function_variance == TUNED):
+        check_number("function_variance", function_variance, above=0, hint=hint)
+    return Kernel(
+        name,
+        _resolve_gamma(estimator.gamma, X, tunable, variance),
+        estimator.degree,
+        estimator.coef0,
+        1.0 if estimator.bias_variance == TUNED else float(estimator.bias_variance),
+        1.0 if function_variance == TUNED else float(function_variance),
+    )
+
+
+def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | None) -> float:
+    choices = ("scale", "auto", *((TUNED,) if tunable else ()))
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, choices)
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        variance = float(X.var()) if variance is None else variance
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    check_number("gamma", gamma, above=0, hint=f"{', '.join(choices)} are allowed too.")
+    return float(gamma)

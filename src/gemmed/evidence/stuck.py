@@ -1,0 +1,126 @@
+"""Readings of sensors that are stuck: several columns read the same numbers in the same rows.
+
+There are two signs. In columns of continuous numbers a value that many rows share is odd in itself.
+In columns of counts and codes values repeat by nature, but not in the same rows over a large part
+of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.types import BoolArray, FloatArray
+
+EVIDENCE = 6.0
+"""Nats against a row that reads stuck values."""
+FEWEST_ROWS, LEAST_SHARE, LARGEST_SHARE = 5, 0.03, 0.45
+"""Rows that must share a value, and the share of rows that may share such values in a column."""
+MOST_VALUES = 2
+"""Values at which one sensor is stuck; a continuous column has no more that rows share."""
+DISTINCT = 0.7
+"""Share of distinct values among the others in a continuous column."""
+ALIKE, COLUMN_SHARE, FEW_COLUMNS = 0.6, 0.1, 4
+"""Overlap (Jaccard) of the rows that are stuck in two continuous columns of one fault; columns that
+must be stuck together: this share and at least two; one, of few columns."""
+CODED_ALIKE, CODED_SHARE, CODED_COLUMN_SHARE = 0.9, 0.05, 0.21
+"""The same where values repeat by nature, and the least share of the rows. In the tables of the
+robustness suite without faults at most one fifth of the columns goes together (decision 7)."""
+MOST_CODES = 4000
+"""Values that are compared with each other; each column has its part, the most frequent first."""
+MAX_ROWS = 20_000
+
+
+class StuckValues(NamedTuple):
+    """Columns of one fault and what they read, each of shape (n_stuck,)."""
+
+    columns: np.ndarray
+    values: FloatArray
+
+    def rows(self, X: np.ndarray) -> BoolArray:
+        """Which rows read most of these values."""
+        if not len(self.columns):
+            return np.zeros(len(X), dtype=bool)
+        shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= ALIKE
+        return shared
+
+
+def find_stuck_values(X: FloatArray) -> StuckValues:
+    """The largest set of columns that are stuck in the same rows; empty if there is none."""
+    n_columns = X.shape[1]
+    if not _values_are_shared(X):
+        return StuckValues(np.empty(0, dtype=np.intp), np.empty(0))
+    needed = 1 if n_columns <= FEW_COLUMNS else _at_least_two(COLUMN_SHARE * n_columns)
+    stuck = _stuck_together(X, _shared_numbers, ALIKE, needed)
+    if len(stuck.columns):
+        return stuck
+    needed = _at_least_two(CODED_COLUMN_SHARE * n_columns)
+    most = max(1, MOST_CODES // n_columns)
+    return _stuck_together(X, lambda column: _frequent_codes(column, most), CODED_ALIKE, needed)
+
+
+def _values_are_shared(X: FloatArray) -> bool:
+    """Whether any column has a value in so many rows that it could be a candidate."""
+    fewest = max(FEWEST_ROWS, int(np.ceil(min(LEAST_SHARE, CODED_SHARE) * len(X))))
+    if len(X) < fewest:
+        return False
+    ordered = np.sort(X.T, axis=1)
+    return bool(np.any(ordered[:, fewest - 1 :] == ordered[:, : len(X) - fewest + 1]))
+
+
+def _at_least_two(number: float) -> int:
+    return max(2, int(np.ceil(number)))
+
+
+def _stuck_together(
+    X: FloatArray, candidates: Callable[[FloatArray], FloatArray], alike: float, needed: int
+) -> StuckValues:
+    """The most columns with a candidate value in the same rows, if they are as many as needed."""
+    found = [(column, value) for column in range(X.shape[1]) for value in candidates(X[:, column])]
+    columns = np.array([column for column, _ in found], dtype=np.intp)
+    values = np.array([value for _, value in found], dtype=np.float64)
+    nothing = StuckValues(columns[:0], values[:0])
+    if len(found) < needed:
+        return nothing
+    masks = (X[:, columns] == values).astype(np.float32)
+    both = masks.T @ masks
+    sizes = np.diag(both)
+    same = both >= alike * (sizes[:, None] + sizes - both)
+    best = same[int(np.argmax(same.sum(axis=1)))].copy()
+    # Columns that go together in other values as well are two codes of one thing.
+    elsewhere = np.isin(columns, columns[best]) & ~best
+    pairs = same[np.ix_(elsewhere, elsewhere)]
+    alone = pairs & (columns[elsewhere][:, None] == columns[elsewhere])
+    twins = columns[elsewhere][(pairs & ~alone).any(axis=1)]
+    best &= ~np.isin(columns, twins)
+    if len(np.unique(columns[best])) < needed:
+        return nothing
+    return StuckValues(columns[best], values[best])
+
+
+def _shared_numbers(column: FloatArray) -> FloatArray:
+    """Values that many rows of a continuous column share."""
+    distinct, counts = np.unique(column, return_counts=True)
+    n_rows = len(column)
+    many = counts >= max(FEWEST_ROWS, LEAST_SHARE * n_rows)
+    others = n_rows - int(counts[many].sum())
+    if (
+        many.sum() > MOST_VALUES
+        or others < (1.0 - LARGEST_SHARE) * n_rows
+        or len(distinct) - int(many.sum()) < DISTINCT * others
+    ):
+        return column[:0]
+    return distinct[many]
+
+
+def _frequent_codes(column: FloatArray, most: int) -> FloatArray:
+    """The most frequent values of any column that a fault could have written."""
+    distinct, counts = np.unique(column, return_counts=True)
+    if len(distinct) < 3:  # yes or no, as in a column for each of several categories
+        return column[:0]
+    least = max(FEWEST_ROWS, CODED_SHARE * len(column))
+    likely = (counts >= least) & (counts <= LARGEST_SHARE * len(column))
+    order = np.argsort(-counts[likely], kind="stable")
+    return distinct[likely][order[:most]]

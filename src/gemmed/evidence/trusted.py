@@ -1,0 +1,150 @@
+"""Which training samples may calibrate p-values, and weighted conformal p-values.
+
+Distrust alone does not make a sample unfit for calibration: a robust fit distrusts the outskirts of
+clean data as well, and a calibration sample without its outskirts calls them anomalous later. Only
+distrusted samples that a gap separates from the rest are left out (docs/screening.md).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from .._core.types import BoolArray, FloatArray
+
+TRUSTED = 0.5
+"""Samples that are more likely nominal than not serve as references."""
+DIGITS = 9
+TIE = 10.0**-DIGITS
+"""Statistics that differ by less than this share are equal but for rounding."""
+Contamination = Literal["auto"] | float | FloatArray
+GAP_WIDTH = 0.5
+"""Smallest gap, as a share of the middle 80 % of the trusted samples on the same scale."""
+GAP_LEVEL = 0.05
+"""Chance, at most, that clean data with a Pareto tail show a gap somewhere."""
+
+
+def weighted_p_values(
+    calibration: FloatArray, weights: FloatArray, statistics: FloatArray
+) -> FloatArray:
+    """p(s) = (w + sum_i w_i [s_i >= s]) / (w + sum_i w_i), where w is the largest weight.
+
+    Ties count against an alarm. With equal weights this is the conformal p-value of equation (25).
+
+    Parameters
+    ----------
+    calibration : statistics of the calibration samples, shape (n,)
+    weights : their positive weights, shape (n,)
+    statistics : of new samples, any shape
+
+    Returns
+    -------
+    array of the shape of ``statistics``
+    """
+    order = np.argsort(calibration, kind="stable")
+    # Entry j: weight of the samples from rank j upwards.
+    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+    first = np.searchsorted(calibration[order], statistics * (1.0 - TIE), side="left")
+    own = float(weights.max(initial=0.0)) or 1.0
+    result: FloatArray = (own + above[first]) / (own + above[0])
+    return result
+
+
+def beyond_gap(scores: FloatArray, trusted: BoolArray, *, level: float = GAP_LEVEL) -> BoolArray:
+    """Distrusted samples that lie beyond a gap in the scores of their class.
+
+    Above the median of the trusted samples take the logarithms of the distinct scores. If the
+    scores have a Pareto tail, the spacings times the number of samples beyond them are independent
+    and exponential (Rényi), so that for the j-th of them
+
+        P(D_j / (D_1 + ... + D_{j-1}) > q) = (1 + q)^-(j-1).
+
+    Lighter tails have smaller spacings further out. Tried are the spacings beyond which at least
+    half of the samples are distrusted. The gap is the innermost that is significant at ``level``
+    (Bonferroni) and half as wide as the middle 80 % of the trusted samples: with many samples
+    beyond, slight unevenness of the density is significant as well.
+
+    Parameters
+    ----------
+    scores : scores of the samples of one class, shape (n,), finite
+    trusted : shape (n,)
+
+    Returns
+    -------
+    boolean array of shape (n,)
+    """
+    nothing = np.zeros(len(scores), dtype=bool)
+    positive = scores[trusted & (scores > 0)]
+    if not positive.size or trusted.all():
+        return nothing
+    start = max(float(np.median(scores[trusted])), float(positive.min()))
+    logs = np.log(np.maximum(scores, start))
+    # Scores that differ by rounding are one value: zero spacings say nothing of the tail.
+    values, counts = np.unique(np.round(logs, DIGITS), return_counts=True)
+    gaps = np.diff(values)
+    beyond = np.cumsum(counts[::-1])[::-1][1:]
+    among_distrusted = np.sort(np.round(logs[~trusted], DIGITS))
+    distrusted = len(among_distrusted) - np.searchsorted(among_distrusted, values[1:])
+    spacings = beyond * gaps
+    earlier = np.cumsum(spacings) - spacings
+    middle = np.quantile(np.log(np.maximum(scores[trusted], positive.min())), (0.1, 0.9))
+    wide = gaps >= GAP_WIDTH * (middle[1] - middle[0])
+    tried = np.flatnonzero(2 * distrusted >= beyond)
+    tried = tried[tried >= 1]
+    p_values = (1.0 + spacings[tried] / earlier[tried]) ** -tried.astype(float)
+    significant = tried[wide[tried] & (p_values * len(tried) <= level)]
+    if not significant.size:
+        return nothing
+    return ~trusted & (np.round(logs, DIGITS) >= values[significant[0] + 1])
+
+
+def least_trusted(scores: FloatArray, trust: FloatArray, share: float) -> BoolArray:
+    """The given share of the samples with the least trust; of equal ones, the larger scores.
+
+    At least one sample is left.
+    """
+    chosen = np.zeros(len(scores), dtype=bool)
+    n_chosen = min(round(share * len(scores)), len(scores) - 1)
+    chosen[np.lexsort((-scores, trust))[:n_chosen]] = True
+    return chosen
+
+
+def anomalous_samples(
+    own: FloatArray,
+    own_class: np.ndarray,
+    trust: FloatArray,
+    contamination: Contamination,
+    n_classes: int,
+) -> BoolArray:
+    """Samples that are left out of the calibration, class by class.
+
+    Parameters
+    ----------
+    own : statistic of each sample for its own class, shape (n,)
+    own_class : its class, 0 to n_classes - 1, shape (n,)
+    trust : shape (n,)
+    contamination : "auto" for what lies beyond a gap, or the share of each class
+
+    Returns
+    -------
+    boolean array of shape (n,)
+    """
+    left_out = np.zeros(len(own), dtype=bool)
+    automatic = isinstance(contamination, str)
+    if isinstance(contamination, str):
+        if contamination != "auto":
+            raise ValueError(f"contamination={contamination!r} must be 'auto' or numbers.")
+        shares = np.zeros(n_classes)
+    else:
+        shares = np.broadcast_to(np.asarray(contamination, dtype=float), (n_classes,))
+        if not np.all((shares >= 0.0) & (shares < 1.0)):
+            raise ValueError(f"contamination={contamination!r} must be at least 0 and below 1.")
+    for z in range(n_classes):
+        members = np.flatnonzero(own_class == z)
+        left_out[members] = (
+            beyond_gap(own[members], trust[members] >= TRUSTED)
+            if automatic
+            else least_trusted(own[members], trust[members], float(shares[z]))
+        )
+    return left_out

@@ -1,0 +1,219 @@
+"""The dual problem of GEM-MED: its data, its value and its gradient (docs/model.md, section 2).
+
+Symbols are those of docs/model.md: lam, mu, kappa are the multipliers of the margin, entropy and
+coverage constraints, eta the nominal indicators, d the k-NN distances, f the decision function.
+Class-wise arrays have shape (n_classes,). With two classes there is one decision function, labels
+are -1.0 (class 0) and +1.0 (class 1). With more there is one decision function a class, labels have
+a column for each: +1.0 in the own class, -1.0 elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._core import box_newton
+from .._core.types import FloatArray
+from .kernels.function_space import FunctionSpace
+
+FIELD_LIMIT = 1e3
+"""Largest mu_z / N_z and kappa_z / N_z, in nats per unit of d and per sample.
+
+A bound on a multiplier is a linear penalty for breaking its constraint, so every problem has a
+solution, even when a person's judgement of single samples contradicts the constraints. A lower
+limit on mu makes the entropy constraint a penalty of that slope from the start."""
+
+LAM_MARGIN = 1e-9
+"""lam stays below c (1 - LAM_MARGIN); the dual tends to -infinity at c."""
+
+
+class Multipliers(NamedTuple):
+    """A point of the dual problem."""
+
+    lam: FloatArray
+    mu: FloatArray
+    kappa: FloatArray
+
+    def to_vector(self) -> FloatArray:
+        return np.concatenate(self)
+
+    @staticmethod
+    def from_vector(vector: FloatArray) -> Multipliers:
+        return Multipliers(vector[:-4], vector[-4:-2], vector[-2:])
+
+
+class Moments(NamedTuple):
+    """What an engine computes at given multipliers."""
+
+    log_partition: float
+    """log Z; NaN where an engine (a sampler) cannot know it."""
+    nominal: FloatArray
+    """E[eta_n], shape (n_samples,)."""
+    margin: FloatArray
+    """E[eta_n y_n f_n], shape (n_samples,)."""
+
+
+@dataclass(frozen=True)
+class DualProblem:
+    """Everything that defines the dual: prior, data, constraints.
+
+    Parameters
+    ----------
+    space : the prior covariance of f on the training points
+    labels : array of shape (n_samples,), values -1.0 and +1.0, or (n_samples, n_classes)
+    distances : array of shape (n_samples,), the k-NN statistic d
+    prior_log_odds : array of shape (n_samples,), logit of the prior nominal probability;
+        +inf and -inf state a certainty
+    c : rate of the margin prior, > 1
+    coverage : array of shape (n_classes,), beta
+    entropy_bounds : array of shape (n_classes,), gamma; +inf switches the constraint off
+    weights : array of shape (n_samples,); a weight of 2 counts a sample twice
+    entropy_limit : largest mu_z / N_z
+    groups : array of shape (n_samples,), samples that do not vouch for each other, or None
+    """
+
+    space: FunctionSpace
+    labels: FloatArray
+    distances: FloatArray
+    prior_log_odds: FloatArray
+    c: float
+    coverage: FloatArray
+    entropy_bounds: FloatArray
+    weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    entropy_limit: float = FIELD_LIMIT
+    groups: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights.size == 0:
+            object.__setattr__(self, "weights", np.ones(self.n_samples))
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.labels.shape[0])
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """Labels with one column for each decision function, shape (n_samples, n_functions)."""
+        return self.labels[:, None] if self.labels.ndim == 1 else self.labels
+
+    @property
+    def n_classes(self) -> int:
+        return max(2, self.signs.shape[1])
+
+    @cached_property
+    def class_index(self) -> np.ndarray:
+        """Class of each sample as an index into the class-wise arrays."""
+        if self.labels.ndim == 1:
+            return (self.labels > 0).astype(np.intp)
+        return np.argmax(self.labels, axis=1)
+
+    def class_sums(self, values: FloatArray) -> FloatArray:
+        """Sum of per-sample values over each class, shape (n_classes,)."""
+        return np.bincount(self.class_index, values, minlength=self.n_classes).astype(np.float64)
+
+    @cached_property
+    def class_weights(self) -> FloatArray:
+        """N_z: the total weight of each class."""
+        return self.class_sums(self.weights)
+
+    @cached_property
+    def finite_entropy_bounds(self) -> FloatArray:
+        """gamma with 0 where the constraint is off (its multiplier is then held at 0)."""
+        return np.where(np.isfinite(self.entropy_bounds), self.entropy_bounds, 0.0)
+
+    @cached_property
+    def entropy_limits(self) -> FloatArray:
+        """Largest mu_z / N_z of each class: 0 where the entropy constraint is off."""
+        return np.where(np.isfinite(self.entropy_bounds), self.entropy_limit, 0.0)
+
+    @cached_property
+    def has_unit_weights(self) -> bool:
+        return bool(np.all(self.weights == 1.0))
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The box of the dual variables, as flat vectors."""
+        upper = Multipliers(
+            np.full(self.n_samples, self.c * (1.0 - LAM_MARGIN)),
+            self.entropy_limits * self.class_weights,
+            FIELD_LIMIT * self.class_weights,
+        ).to_vector()
+        return np.zeros_like(upper), upper
+
+    def class_field(self, at: Multipliers) -> FloatArray:
+        """(kappa_z - mu_z d_n) / N_z, what the class-wise constraints add to the log-odds."""
+        z = self.class_index
+        return (at.kappa[z] - at.mu[z] * self.distances) / self.class_weights[z]
+
+    def theta(self, at: Multipliers) -> FloatArray:
+        """Field on eta_n beside its prior log-odds and the pull of f (equation 7)."""
+        return -at.lam - np.log1p(-at.lam / self.c) + self.class_field(at)
+
+    def value(self, at: Multipliers, log_partition: float) -> float:
+        """D at the given multipliers (equation 8)."""
+        constraints = at.kappa @ self.coverage - at.mu @ self.finite_entropy_bounds
+        return float(constraints) - log_partition
+
+    def gradient(self, at: Multipliers, moments: Moments) -> Multipliers:
+        """dD/dlam, dD/dmu, dD/dkappa (equations 11-13)."""
+        lam = moments.nominal * (1.0 - 1.0 / (self.c - at.lam)) - moments.margin
+        kept = self.weights * moments.nominal
+        share, entropy = self.class_means(kept)
+        return Multipliers(
+            self.weights * lam,
+            np.where(np.isfinite(self.entropy_bounds), entropy - self.finite_entropy_bounds, 0.0),
+            self.coverage - share,
+        )
+
+    def class_means(self, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Class-wise (sum kept) / N_z and (sum kept d) / N_z."""
+        share, entropy = self.class_sums(kept), self.class_sums(kept * self.distances)
+        return share / self.class_weights, entropy / self.class_weights
+
+    def optimality_bound(self, at: Multipliers, gradient: Multipliers) -> float:
+        """Upper bound on D* - D(at) from the gradient alone (equation 15)."""
+        lower, upper = self.bounds()
+        return box_newton.optimality_bound(at.to_vector(), gradient.to_vector(), lower, upper)
+
+    def kkt_residual(self, at: Multipliers, gradient: Multipliers) -> float:
+        """Length of the longest component of a projected gradient step."""
+        lower, upper = self.bounds()
+        return box_newton.kkt_residual(at.to_vector(), gradient.to_vector(), lower, upper)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What every engine returns."""
+
+    multipliers: Multipliers
+    nominal: FloatArray
+    """E[eta_n], shape (n_samples,)."""
+    dual_value: float
+    duality_gap: float
+    """Certificate: how much the objective of the engine can still improve, at most."""
+    kkt_residual: float
+    n_iter: int
+    converged: bool
+    monte_carlo_error: float = 0.0
+    """Standard error of ``kkt_residual``; zero for deterministic engines."""
+    history: FloatArray = field(default_factory=lambda: np.empty(0))
+    """The objective after each iteration, where the engine has one."""
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    """Numbers particular to an engine (R-hat, effective sample size, ...)."""
+    softness: FloatArray | None = None
+    """Softness of the loss behind f (equation 18); None for K_nn (1 - nominal)."""
+    parameters: tuple[FloatArray, ...] | None = None
+    """Of the decision functions in the function space, where the engine has found those. They are
+    closer to the solution than the functions that the multipliers define: these miss it by the
+    whole gradient."""
+
+
+def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:
+    """sum_n log(1 - pi_n + pi_n exp(theta_n + lam_n y_n f_n)), f of shape (..., n_samples)."""
+    a = problem.prior_log_odds
+    exponent = problem.theta(at) + at.lam * problem.labels * f
+    terms = np.logaddexp(special.log_expit(-a), special.log_expit(a) + exponent)
+    return np.sum(problem.weights * terms, axis=-1)

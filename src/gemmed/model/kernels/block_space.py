@@ -1,0 +1,315 @@
+"""Function space of a large sample: features in blocks, Newton systems by conjugate gradients.
+
+The parameters are weights w of features phi(x), f = phi(x).w. No matrix of n_samples x n_features
+is held but the features that ``block_passes`` keeps within its budget; beside them a few blocks, a
+few matrices of n_features x n_features and arrays of n_samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from ..._core.conjugate_gradients import RememberedSystem, conjugate_gradients
+from ..._core.types import FloatArray
+from ...rows.blocks import Blocks
+from .feature_passes import FeaturePasses
+from .function_space import cholesky_or_explain
+from .nystroem import FeatureMap
+
+CACHE_BYTES = 1_100_000_000
+"""Default memory budget for kept features."""
+LEAST_FACTOR_ROWS, MOST_FACTOR_ROWS = 10, 20
+"""Rows with curvature that enter a factor at most, as multiples of n_features.
+
+Between these limits it is a fifth of all rows: a factor then costs a few passes."""
+LEAST_ROUGH_ROWS, MOST_ROUGH_ROWS = 3, 10
+"""The same for factors that only precondition a Newton system, a tenth of all rows in between. Few
+rows make conjugate gradients take five or six steps, many three."""
+PASS_COST, ANEW_COST, GRAM_COST, CHOLESKY_COST = 0.4, 2.5, 0.006, 0.004
+"""Nanoseconds for an entry of Phi in a pass, kept and computed anew, and for a multiplication in
+the making of a factor: only their ratios matter."""
+EXACT_WORK = 50_000_000
+"""Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
+the iteration then takes the path of the exact kernel."""
+SAME_CURVATURE = 0.25
+"""Relative difference up to which posterior variances of a remembered factor are used."""
+OTHER_CURVATURE = 1.0
+"""Relative difference from which on a remembered factor is of no use for a Newton system."""
+LARGEST_LEVERAGE = 0.95
+"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
+SEED = 0x67656D6D6564
+"""Of the rows in factors and the random directions: the same problem is solved in the same way.
+
+Not a small number: data made with the same seed would be sampled by their own random numbers."""
+SKETCHED, FEW_SKETCHED = 128, 64
+"""Random directions by which the posterior variances of many samples are estimated."""
+MANY_ROWS = 50
+"""Rows for each feature from which on no sample moves its own margin much: W v is some 1 / 50 on
+average, and rough variances do."""
+FORCING, EXACT_FORCING = 0.1, 1e-4
+"""Reduction of the residual of a Newton system, and of that of a small problem; its solution is a
+direction for a line search."""
+PRECISION = {"float32": 1e-6, "float64": 1e-13}
+"""Relative precision of sums over the rows."""
+MAX_STEPS = 300
+PATIENCE = 12
+"""Steps after which a new factor is made."""
+MAX_REMEMBERED = 16
+"""Factors remembered: one or two for each of the decision functions that share the space."""
+CHECKED_ROWS = 1024
+"""Rows at which W is compared with that of remembered factors."""
+
+
+class BlockFeatureSpace:
+    """K = Phi Phi', Phi in blocks.
+
+    Parameters
+    ----------
+    blocks : the rows of X
+    feature_map : phi
+    cache_bytes : memory budget for kept features; 0 computes them in every pass
+    variances : array of shape (n_samples,), prior variances of f at the samples in place of those
+        that the features carry. With the diagonal of the kernel itself, what the landmarks leave
+        unexplained counts as private to each sample, and a pass over the features is saved.
+
+    Notes
+    -----
+    ``newton_target`` reduces the Newton residual of the current f tenfold when it is given the
+    parameters of f; for small problems, which have a new factor in every step, by 1e-4 or more.
+    Otherwise it solves the system to the precision of the features: relative 1e-6 for float32.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        feature_map: FeatureMap,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        variances: FloatArray | None = None,
+    ) -> None:
+        self._map = feature_map
+        self._passes = FeaturePasses(blocks, feature_map, cache_bytes)
+        self._precision = PRECISION[np.dtype(feature_map.dtype).name]
+        self._variances = variances
+        self._remembered: list[RememberedSystem] = []
+        self._sums: list[tuple[FloatArray, FloatArray]] = []
+        self._checked = np.unique(np.linspace(0, self.n_samples - 1, CHECKED_ROWS).astype(np.intp))
+        self._priority = np.random.default_rng(SEED).random(self.n_samples, dtype=np.float32)
+        self.n_factors = 0
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._passes.n_passes
+
+    @property
+    def n_samples(self) -> int:
+        return self._passes.n_samples
+
+    @property
+    def variances(self) -> FloatArray:
+        """The diagonal of Phi Phi' unless given, shape (n_samples,)."""
+        if self._variances is None:
+            self._variances = self._passes.squares()
+        return self._variances
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._map.n_features)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._passes.values(parameters)
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        for known, total in self._sums:
+            if np.array_equal(known, coefficients):
+                return total
+        total = self._passes.adjoint(coefficients)
+        self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (coefficients.copy(), total)]
+        return total
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second)
+
+    def squared_norm(self, parameters: FloatArray) -> float:
+        return float(parameters @ parameters)
+
+    def newton_target(
+        self,
+        f: FloatArray,
+        pull: FloatArray,
+        curvature: FloatArray,
+        parameters: FloatArray | None = None,
+    ) -> FloatArray:
+        if parameters is None:
+            right = self.from_coefficients(pull + curvature * f)
+            return self._solve(curvature, self.zero(), right, 0.0)
+        # What f leaves of its Newton system is the gradient.
+        residual = self.from_coefficients(pull) - parameters
+        return self._solve(curvature, parameters, residual, FORCING)
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
+
+        Exact for small problems. For large ones the matrix is that of a remembered Newton system
+        whose W is the same to a quarter, made of a sample of the rows; and for many rows its
+        diagonal is estimated by random directions, always the same ones, with a relative standard
+        error of 12 % (18 % where there are so many rows that the variances are small anyway).
+        """
+        m, active = self._map.n_features, int(np.count_nonzero(curvature))
+        if self._is_cheap(len(rows) + active):
+            return self._exact_variances(self._factor(curvature, active), rows)
+        system = self._system_at(curvature, SAME_CURVATURE, precise=True)
+        if len(rows) <= 2 * m:
+            found = self._exact_variances(system.factor, rows)
+            return self._below_own_noise(system, found, curvature[rows])
+        if system.variances is None:
+            n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
+            directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
+            directions /= np.sqrt(n_directions)
+            weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
+            system.variances = self._passes.squared_values(weights)
+        return self._below_own_noise(system, system.variances[rows], curvature[rows])
+
+    def features(self) -> FloatArray:
+        """Phi whole: for small samples, and for the engines that need it."""
+        return self._passes.features_of(np.arange(self.n_samples))
+
+    def gram(self) -> FloatArray:
+        phi = self.features()
+        return phi @ phi.T
+
+    def _below_own_noise(
+        self, system: RememberedSystem, variances: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
+        """Estimates that obey W v < 1, as the exact posterior variances do.
+
+        A sample that is not among the rows of the factor has not seen itself: v becomes
+        v / (1 + W v). If all are among them, only the estimate by random directions can break it.
+        The inverse of a matrix made of n_rows rows is too large by n_rows / (n_rows - d) on
+        average, d directions being known from data (as the inverse of a Wishart matrix).
+        """
+        if system.n_active > self._factor_rows:
+            variances = variances * (1.0 - system.n_from_data / self._factor_rows)
+            return variances / (1.0 + curvature * variances)
+        limit = np.divide(
+            LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
+        )
+        return np.minimum(variances, limit)
+
+    def _exact_variances(self, factor: np.ndarray, rows: np.ndarray) -> FloatArray:
+        half = linalg.solve_triangular(
+            factor, self._passes.features_of(rows).T, lower=True, check_finite=False
+        )
+        return np.einsum("ij,ij->j", half, half)
+
+    def _system_at(
+        self, curvature: FloatArray, tolerated: float, *, precise: bool = False
+    ) -> RememberedSystem:
+        """The remembered system whose W is closest if it is close enough, else a new one."""
+        usable = [system for system in self._remembered if system.is_precise or not precise]
+        differences = [self._difference(system, curvature) for system in usable]
+        if not differences or min(differences) > tolerated:
+            system = self._new_system(curvature, precise)
+        else:
+            nearest = usable[int(np.argmin(differences))]
+            self._remembered = [other for other in self._remembered if other is not nearest]
+            system = self._new_system(curvature, precise) if nearest.is_stale else nearest
+        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], system]
+        return system
+
+    def _new_system(self, curvature: FloatArray, precise: bool) -> RememberedSystem:
+        n_active = int(np.count_nonzero(curvature))
+        rows = self._factor_rows if precise else self._rough_rows
+        is_precise = precise or n_active <= rows
+        factor = self._factor(curvature, rows)
+        return RememberedSystem(factor, curvature[self._checked], n_active, is_precise)
+
+    def _difference(self, system: RememberedSystem, curvature: FloatArray) -> float:
+        """Relative difference of W from that of the factor, at a few rows."""
+        seen = curvature[self._checked]
+        return float(np.abs(system.curvature - seen).sum() / max(float(seen.sum()), 1e-300))
+
+    def _solve(
+        self, curvature: FloatArray, start: FloatArray, residual: FloatArray, reduction: float
+    ) -> FloatArray:
+        """Solution of (I + Phi' diag(curvature) Phi) w = b from a start with a known residual."""
+        floor = self._precision * float(np.linalg.norm(residual + start))
+        exact = self._is_cheap(int(np.count_nonzero(curvature)))
+        if exact:
+            reduction = min(reduction, EXACT_FORCING)
+        tolerated = 0.0 if exact else OTHER_CURVATURE
+        for max_steps in (PATIENCE, MAX_STEPS):
+            system = self._system_at(curvature, tolerated, precise=exact)
+            outcome = conjugate_gradients(
+                lambda w: self._product(curvature, w),
+                start,
+                residual,
+                system.factor,
+                reduction=reduction,
+                floor=floor,
+                max_steps=max_steps,
+            )
+            system.is_stale = self._new_factor_pays(system, outcome.n_steps)
+            if outcome.solved:
+                break
+            start, residual, tolerated = outcome.solution, outcome.residual, 0.0
+        return outcome.solution
+
+    @property
+    def _factor_rows(self) -> int:
+        m = self._map.n_features
+        if self._has_many_rows:
+            return LEAST_FACTOR_ROWS * m
+        return int(np.clip(self.n_samples // 5, LEAST_FACTOR_ROWS * m, MOST_FACTOR_ROWS * m))
+
+    @property
+    def _rough_rows(self) -> int:
+        m = self._map.n_features
+        return int(np.clip(self.n_samples // 10, LEAST_ROUGH_ROWS * m, MOST_ROUGH_ROWS * m))
+
+    @property
+    def _has_many_rows(self) -> bool:
+        return self.n_samples >= MANY_ROWS * self._map.n_features
+
+    def _is_cheap(self, n_rows: int) -> bool:
+        """Whether the problem is so small that everything may be computed exactly."""
+        return n_rows * self._map.n_features**2 <= EXACT_WORK
+
+    def _new_factor_pays(self, system: RememberedSystem, n_steps: int) -> bool:
+        """Whether a new factor, as good as this one when it was new, would have been cheaper."""
+        if system.fresh_steps is None:
+            system.fresh_steps = n_steps
+        m, n_kept = self._map.n_features, np.count_nonzero(self._passes.is_kept)
+        one_pass = PASS_COST * n_kept + ANEW_COST * (self.n_samples - n_kept)
+        rows = min(self._rough_rows, self.n_samples)
+        cost = m * (GRAM_COST * rows + CHOLESKY_COST * m)
+        return bool((n_steps - system.fresh_steps) * one_pass > cost)
+
+    def _factor(self, curvature: FloatArray, max_rows: int) -> np.ndarray:
+        """Cholesky factor of I + Phi' W Phi, W of at most ``max_rows`` rows."""
+        self.n_factors += 1
+        weights = self._sampled(curvature, max_rows)
+        matrix = np.eye(self._map.n_features)
+        if np.any(weights):
+            matrix += self._passes.gram(weights)
+        factor = cholesky_or_explain(matrix.astype(self._map.dtype))
+        return np.asfortranarray(factor)
+
+    def _sampled(self, curvature: FloatArray, limit: int) -> FloatArray:
+        """Curvatures of at most ``limit`` random rows, scaled up; kept rows if they are enough."""
+        active = np.flatnonzero(curvature)
+        if len(active) <= limit:
+            return curvature
+        kept = active[self._passes.is_kept[active]]
+        candidates = kept if len(kept) >= limit else active
+        # The same rows come first every time: what depends on the sample then varies smoothly.
+        first = np.argpartition(self._priority[candidates], limit - 1)[:limit]
+        chosen = candidates[first]
+        weights = np.zeros_like(curvature)
+        weights[chosen] = curvature[chosen] * (curvature.sum() / curvature[chosen].sum())
+        return weights
+
+    def _product(self, curvature: FloatArray, w: FloatArray) -> FloatArray:
+        """(I + Phi' W Phi) w by one pass."""
+        return w + self._passes.normal_product(curvature, w)

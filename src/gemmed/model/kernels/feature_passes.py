@@ -1,0 +1,234 @@
+"""Passes over the features of a large sample, kept or computed anew.
+
+Features of as many blocks as the memory budget allows are computed once and kept: in single
+precision if all fit, else packed into 16 bits, in twice the budget. For the other blocks every pass
+computes the *raw* features anew (kernel values at the landmarks) and applies the triangular
+transformation to phi to vectors instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.types import FloatArray
+from ...rows.blocks import Blocks, sum_blocks
+from .nystroem import FeatureMap
+from .packed_features import PackedFeatures, by_rows, slices, total
+
+PACK_FROM = 1_000_000_000
+"""Budget from which on features that exceed it are packed. Below, precision was meant."""
+
+
+class FeaturePasses:
+    """Phi in blocks, and sums over its rows.
+
+    Parameters
+    ----------
+    blocks : the rows of X
+    feature_map : phi
+    cache_bytes : memory budget for kept features
+    """
+
+    def __init__(self, blocks: Blocks, feature_map: FeatureMap, cache_bytes: int) -> None:
+        self._map = feature_map
+        self._all = blocks
+        sizes = blocks.sizes
+        self.n_samples = sum(sizes)
+        bytes_a_row = feature_map.n_features * np.dtype(feature_map.dtype).itemsize
+        self._packs = (
+            feature_map.dtype == np.float32
+            and cache_bytes >= PACK_FROM
+            and self.n_samples * bytes_a_row > cache_bytes
+        )
+        if self._packs:
+            bytes_a_row, cache_bytes = bytes_a_row // 2, 2 * cache_bytes
+        kept = _blocks_to_keep(sizes, bytes_a_row, cache_bytes)
+        self.is_kept = _row_mask(sizes, kept)
+        made = _packed_features if self._packs else _features
+        self._kept = blocks.select(kept).keep(made, feature_map) if kept else None
+        rest = sorted(set(range(len(sizes))) - set(kept))
+        self._rest = blocks.select(rest) if rest else None
+        self.n_passes = 0
+
+    def features_of(self, rows: np.ndarray) -> FloatArray:
+        """phi of some rows, in the order given."""
+        wanted = np.zeros(self.n_samples, dtype=bool)
+        wanted[rows] = True
+        found = np.concatenate(list(self._all.map(_features_where, self._map, [wanted])))
+        return found[np.searchsorted(np.unique(rows), rows)].astype(np.float64)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Phi' diag(weights) Phi."""
+        found: FloatArray | float = 0.0
+        if self._kept is not None:
+            found = sum_blocks(self._kept.map(_gram, None, [weights[self.is_kept]]))
+        rest = weights[~self.is_kept]
+        if self._rest is not None and np.any(rest):
+            found = found + sum_blocks(self._rest.map(_gram_anew, self._map, [rest]))
+        return np.asarray(found)
+
+    def _by_rows(
+        self, function: Callable[..., Any], weights: FloatArray | None, *, whole: bool = False
+    ) -> FloatArray:
+        """One number for every row, from its features; raw features do unless ``whole``."""
+        self.n_passes += 1
+        result = np.empty(self.n_samples)
+        if self._kept is not None:
+            result[self.is_kept] = np.concatenate(
+                list(
+                    self._kept.map(_packed_by_rows, (function, weights))
+                    if self._packs
+                    else self._kept.map(function, weights)
+                )
+            )
+        if self._rest is not None:
+            how = (self._map, function, None if weights is None else self._map.to_raw(weights))
+            anew = _whole_anew if whole else _anew
+            result[~self.is_kept] = np.concatenate(list(self._rest.map(anew, how)))
+        return result
+
+    def _total(
+        self, function: Callable[..., Any], weights: FloatArray | None, rows: FloatArray
+    ) -> FloatArray:
+        """Sum over the blocks of Phi' v, where v is what the function makes of its rows."""
+        self.n_passes += 1
+        found: FloatArray | float = 0.0
+        rows = rows.astype(self._map.dtype)  # here, where all blocks share it
+        if self._kept is not None:
+            own = [rows[self.is_kept] if self._rest is not None else rows]
+            found = sum_blocks(
+                self._kept.map(_packed_total, (function, weights), own)
+                if self._packs
+                else self._kept.map(function, weights, own)
+            )
+        if self._rest is not None:
+            how = (self._map, function, None if weights is None else self._map.to_raw(weights))
+            part = sum_blocks(self._rest.map(_anew, how, [rows[~self.is_kept]]))
+            found = found + self._map.from_raw(part)
+        return np.asarray(found)
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Phi w, shape (n_samples,)."""
+        return self._by_rows(_values, weights)
+
+    def squared_values(self, weights: FloatArray) -> FloatArray:
+        """Row sums of the squares of Phi w, for w of shape (n_features, n_directions)."""
+        return self._by_rows(_squared_values, weights)
+
+    def squares(self) -> FloatArray:
+        """Squared lengths of the rows of Phi."""
+        return self._by_rows(_squares, None, whole=True)
+
+    def adjoint(self, coefficients: FloatArray) -> FloatArray:
+        """Phi' a, shape (n_features,)."""
+        return self._total(_adjoint, None, coefficients)
+
+    def normal_product(self, curvature: FloatArray, weights: FloatArray) -> FloatArray:
+        """Phi' diag(curvature) Phi w."""
+        return self._total(_normal_product, weights, curvature)
+
+
+def _blocks_to_keep(sizes: tuple[int, ...], bytes_a_row: int, budget: int) -> list[int]:
+    """Blocks to keep, spread evenly, because rows may be sorted by class or time."""
+    if sum(sizes) * bytes_a_row <= budget:
+        return list(range(len(sizes)))
+    n_kept = int(budget / (max(sizes) * bytes_a_row))
+    if not n_kept:
+        return []
+    return [int(i) for i in np.unique(np.linspace(0, len(sizes) - 1, n_kept).astype(int))]
+
+
+def _row_mask(sizes: tuple[int, ...], blocks: list[int]) -> np.ndarray:
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[blocks] = True
+    return np.repeat(chosen, sizes)
+
+
+# Functions of one block: of its features, or (anew) of the rows of X.
+
+
+def _features(X: np.ndarray, feature_map: FeatureMap) -> np.ndarray:
+    return feature_map.features(X)
+
+
+def _packed_features(X: np.ndarray, feature_map: FeatureMap) -> PackedFeatures:
+    return PackedFeatures(feature_map.features(X))
+
+
+def _features_where(X: np.ndarray, feature_map: FeatureMap, wanted: np.ndarray) -> np.ndarray:
+    return feature_map.features(X[wanted])
+
+
+def _packed_by_rows(
+    packed: PackedFeatures, how: tuple[Callable[..., Any], FloatArray | None]
+) -> np.ndarray:
+    function, weights = how
+    if weights is None:
+        return np.concatenate([function(packed.take(rows), None) for rows in slices(len(packed))])
+    return by_rows(packed, function, weights)
+
+
+def _packed_total(
+    packed: PackedFeatures,
+    how: tuple[Callable[..., Any], FloatArray | None],
+    numbers: FloatArray,
+) -> FloatArray:
+    return total(packed, *how, numbers)
+
+
+Recipe = tuple[FeatureMap, Callable[..., Any], FloatArray | None]
+
+
+def _anew(X: np.ndarray, recipe: Recipe, *rows: np.ndarray) -> Any:
+    feature_map, function, weights = recipe
+    if not rows:
+        return function(feature_map.raw(X), weights)
+    used = np.flatnonzero(rows[0])  # in a sum, rows whose number is zero do not count
+    return function(feature_map.raw(X[used]), weights, rows[0][used])
+
+
+def _whole_anew(X: np.ndarray, recipe: Recipe) -> Any:
+    feature_map, function, weights = recipe
+    return function(feature_map.features(X), weights)
+
+
+def _squares(phi: np.ndarray, _: None) -> np.ndarray:
+    return np.einsum("ij,ij->i", phi, phi)
+
+
+def _values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
+    return phi @ weights.astype(phi.dtype)
+
+
+def _squared_values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
+    """Row sums of the squares of phi @ weights, for weights of shape (n_features, n_directions)."""
+    values = _values(phi, weights)
+    return np.einsum("ij,ij->i", values, values)
+
+
+def _adjoint(phi: np.ndarray, _: None, coefficients: FloatArray) -> np.ndarray:
+    return coefficients.astype(phi.dtype) @ phi
+
+
+def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> FloatArray:
+    found = np.zeros(phi.shape[1])
+    weights = weights.astype(phi.dtype)
+    for rows in slices(len(phi)):  # phi is read from memory once for both products
+        part = phi[rows]
+        found += (curvature[rows] * (part @ weights)) @ part
+    return found
+
+
+def _gram(phi: np.ndarray | PackedFeatures, _: None, weights: FloatArray) -> np.ndarray:
+    used = np.flatnonzero(weights)
+    scaled = phi.take(used) if isinstance(phi, PackedFeatures) else phi[used]
+    scaled *= np.sqrt(weights[used]).astype(scaled.dtype)[:, None]
+    return scaled.T @ scaled
+
+
+def _gram_anew(X: np.ndarray, feature_map: FeatureMap, weights: FloatArray) -> np.ndarray:
+    used = np.flatnonzero(weights)
+    return _gram(feature_map.features(X[used]), None, weights[used])

@@ -1,0 +1,142 @@
+"""A rough picture of a Gram matrix: systems with the exact one are preconditioned by it.
+
+A few landmarks stand for what samples share, and what they leave of the variance of each sample is
+private to it: K is about features' features + diag(private). Systems with that are solved directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ..._core.types import FloatArray
+from .function_space import cholesky_or_explain, solve_lower
+
+N_LANDMARKS = 192
+"""More make fewer products necessary, but a system of the picture more expensive."""
+RIDGE = 1e-5
+"""Share of the mean variance added to the landmarks' part of K before it is factorised."""
+MAX_STEPS = 300
+SEED = 0x67656D6D6564
+"""Of the landmarks: the same problem is solved in the same way."""
+
+
+def landmark_rows(n_samples: int) -> np.ndarray:
+    """Samples by which K is pictured, always the same."""
+    return np.sort(np.random.default_rng(SEED).permutation(n_samples)[:N_LANDMARKS])
+
+
+class RoughGram:
+    """K as features' features + diag(private).
+
+    Parameters
+    ----------
+    diagonal : that of K, shape (n_samples,)
+    cross : rows ``landmark_rows(n_samples)`` of K, C-ordered; overwritten
+    """
+
+    def __init__(self, diagonal: FloatArray, cross: np.ndarray) -> None:
+        part = cross[:, landmark_rows(len(diagonal))]
+        part.flat[:: len(part) + 1] += RIDGE * part.trace() / len(part)
+        self.features = np.ascontiguousarray(solve_lower(cholesky_or_explain(part), cross))
+        explained = np.einsum("ij,ij->j", self.features, self.features).astype(np.float64)
+        self.private = np.maximum(diagonal - explained, RIDGE * diagonal)
+        self.buffer = np.empty_like(self.features)
+
+    def squared_norm(self, coefficients: FloatArray) -> float:
+        """coefficients' K coefficients, roughly."""
+        shared = self.features @ coefficients.astype(self.features.dtype)
+        return float(shared @ shared) + float(self.private @ (coefficients * coefficients))
+
+
+class RoughSystem:
+    """I + W^(1/2) K W^(1/2) for the picture of K.
+
+    Parameters
+    ----------
+    picture : of K
+    curvature : W, shape (n_samples,)
+    """
+
+    def __init__(self, picture: RoughGram, curvature: FloatArray) -> None:
+        self._picture = picture
+        self._kept = 1.0 / (1.0 + curvature * picture.private)
+        self._scale = np.sqrt(curvature) * self._kept
+        buffer = picture.buffer
+        weights = np.sqrt(curvature * self._kept).astype(buffer.dtype)
+        np.multiply(picture.features, weights, out=buffer)
+        square = blas.ssyrk if buffer.dtype == np.float32 else blas.dsyrk
+        precision = square(1.0, buffer.T, trans=1, lower=1)
+        precision.flat[:: len(precision) + 1] += 1.0
+        self._factor = cholesky_or_explain(precision.T)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solution for one right side, shape (n_samples,)."""
+        features = self._picture.features
+        inner = features @ (self._scale * right).astype(features.dtype)
+        solve = lapack.spotrs if inner.dtype == np.float32 else lapack.dpotrs
+        weights, _ = solve(self._factor, inner, lower=1)
+        return self._kept * right - self._scale * (weights @ features)
+
+    def variances(self) -> tuple[FloatArray, FloatArray]:
+        """The diagonal of (K^-1 + W)^-1 and the part of it that is private to the samples."""
+        self._picture.buffer[...] = self._picture.features
+        half = solve_lower(self._factor, self._picture.buffer)
+        shared = np.einsum("ij,ij->j", half, half).astype(np.float64)
+        private = self._picture.private * self._kept
+        return private + self._kept * self._kept * shared, private
+
+
+class Move(NamedTuple):
+    """What :func:`conjugate_gradients` arrived at."""
+
+    coefficients: FloatArray
+    """W^(1/2) s for the solution s."""
+    image: FloatArray
+    """What ``product`` makes of them."""
+    residual: FloatArray
+
+
+def conjugate_gradients(
+    product: Callable[[FloatArray], FloatArray],
+    root: FloatArray,
+    rough: RoughSystem,
+    residual: FloatArray,
+    *,
+    enough: Callable[[FloatArray], bool] | None = None,
+    error: float = 0.0,
+) -> Move:
+    """s with (I + W^(1/2) K W^(1/2)) s = residual, preconditioned by a rough system.
+
+    Parameters
+    ----------
+    product : K v for v that are zero where W is; needed where W is not
+    root : W^(1/2), shape (n_samples,)
+    rough : of the same W
+    residual : shape (n_samples,), zero where W is
+    enough : whether a residual is small enough
+    error : squared error of s in the norm of the system, as estimated, that is small enough
+    """
+    coefficients, image = np.zeros_like(residual), np.zeros_like(residual)
+    towards = rough.solve(residual)
+    direction = towards
+    size = float(residual @ towards)
+    for _ in range(MAX_STEPS):
+        if size <= error:
+            break
+        weighted = root * direction
+        part = product(weighted)
+        curved = direction + root * part
+        scale = size / float(direction @ curved)
+        coefficients += scale * weighted
+        image += scale * part
+        residual = residual - scale * curved
+        if enough is not None and enough(residual):
+            break
+        towards = rough.solve(residual)
+        previous, size = size, float(residual @ towards)
+        direction = towards + (size / previous) * direction
+    return Move(coefficients, image, residual)

@@ -1,0 +1,66 @@
+"""The MED margin loss and its softened form (docs/model.md, equations 16-18).
+
+Integrating the margin xi out of the maximum-entropy problem leaves, per sample, the convex loss
+
+    loss(m) = max_{0 <= lam < c}  lam (1 - m) + log(1 - lam / c) - softness lam^2 / 2
+
+of the margin m = y f. With softness 0 this is the loss of MED itself. With softness > 0 it is its
+Moreau envelope: the sample may also move f by its own, private amount (collapsed mean field).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.types import FloatArray
+
+
+class MarginLoss(NamedTuple):
+    """Value, multiplier and curvature of the loss at some margins; each of shape (n_samples,)."""
+
+    value: FloatArray
+    lam: FloatArray
+    """The maximising multiplier; the derivative of the loss with respect to the margin is -lam."""
+    curvature: FloatArray
+    """Second derivative with respect to the margin; zero outside the margin."""
+
+
+def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.0) -> MarginLoss:
+    """Evaluate the (softened) margin loss.
+
+    Parameters
+    ----------
+    margins : array of shape (n_samples,)
+    c : rate of the margin prior, > 1
+    softness : array of shape (n_samples,) or scalar, >= 0
+    """
+    softness = np.asarray(softness, dtype=np.float64)
+    if softness.ndim == 0 and not softness:
+        return _plain_loss(margins, c)
+    # remaining = c - lam solves  softness r^2 + b r - 1 = 0  (equation 17/18).
+    b = 1.0 - margins - c * softness
+    root = np.sqrt(b * b + 4.0 * softness)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Two forms of one root: each avoids cancellation on its side of b = 0.
+        remaining = np.where(b > 0.0, 2.0 / (b + root), (root - b) / (2.0 * softness))
+    inside = np.isfinite(remaining) & (remaining < c)
+    remaining = np.where(inside, remaining, c)
+    lam = c - remaining
+    value = lam * (1.0 - margins) + np.log(remaining / c) - 0.5 * softness * lam * lam
+    square = remaining * remaining
+    curvature = np.where(inside, square / (1.0 + softness * square), 0.0)
+    return MarginLoss(value, lam, curvature)
+
+
+def _plain_loss(margins: FloatArray, c: float) -> MarginLoss:
+    """The loss of MED itself: 1 - 1/c and more is outside the margin."""
+    short = np.maximum(1.0 - margins, 1.0 / c)
+    remaining = 1.0 / short
+    lam = c - remaining
+    outside = short == 1.0 / c
+    lam[outside] = 0.0
+    curvature = remaining * remaining
+    curvature[outside] = 0.0
+    return MarginLoss(lam * short - np.log(c * short), lam, curvature)

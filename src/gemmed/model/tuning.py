@@ -1,0 +1,340 @@
+"""Width and amplitude of the kernel from the training data (docs/model.md, section 7).
+
+Every candidate is fitted by MED, in which nobody is let go, and judged by the leave-one-out margins
+of the samples: a criterion that chooses its own samples prefers kernels under which it can dismiss
+the awkward ones.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._core.exceptions import IndefiniteKernelWarning
+from .._core.progress import report
+from .._core.types import FloatArray
+from .calibration import fit_slope
+from .decision_step import DecisionFunction
+from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
+from .kernels.kernel import Kernel, function_space
+from .margin_loss import margin_loss
+
+WIDTHS = (0.3, 1.0, 3.0)
+"""Candidates for gamma, times 1 / (n_features * X.var())."""
+VARIANCES = (0.1, 0.3, 1.0, 3.0)
+"""Candidates for the mean prior variance of the decision function."""
+SMALL_VARIANCES = (0.03,)
+"""A further one for kernels without a width: there the amplitude is all there is to shrink."""
+BIAS_SHARES = (1.0, 0.01)
+"""Candidates for the prior variance of their bias, as a share of the variance of the function."""
+USUAL_WIDTH = USUAL_VARIANCE = 0.6
+PREFERENCE = 0.002
+"""Nats by which a candidate at a distance of one (squared logarithm) must be better."""
+SHRINKAGE, BIAS_COST = 1.5, 10.0
+"""Log-likelihood of the whole sample that a linear function must gain for e times its amplitude,
+and for the larger of the two prior variances of its bias."""
+RISE = 0.01
+"""Nats by which the loss may rise before larger amplitudes of the same width are left out."""
+MAX_ROWS = 1000
+"""Rows that take part; half as many where there is a decision function for each class."""
+SCREENED_FROM = 300
+"""Rows from which on half of them choose which candidates all of them compare."""
+WORTH = 0.04
+"""Nats above the best of half of the rows up to which a candidate is worth a second look."""
+SCREENING_SEED = 0x67656D
+GAP = 1e-5
+MAX_STEPS = 50
+
+
+class Candidate(NamedTuple):
+    """One kernel and how well it predicts held-out labels."""
+
+    kernel: Kernel
+    loss: float
+    """Mean negative log-likelihood of held-out labels."""
+    score: float
+    """The loss, and the preference for the usual; the smallest wins."""
+
+
+class MedFit(NamedTuple):
+    """MED without anybody let go, each of shape (n_samples, n_functions)."""
+
+    margins: FloatArray
+    """Leave-one-out margins."""
+    coefficients: FloatArray
+    """Of the decision functions in terms of the kernel."""
+
+
+def tune_kernel(
+    kernel: Kernel,
+    X: FloatArray,
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    *,
+    tune_gamma: bool,
+    tune_variance: bool,
+    tune_bias: bool,
+) -> tuple[Kernel, list[Candidate]]:
+    """The best kernel among the candidates, and all of them.
+
+    Parameters
+    ----------
+    kernel : its parameters are kept where they are not to be tuned; its gamma is the centre of the
+        candidates
+    X : array of shape (n_samples, n_features), or the kernel matrix if it is precomputed
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    weights : shape (n_samples,)
+    tune_bias : the prior variance of the bias is that of the function, or a share of it
+    """
+    has_width = kernel.name == "rbf" and tune_gamma
+    shapes = [_Shape(width, 1.0) for width in (WIDTHS if has_width else (1.0,))]
+    if kernel.name != "rbf" and tune_bias:
+        shapes = [_Shape(1.0, share) for share in BIAS_SHARES]
+    search = _Search(
+        kernel,
+        tuple(shapes),
+        VARIANCES if kernel.name == "rbf" else SMALL_VARIANCES + VARIANCES,
+        c,
+        tune_variance=tune_variance,
+        tune_bias=tune_bias,
+    )
+    report("kernel", total=search.n_candidates)
+    wanted = None
+    if len(X) >= SCREENED_FROM and search.n_candidates > 1:
+        half = some_rows(signs, weights, SCREENING_SEED, limit=len(X) // 2)
+        part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
+        screened = list(search.judge(part, signs[half], weights[half]))
+        enough = min(judged.loss for judged in screened) + WORTH
+        wanted = {judged.place for judged in screened if judged.loss <= enough}
+    candidates: list[Candidate] = []
+    for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted):
+        distance = 0.0
+        if has_width:
+            distance += np.log(shapes[i].width / USUAL_WIDTH) ** 2 / 1.5
+        if tune_variance and kernel.name == "rbf":
+            distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
+        # The loss is a mean over functions as well; the preference is one for each sample.
+        cost = PREFERENCE * distance / signs.shape[1]
+        if kernel.name == "linear":
+            cost += SHRINKAGE * np.log(variance) / float(weights.sum())
+            cost += BIAS_COST * (shapes[i].bias_share == max(BIAS_SHARES)) / float(weights.sum())
+        candidates.append(Candidate(made, loss, loss + cost))
+        report("kernel", len(candidates), len(wanted or ()) or search.n_candidates, loss=loss)
+    return min(candidates, key=lambda candidate: candidate.score).kernel, candidates
+
+
+class _Shape(NamedTuple):
+    """What a kernel looks like, whatever its amplitude."""
+
+    width: float
+    """Times gamma."""
+    bias_share: float
+    """Prior variance of the bias over that of the function."""
+
+
+class _Judged(NamedTuple):
+    """One kernel and its loss in one sample."""
+
+    place: tuple[int, int]
+    """Which shape, which amplitude."""
+    kernel: Kernel
+    variance: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The candidates, and the way through them."""
+
+    kernel: Kernel
+    shapes: tuple[_Shape, ...]
+    variances: tuple[float, ...]
+    c: float
+    tune_variance: bool
+    tune_bias: bool
+
+    @property
+    def n_candidates(self) -> int:
+        return len(self.shapes) * (len(self.variances) if self.tune_variance else 1)
+
+    def judge(
+        self,
+        X: FloatArray,
+        signs: FloatArray,
+        weights: FloatArray,
+        wanted: set[tuple[int, int]] | None = None,
+    ) -> Iterator[_Judged]:
+        """Candidates with their loss in a sample, small amplitudes first; each starts from the
+        solution of the one before. ``wanted`` are the places to look at, all by default.
+        """
+        first: FloatArray | None = None
+        for i, shape in enumerate(self.shapes):
+            if wanted is not None and all(place[0] != i for place in wanted):
+                continue
+            base = replace(self.kernel, gamma=shape.width * self.kernel.gamma)
+            bias_share = shape.bias_share if self.tune_bias else None
+            smallest, last, start = np.inf, None, first
+            spaces = _spaces(base, X, weights, self.variances, self.tune_variance, bias_share)
+            for j, (variance, made, space) in enumerate(spaces):
+                if wanted is not None and (i, j) not in wanted:
+                    continue
+                if last is not None and start is not None:
+                    start = start * (last / variance)  # the same function
+                fit = fit_med(space, signs, weights, self.c, start)
+                last, start = variance, fit.coefficients
+                first = start if first is None else first
+                loss = margin_cost(fit.margins, weights)
+                yield _Judged((i, j), made, variance, loss)
+                smallest = min(smallest, loss)
+                if loss > smallest + RISE:
+                    break
+
+
+def held_out_loss(space: FunctionSpace, signs: FloatArray, weights: FloatArray, c: float) -> float:
+    """Mean negative log-likelihood of the labels under leave-one-out margins of MED."""
+    return margin_cost(fit_med(space, signs, weights, c).margins, weights)
+
+
+def margin_cost(margins: FloatArray, weights: FloatArray) -> float:
+    """Mean negative log-likelihood of the labels under held-out margins.
+
+    The likelihood is sigmoid(A m) with the best slope A: the scale of f does not count.
+
+    Parameters
+    ----------
+    margins : shape (n_samples, n_functions)
+    weights : shape (n_samples,)
+    """
+    repeated = np.repeat(weights, margins.shape[1])
+    margins = margins.ravel()
+    slope = fit_slope(margins, repeated)
+    return -float(repeated @ special.log_expit(slope * margins)) / float(repeated.sum())
+
+
+def fit_med(
+    space: FunctionSpace,
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    start: FloatArray | None = None,
+) -> MedFit:
+    """MED with these sample weights, to a precision that is enough to compare kernels.
+
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    weights : shape (n_samples,)
+    start : coefficients of a close solution
+    """
+    margins, coefficients = np.empty((2, *signs.shape))
+    for j, labels in enumerate(signs.T):
+        decision = DecisionFunction(space, labels, c)
+        if start is not None:
+            decision.move_to(start[:, j])
+        for _ in range(MAX_STEPS):
+            before, loss = decision.margins, margin_loss(decision.margins, c)
+            improved = decision.newton_step(weights)
+            certificate = decision.certify(weights)
+            if not improved or certificate.gap <= GAP * max(1.0, certificate.primal):
+                break
+        # Multipliers of the last quadratic model, whose solution f is: exactly consistent with f,
+        # as those of f itself are at the optimum only.
+        lam = loss.lam - loss.curvature * (decision.margins - before)
+        margins[:, j] = _leave_one_out(space, decision.margins, lam, loss.curvature, weights)
+        coefficients[:, j] = weights * certificate.lam * labels
+    return MedFit(margins, coefficients)
+
+
+def _leave_one_out(
+    space: FunctionSpace,
+    margins: FloatArray,
+    lam: FloatArray,
+    curvature: FloatArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Margins without one copy of each sample, for a quadratic model of the loss (27)."""
+    active = np.flatnonzero(curvature * weights)
+    variances = space.posterior_variances(weights * curvature, active)
+    left_out = np.minimum(weights, 1.0)[active]
+    lost = left_out * curvature[active]
+    least = 1.0 / (1.0 + lost * space.variances[active])
+    held_out = margins.copy()
+    held_out[active] -= (
+        variances * left_out * lam[active] / np.maximum(1.0 - lost * variances, least)
+    )
+    return held_out
+
+
+def _spaces(
+    kernel: Kernel,
+    X: FloatArray,
+    weights: FloatArray,
+    variances: tuple[float, ...],
+    tune_variance: bool,
+    bias_share: float | None,
+) -> Iterator[tuple[float, Kernel, FunctionSpace]]:
+    """Function spaces of one shape, with the variance and the kernel of each.
+
+    For kernels without a width the variance is that of f around the centre of the samples, and the
+    bias has in addition the variance to make up for the centre: the origin of X does not matter.
+    """
+    plain = replace(kernel, function_variance=1.0, bias_variance=0.0)
+    explicit = plain.explicit_features(X)
+    to_centre = 0.0
+    if explicit is not None:
+        base = explicit[:, :-1]
+        centre = np.average(base, axis=0, weights=weights)
+        to_centre = float(centre @ centre)
+        typical = float(np.average(np.sum(base**2, axis=1), weights=weights))
+    else:
+        base = plain.between(X, X)
+        if plain.may_be_indefinite:
+            with warnings.catch_warnings():  # said when the kernel is used
+                warnings.simplefilter("ignore", IndefiniteKernelWarning)
+                base = function_space(plain, X)[0].gram()
+        typical = float(np.average(np.diag(base), weights=weights))
+        if kernel.name != "rbf":
+            shares = weights / weights.sum()
+            to_centre = max(float(shares @ base @ shares), 0.0)
+    typical = max(typical - to_centre, 1e-12 * typical, 1e-300)
+    for variance in variances if tune_variance else (kernel.function_variance * typical,):
+        function_variance = variance / typical
+        bias = kernel.bias_variance
+        if bias_share is not None:
+            bias = bias_share * variance + function_variance * to_centre
+        made = replace(kernel, function_variance=function_variance, bias_variance=bias)
+        if explicit is not None:
+            column = np.full((len(X), 1), np.sqrt(bias))
+            yield (
+                variance,
+                made,
+                FeatureSpace(np.hstack([np.sqrt(function_variance) * base, column])),
+            )
+        else:
+            yield variance, made, GramSpace(function_variance * base + bias)
+
+
+def some_rows(
+    signs: FloatArray, weights: FloatArray, seed: int, *, limit: int | None = None
+) -> np.ndarray:
+    """Rows that take part: all, or a random ``limit`` of those with weight, in order."""
+    candidates = np.flatnonzero(weights > 0)
+    if limit is None:
+        limit = MAX_ROWS if signs.shape[1] == 1 else MAX_ROWS // 2
+    if len(candidates) <= limit:
+        return candidates
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(candidates, limit, replace=False)
+    # Every class stays: its column would otherwise have no positive sample.
+    for column in signs.T:
+        for sign in (-1.0, 1.0):
+            own = candidates[column[candidates] == sign]
+            if own.size and not np.any(column[chosen] == sign):
+                chosen = np.append(chosen, rng.choice(own, min(10, own.size), replace=False))
+    return np.unique(chosen)

@@ -1,0 +1,272 @@
+"""Passes over the rows of a large matrix, block by block.
+
+``Blocks`` is a sequence of row blocks and one way to run a function on each of them. A function is
+called as ``function(block, broadcast, *rows)``: ``block`` is what the block holds (a piece of X, or
+features), ``broadcast`` is the same for all blocks, and ``rows`` are the pieces of arrays of shape
+(n_rows, ...) that belong to the block. Results come back in the order of the blocks, so that sums
+do not depend on how many workers made them.
+
+``LocalBlocks`` runs in this process, on one thread or several; ``gemmed.rows`` has the same
+on Dask. Functions must be importable (defined at the top of a module) to run elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .._core.threads import single_blas_thread
+from .sources import RowSource, as_row_source
+
+BLOCK_ROWS = 2048
+"""Rows of a block: large enough for matrix products at full speed, small enough for memory."""
+
+BlockFunction = Callable[..., Any]
+
+
+class Blocks(Protocol):
+    """Row blocks and a way to run functions on them."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of rows of every block."""
+        ...
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterable[Any]:
+        """``function(block, broadcast, *pieces of rows)`` for every block, in order."""
+        ...
+
+    def select(self, which: Sequence[int]) -> Blocks:
+        """The blocks with these numbers; ``rows`` then has the rows of these blocks only."""
+        ...
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> Blocks:
+        """Blocks that hold the results of the function, in memory."""
+        ...
+
+
+@runtime_checkable
+class SummedElsewhere(Protocol):
+    """Results of a pass that can be summed where they are made."""
+
+    def total(self) -> np.ndarray:
+        """Their sum, in double precision."""
+        ...
+
+
+class ArrayBlocks:
+    """Blocks held in memory.
+
+    Parameters
+    ----------
+    blocks : arrays with the rows of each block
+    n_threads : threads of a pass; each then uses a single BLAS thread
+    """
+
+    def __init__(self, blocks: Iterable[np.ndarray], *, n_threads: int = 1) -> None:
+        self._blocks = list(blocks)
+        self._n_threads = n_threads
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(block) for block in self._blocks)
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterator[Any]:
+        calls = (
+            (function, block, broadcast, pieces)
+            for block, pieces in zip(self._blocks, split_rows(rows, self.sizes), strict=True)
+        )
+        return call_blocks(calls, self._n_threads)
+
+    def select(self, which: Sequence[int]) -> ArrayBlocks:
+        return ArrayBlocks([self._blocks[i] for i in which], n_threads=self._n_threads)
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
+        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+
+
+class LocalBlocks:
+    """Blocks read from a row source (array, memory map, file) when they are needed.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features), path of a .npy file, or a ``RowSource``
+    n_threads : threads of a pass; each then uses a single BLAS thread
+    block_rows : rows of a block
+    sizes : rows of every block, in place of ``block_rows``
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        *,
+        n_threads: int = 1,
+        block_rows: int = BLOCK_ROWS,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        source = as_row_source(X)
+        bounds = [*range(0, source.n_rows, block_rows), source.n_rows]
+        if sizes is not None:
+            bounds = [0, *itertools.accumulate(sizes)]
+            if bounds[-1] != source.n_rows:
+                raise ValueError(f"sizes add up to {bounds[-1]} rows; X has {source.n_rows}.")
+        self._source = source
+        self._spans = list(itertools.pairwise(bounds))
+        self._n_threads = n_threads
+
+    @property
+    def source(self) -> RowSource:
+        return self._source
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(stop - start for start, stop in self._spans)
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterator[Any]:
+        calls = (
+            (function, self._source, span, broadcast, pieces)
+            for span, pieces in zip(self._spans, split_rows(rows, self.sizes), strict=True)
+        )
+        return _run(_read_and_call, calls, self._n_threads)
+
+    def select(self, which: Sequence[int]) -> LocalBlocks:
+        chosen = object.__new__(LocalBlocks)
+        chosen._source, chosen._n_threads = self._source, self._n_threads
+        chosen._spans = [self._spans[i] for i in which]
+        return chosen
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
+        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+
+
+def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
+    """Sum of the results of a pass, in double precision; by the workers if they can."""
+    if isinstance(results, SummedElsewhere):
+        return results.total()
+    total: np.ndarray | None = None
+    for result in results:
+        if total is None:
+            total = np.array(result, dtype=np.float64)
+        else:
+            total += result
+    if total is None:
+        raise ValueError("there are no blocks to sum: X has no rows.")
+    return total
+
+
+def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
+    """The rows with these numbers, in the order given, shape (len(rows), ...)."""
+    wanted = np.zeros(sum(blocks.sizes), dtype=bool)
+    wanted[rows] = True
+    holders = [
+        number
+        for number, (piece,) in enumerate(split_rows([wanted], blocks.sizes))
+        if number == 0 or piece.any()  # one block at least, for the shape of no rows
+    ]
+    held = np.repeat(np.isin(np.arange(len(blocks.sizes)), holders), blocks.sizes)
+    found = np.concatenate(list(blocks.select(holders).map(_rows_where, None, [wanted[held]])))
+    return found[np.searchsorted(np.flatnonzero(wanted), rows)]
+
+
+def block_variance(blocks: Blocks) -> float:
+    """Variance of all entries of X, in one pass."""
+    count, mean, squares = 0, 0.0, 0.0
+    for n, own_mean, own_squares in blocks.map(_moments):
+        if not n:
+            continue
+        count += n
+        step = own_mean - mean
+        mean += step * n / count
+        squares += own_squares + step**2 * n * (count - n) / count
+    return squares / max(count, 1)
+
+
+def _moments(block: np.ndarray, _: None) -> tuple[int, float, float]:
+    """Number, mean and sum of squared differences from the mean of all entries."""
+    if not block.size:
+        return 0, 0.0, 0.0
+    mean = float(block.mean(dtype=np.float64))
+    # float32 minus a Python float would be rounded to float32.
+    centred = np.subtract(block, mean, dtype=np.float64).ravel()
+    return block.size, mean, float(centred @ centred)
+
+
+def _rows_where(block: np.ndarray, _: None, wanted: np.ndarray) -> np.ndarray:
+    return block[wanted]
+
+
+def split_rows(rows: Sequence[np.ndarray], sizes: Sequence[int]) -> Iterator[list[np.ndarray]]:
+    """Pieces of arrays of shape (n_rows, ...) that belong to each block."""
+    n_rows = sum(sizes)
+    for array in rows:
+        if len(array) != n_rows:
+            raise ValueError(f"an array of {len(array)} rows goes with blocks of {n_rows} rows.")
+    stop = 0
+    for size in sizes:
+        start, stop = stop, stop + size
+        yield [array[start:stop] for array in rows]
+
+
+def call_blocks(calls: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """``function(block, broadcast, *rows)`` for each (function, block, broadcast, rows)."""
+    return _run(_call, calls, n_threads)
+
+
+def _call(function: BlockFunction, block: Any, broadcast: Any, rows: list[np.ndarray]) -> Any:
+    return function(block, broadcast, *rows)
+
+
+def _read_and_call(
+    function: BlockFunction,
+    source: RowSource,
+    span: tuple[int, int],
+    broadcast: Any,
+    rows: list[np.ndarray],
+) -> Any:
+    return function(source.read(*span), broadcast, *rows)
+
+
+def _run(
+    task: Callable[..., Any], calls: Iterable[tuple[Any, ...]], n_threads: int
+) -> Iterator[Any]:
+    """Results of the calls in order; at most a few more are under way than are asked for."""
+    calls = list(calls)
+    if n_threads <= 1 or len(calls) <= 1:
+        for arguments in calls:
+            yield task(*arguments)
+        return
+    waiting: deque[Future[Any]] = deque()
+    pool = _pool(n_threads, os.getpid())
+    try:
+        with single_blas_thread():
+            for arguments in calls:
+                waiting.append(pool.submit(task, *arguments))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@lru_cache(maxsize=4)
+def _pool(n_threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them costs more than a pass over few rows.
+
+    A forked process inherits the pool but not its threads, so each has its own.
+    """
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gemmed-blocks")

@@ -1,0 +1,280 @@
+"""Blocks held by the workers of a Dask cluster.
+
+What is asked of a worker costs Dask some milliseconds whatever it is, so all blocks of a worker lie
+in one *lump*: a pass is one call a lump, of its holder where the lump is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from .._core.optional import require
+from .blocks import BlockFunction, split_rows, sum_blocks
+from .dask_partitions import Holders, Lump, Method, each, summed
+from .sources import parquet_files
+
+BLOCK_ROWS = 16_384
+"""Rows of a block, at most."""
+SMALL_BYTES = 65_536
+"""Broadcast arrays up to this size travel with every task; others are a task of their own."""
+
+
+class DaskBlocks:
+    """Row blocks in lumps; see :class:`gemmed.rows.blocks.Blocks`.
+
+    Parameters
+    ----------
+    client : ``distributed.Client``
+    lumps : in the order of the rows
+    """
+
+    def __init__(self, client: Any, lumps: Sequence[Lump], holders: Holders | None = None) -> None:
+        self._client = client
+        self._lumps = list(lumps)
+        self._holders = Holders(client) if holders is None else holders
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(itertools.chain.from_iterable(lump.sizes for lump in self._lumps))
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> DaskPass:
+        return DaskPass(self, function, broadcast, rows)
+
+    def select(self, which: Sequence[int]) -> DaskBlocks:
+        home = [(lump, i) for lump in self._lumps for i in range(len(lump.which))]
+        chosen: list[Lump] = []
+        for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
+            own = list(members)
+            lump, inside = own[0][0], [i for _, i in own]
+            chosen.append(
+                Lump(
+                    lump.future,
+                    tuple(lump.which[i] for i in inside),
+                    tuple(lump.sizes[i] for i in inside),
+                )
+            )
+        return DaskBlocks(self._client, chosen, self._holders)
+
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
+        futures = [
+            self._submit(each, lump, (function, self._sent(broadcast))) for lump in self._lumps
+        ]
+        return DaskBlocks(
+            self._client,
+            [
+                Lump(future, tuple(range(len(lump.which))), lump.sizes)
+                for future, lump in zip(futures, self._lumps, strict=True)
+            ],
+        )
+
+    def ask(
+        self, method: Method, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
+    ) -> list[Any]:
+        """What the holders of all lumps answer; tasks do what those cannot who are gone."""
+        pieces = split_rows(rows, [sum(lump.sizes) for lump in self._lumps])
+        arguments = [(function, broadcast, *own) for own in pieces]
+        found = self._holders.ask(method, self._lumps, arguments)
+        late = [i for i, result in enumerate(found) if result is None]
+        if late:
+            task, broadcast = (each if method == "each" else summed), self._sent(broadcast)
+            futures = [
+                self._submit(
+                    task,
+                    self._lumps[i],
+                    (function, broadcast, *(piece.copy() for piece in arguments[i][2:])),
+                )
+                for i in late
+            ]
+            for i, result in zip(late, self._client.gather(futures), strict=True):
+                found[i] = result
+        return found
+
+    def _submit(self, task: Any, lump: Lump, arguments: tuple[Any, ...]) -> Any:
+        return self._client.submit(task, *lump, *arguments, pure=False)
+
+    def _sent(self, broadcast: Any) -> Any:
+        """The same for tasks, large ones as a task of their own."""
+        if broadcast is None or getattr(broadcast, "nbytes", np.inf) <= SMALL_BYTES:
+            return broadcast
+        # By a task, not by scatter: scattered data are gone with the workers that hold them.
+        return self._client.submit(_itself, broadcast, pure=False)
+
+
+class DaskPass:
+    """Results of a pass, block by block, or their sum, which the workers begin."""
+
+    def __init__(
+        self,
+        blocks: DaskBlocks,
+        function: BlockFunction,
+        broadcast: Any,
+        rows: Sequence[np.ndarray],
+    ) -> None:
+        self._blocks = blocks
+        self._arguments = (function, broadcast, rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self._blocks.ask("each", *self._arguments))
+
+    def total(self) -> np.ndarray:
+        """Sum of the results in double precision; lumps, and blocks in them, in their order."""
+        return sum_blocks(self._blocks.ask("summed", *self._arguments))
+
+
+def dask_blocks(
+    X: Any, client: Any = None, *, dtype: Any = np.float32, block_rows: int = BLOCK_ROWS
+) -> DaskBlocks:
+    """Blocks of a Dask array or data frame, held in memory by the workers.
+
+    Parameters
+    ----------
+    X : dask array of shape (n_rows, n_features), or dask data frame of numbers
+    client : ``distributed.Client``; the current one by default
+    dtype : of the blocks, float32 or float64
+    block_rows : larger partitions are cut into blocks of so many rows
+    """
+    client = _client(client)
+    if hasattr(X, "rechunk"):
+        X = X.rechunk({1: -1})
+        delayed = [part for (part,) in X.to_delayed()]
+    else:
+        delayed = X.to_delayed()
+    parts = [client.submit(_as_rows, part, dtype, pure=False) for part in client.compute(delayed)]
+    return _cut(client, parts, block_rows)
+
+
+def parquet_blocks(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    client: Any = None,
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    dtype: Any = np.float32,
+    block_rows: int = BLOCK_ROWS,
+) -> tuple[DaskBlocks, np.ndarray | None]:
+    """Blocks of Parquet files that the workers read themselves, and the labels.
+
+    Parameters are those of :func:`gemmed.rows.sources.read_parquet`; the paths must mean the same
+    to all workers.
+    """
+    require("pyarrow", "reading Parquet files needs", "parquet")
+    from pyarrow import parquet
+
+    client = _client(client)
+    parts, labels = [], []
+    for file in parquet_files(paths):
+        names = parquet.read_schema(file).names
+        kept = list(columns) if columns is not None else [name for name in names if name != label]
+        missing = [name for name in [*kept, *([label] if label else [])] if name not in names]
+        if missing:
+            raise ValueError(f"{file} has no column {missing[0]!r}: it has {names}.")
+        for group in range(parquet.ParquetFile(file).num_row_groups):
+            parts.append(client.submit(_read_group, str(file), group, kept, dtype, pure=False))
+            if label:
+                labels.append(client.submit(_read_labels, str(file), group, label, pure=False))
+    blocks = _cut(client, parts, block_rows)
+    return blocks, np.concatenate(client.gather(labels)) if label else None
+
+
+def gather_labels(y: Any) -> np.ndarray:
+    """Labels of a Dask array or series as one array in this process."""
+    return np.asarray(y.compute())
+
+
+def lump_bounds(sizes: Sequence[int], n_lumps: int) -> list[tuple[int, int]]:
+    """First and last block (exclusive) of lumps of about equal rows."""
+    ends = np.cumsum(sizes)
+    wanted = ends[-1] * np.arange(1, n_lumps) / n_lumps
+    inner = np.searchsorted(ends, wanted + 0.5 * max(sizes), side="right")
+    bounds = np.unique([0, *inner, len(sizes)])
+    return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+
+
+def lump_homes(client: Any) -> list[str]:
+    """Addresses of the workers that lumps go to."""
+    workers = sorted(client.nthreads())
+    if not workers:
+        raise ValueError("the Dask scheduler has no workers: start some, then try again")
+    return workers
+
+
+def submit_lump(client: Any, home: str, task: Any, *arguments: Any) -> Any:
+    """A future of a list of blocks, made at home; elsewhere only if that worker is gone."""
+    return client.submit(task, *arguments, pure=False, workers=[home], allow_other_workers=True)
+
+
+def _client(client: Any) -> Any:
+    require("distributed", "blocks on a Dask cluster need", "dask")
+    if client is not None:
+        return client
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError as error:
+        raise ValueError("client=None needs a distributed.Client to exist: make one.") from error
+
+
+def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
+    """Blocks of at most block_rows rows; empty partitions have none."""
+    lengths = client.gather([client.submit(len, part, pure=False) for part in parts])
+    spans = [
+        (number, start, stop)
+        for number, length in enumerate(lengths)
+        for start, stop in itertools.pairwise([*range(0, length, block_rows), length])
+    ]
+    if not spans:
+        raise ValueError("X has no rows.")
+    sizes = [stop - start for _, start, stop in spans]
+    homes = lump_homes(client)
+    lumps = []
+    for (first, last), home in zip(
+        lump_bounds(sizes, len(homes)), itertools.cycle(homes), strict=False
+    ):
+        own = spans[first:last]
+        numbers = sorted({number for number, _, _ in own})
+        cuts = [(numbers.index(number), start, stop) for number, start, stop in own]
+        future = submit_lump(client, home, _slices, [parts[i] for i in numbers], cuts)
+        lumps.append(Lump(future, tuple(range(len(own))), tuple(sizes[first:last])))
+    return DaskBlocks(client, lumps)
+
+
+# Tasks.
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _as_rows(part: Any, dtype: Any) -> np.ndarray:
+    return np.ascontiguousarray(part, dtype=dtype)
+
+
+def _slices(parts: list[np.ndarray], cuts: list[tuple[int, int, int]]) -> list[np.ndarray]:
+    """Pieces of the parts; copies, unless a piece is a whole part, which then need not stay."""
+    return [
+        parts[number] if stop - start == len(parts[number]) else parts[number][start:stop].copy()
+        for number, start, stop in cuts
+    ]
+
+
+def _read_group(file: str, group: int, columns: list[str], dtype: Any) -> np.ndarray:
+    from pyarrow import parquet
+
+    table = parquet.ParquetFile(file).read_row_group(group, columns=columns)
+    return np.column_stack([table.column(name).to_numpy() for name in columns]).astype(dtype)
+
+
+def _read_labels(file: str, group: int, label: str) -> np.ndarray:
+    from pyarrow import parquet
+
+    table = parquet.ParquetFile(file).read_row_group(group, columns=[label])
+    values: np.ndarray = table.column(label).to_numpy()
+    return values

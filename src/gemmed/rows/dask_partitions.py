@@ -1,0 +1,143 @@
+"""Workers that answer a pass without the scheduler.
+
+A task costs the scheduler some ten milliseconds whatever it does, which is as long as a pass; a
+call of an actor costs a few. So a lump has a *holder*, an actor on the worker where the lump is,
+that runs the passes over it. A holder is gone with its worker. Then the pass goes by tasks, which
+Dask runs elsewhere after it has made the lump again, and the next pass makes a new holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from .blocks import BlockFunction, call_blocks, split_rows, sum_blocks
+
+LOOKED_AFTER = 5.0
+"""Seconds after which a holder that has not answered is looked after."""
+
+Method = Literal["each", "summed"]
+
+
+class Lump(NamedTuple):
+    """Blocks that lie together."""
+
+    future: Any
+    """Of a list of blocks."""
+    which: tuple[int, ...]
+    """Positions in that list of the blocks that are meant."""
+    sizes: tuple[int, ...]
+    """Rows of these blocks."""
+
+
+class Holder:
+    """What a worker knows of a lump.
+
+    Parameters
+    ----------
+    blocks : all blocks of the lump
+    """
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self._blocks = blocks
+        self._n_threads = threads_here()
+
+    def each(self, *arguments: Any) -> list[Any]:
+        return each(self._blocks, *arguments, n_threads=self._n_threads)
+
+    def summed(self, *arguments: Any) -> np.ndarray:
+        return sum_blocks(self.each(*arguments))
+
+
+class Holders:
+    """The holders of some lumps, made when they are first asked."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._actors: dict[str, Any] = {}
+
+    def ask(
+        self, method: Method, lumps: Sequence[Lump], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Results of the lumps; None where the holder is gone."""
+        self._make([lump.future for lump in lumps if lump.future.key not in self._actors])
+        calls = [self._call(method, *which) for which in zip(lumps, arguments, strict=True)]
+        return [self._wait(*which) for which in zip(lumps, calls, strict=True)]
+
+    def _make(self, lumps: list[Any]) -> None:
+        if not lumps:
+            return
+        for lump in lumps:
+            lump.exception()  # waits for it; what went wrong the holder raises
+        places = self._client.who_has(lumps)
+        made = []
+        for lump in lumps:
+            # Dask would put an actor where there are few, and move the lump there.
+            home = {"workers": list(found)} if (found := places.get(lump.key)) else {}
+            made.append(
+                self._client.submit(
+                    Holder, lump, actor=True, pure=False, **home, allow_other_workers=bool(home)
+                )
+            )
+        for lump, future in zip(lumps, made, strict=True):
+            try:
+                with self._client.as_current():
+                    self._actors[lump.key] = future.result()
+            except RuntimeError:  # its worker is gone before the first call
+                continue
+
+    def _call(self, method: Method, lump: Lump, arguments: tuple[Any, ...]) -> Any:
+        actor = self._actors.get(lump.future.key)
+        if actor is None:
+            return None
+        try:
+            return getattr(actor, method)(lump.which, lump.sizes, *arguments)
+        except RuntimeError:  # Dask knows already that the worker is gone
+            return None
+
+    def _wait(self, lump: Lump, call: Any) -> Any:
+        key = lump.future.key
+        while call is not None:
+            try:
+                return call.result(timeout=LOOKED_AFTER)
+            except TimeoutError:
+                # Of some calls whose worker vanished Dask says nothing.
+                if self._actors[key]._future.status != "finished":
+                    break
+            except (OSError, RuntimeError):  # so does an error of the pass itself: tasks raise it
+                break
+        self._actors.pop(key, None)
+        return None
+
+
+# What both holders and tasks run.
+
+
+def each(
+    blocks: list[Any],
+    which: tuple[int, ...],
+    sizes: tuple[int, ...],
+    function: BlockFunction,
+    broadcast: Any,
+    *rows: np.ndarray,
+    n_threads: int | None = None,
+) -> list[Any]:
+    """The function of each block, by as many threads as the worker has."""
+    calls = (
+        (function, blocks[i], broadcast, own)
+        for i, own in zip(which, split_rows(rows, sizes), strict=True)
+    )
+    return list(call_blocks(calls, n_threads or threads_here()))
+
+
+def summed(*arguments: Any) -> np.ndarray:
+    return sum_blocks(each(*arguments))
+
+
+def threads_here() -> int:
+    """Threads of the worker that this is."""
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)

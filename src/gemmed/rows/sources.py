@@ -1,0 +1,216 @@
+"""Where the rows of a large matrix come from: an array, a file, or blocks made one after another.
+
+Repeated passes need fast access to any range of rows. Arrays and .npy files (memory-mapped) have
+it; Parquet files and streams of blocks are written once to a temporary file, which lives as long
+as the source.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from .._core.optional import require
+
+SPOOL_NAME = "rows.bin"
+PARQUET_BATCH = 65_536
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """Rows of a matrix, by number."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Rows start to stop, shape (stop - start, n_features)."""
+        ...
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """The rows with these numbers, shape (len(rows), n_features)."""
+        ...
+
+
+class ArraySource:
+    """Rows of an array or of a memory map."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimension(s): it must be a matrix, samples by rows.")
+        if X.dtype not in (np.float32, np.float64):
+            raise ValueError(f"X has dtype {X.dtype}: convert it to float32 or float64.")
+        self._X = X
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self._X.shape[1])
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        return np.asarray(self._X[start:stop])
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        # In order of the file: a memory map then reads forwards.
+        order = np.argsort(rows, kind="stable")
+        taken = np.empty((len(rows), self.n_features), dtype=self._X.dtype)
+        taken[order] = self._X[rows[order]]
+        return taken
+
+
+class SpooledSource(ArraySource):
+    """Rows written to a temporary file that is removed with the source."""
+
+    def __init__(self, rows: np.ndarray, folder: tempfile.TemporaryDirectory[str]) -> None:
+        super().__init__(rows)
+        self._cleanup = weakref.finalize(self, folder.cleanup)
+
+
+class LabelledRows(NamedTuple):
+    """A source and the label of each of its rows; None where the data have no label."""
+
+    X: RowSource
+    y: np.ndarray | None
+
+
+BlockFactory = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
+
+
+def as_row_source(X: Any) -> RowSource:
+    """A source for a matrix, a .npy path, or what already is a source."""
+    if isinstance(X, RowSource):
+        return X
+    if isinstance(X, (str, PathLike)):
+        path = Path(X)
+        if path.suffix != ".npy":
+            raise ValueError(
+                f"X={str(path)!r} is not a .npy file: use read_parquet or read_blocks for others."
+            )
+        return ArraySource(np.load(path, mmap_mode="r"))
+    return ArraySource(X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64))
+
+
+def read_blocks(
+    blocks: BlockFactory | Iterable[tuple[np.ndarray, np.ndarray]],
+    *,
+    dtype: Any = np.float32,
+    folder: str | PathLike[str] | None = None,
+) -> LabelledRows:
+    """Rows and labels from an iterator of (X_block, y_block), or from a function that makes one.
+
+    The rows go to a temporary file under ``folder`` (default: the system's), in ``dtype``.
+    """
+    labels: list[np.ndarray] = []
+
+    def rows() -> Iterator[np.ndarray]:
+        for number, (X_block, y_block) in enumerate(blocks() if callable(blocks) else blocks):
+            X_block, y_block = np.asarray(X_block), np.asarray(y_block)
+            if len(X_block) != len(y_block):
+                raise ValueError(
+                    f"block {number} has {len(X_block)} rows in X and {len(y_block)} in y."
+                )
+            labels.append(y_block)
+            yield X_block
+
+    source = spool_rows(rows(), dtype=dtype, folder=folder)
+    return LabelledRows(source, np.concatenate(labels))
+
+
+def read_parquet(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    dtype: Any = np.float32,
+    folder: str | PathLike[str] | None = None,
+) -> LabelledRows:
+    """Rows of one or more Parquet files, in the order given; a folder stands for its files.
+
+    Parameters
+    ----------
+    label : column with the labels, or None
+    columns : columns of X; by default all but ``label``
+    dtype : of X, float32 or float64
+    folder : where the temporary file goes
+    """
+    require("pyarrow", "reading Parquet files needs", "parquet")
+    from pyarrow import parquet
+
+    files = parquet_files(paths)
+    names = parquet.read_schema(files[0]).names
+    missing = [
+        name for name in [*(columns or ()), *([label] if label else [])] if name not in names
+    ]
+    if missing:
+        raise ValueError(f"{files[0]} has no column {missing[0]!r}: it has {names}.")
+    kept = list(columns) if columns is not None else [name for name in names if name != label]
+    labels: list[np.ndarray] = []
+
+    def rows() -> Iterator[np.ndarray]:
+        for file in files:
+            wanted = [*kept, *([label] if label else [])]
+            for batch in parquet.ParquetFile(file).iter_batches(PARQUET_BATCH, columns=wanted):
+                if label:
+                    labels.append(batch.column(label).to_numpy(zero_copy_only=False))
+                yield np.column_stack(
+                    [batch.column(name).to_numpy(zero_copy_only=False) for name in kept]
+                )
+
+    source = spool_rows(rows(), dtype=dtype, folder=folder)
+    return LabelledRows(source, np.concatenate(labels) if label else None)
+
+
+def parquet_files(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
+    """The Parquet files that paths and folders stand for."""
+    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    files: list[Path] = []
+    for path in map(Path, given):
+        found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not found:
+            raise ValueError(f"there is no .parquet file in {str(path)!r}.")
+        files += found
+    if not files:
+        raise ValueError("paths is empty: name at least one Parquet file.")
+    return files
+
+
+def spool_rows(
+    blocks: Iterable[np.ndarray],
+    *,
+    dtype: Any = np.float32,
+    folder: str | PathLike[str] | None = None,
+) -> SpooledSource:
+    """Write blocks one after another to a temporary file under ``folder``, and map it."""
+    place = tempfile.TemporaryDirectory(prefix="gemmed-rows-", dir=folder)
+    try:
+        n_rows, n_features = 0, 0
+        path = Path(place.name) / SPOOL_NAME
+        with path.open("wb") as file:
+            for number, block in enumerate(blocks):
+                if block.ndim != 2 or (number and block.shape[1] != n_features):
+                    raise ValueError(
+                        f"block {number} has shape {block.shape}: every block must be a matrix "
+                        f"with {n_features or 'the same number of'} columns."
+                    )
+                n_features = block.shape[1]
+                n_rows += len(block)
+                np.ascontiguousarray(block, dtype=dtype).tofile(file)
+        if not n_rows:
+            raise ValueError("there are no rows: the blocks are empty.")
+    except BaseException:
+        place.cleanup()
+        raise
+    rows = np.memmap(path, mode="r", dtype=dtype, shape=(n_rows, n_features))
+    return SpooledSource(rows, place)

@@ -1,0 +1,160 @@
+"""Newton systems with the exact kernel by conjugate gradients, against factors of its matrix."""
+
+import numpy as np
+import pytest
+
+import gemmed.model.kernels.kernel
+from gemmed import GEMMEDClassifier
+from gemmed.estimators.training_rows import ITERATED_UP_TO, components_for
+from gemmed.model.decision_step import DecisionFunction
+from gemmed.model.kernels.function_space import GramSpace
+from gemmed.model.kernels.iterative_gram import IterativeGramSpace
+from gemmed.model.kernels.kernel import Kernel, function_space
+from gemmed.model.kernels.low_rank import RoughGram, RoughSystem, landmark_rows
+
+N = 700
+KERNEL = Kernel("rbf", gamma=0.02, function_variance=0.7, bias_variance=0.5)
+
+
+def clusters(n, seed=0, n_features=20):
+    rng = np.random.default_rng(seed)
+    which = rng.integers(0, 6, size=n)
+    X = rng.normal(size=(n, n_features)) + 1.2 * rng.normal(size=(6, n_features))[which]
+    return X, np.where(which % 2, 1.0, -1.0)
+
+
+def pair(dtype=np.float32):
+    X, y = clusters(N)
+    gram = KERNEL.between(X, X)
+    upper = gram.astype(dtype)
+    cross = upper[landmark_rows(N)].copy()
+    upper[np.tril_indices(N, -1)] = np.nan  # never read
+    return IterativeGramSpace(upper, cross), GramSpace(gram), y
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-6)])
+def test_target_without_a_start_is_that_of_the_factor(dtype, tolerance):
+    space, exact, y = pair(dtype)
+    rng = np.random.default_rng(1)
+    curvature = rng.uniform(0.0, 8.0, size=N) * (rng.random(N) < 0.7)
+    pull = y * rng.uniform(size=N) * (curvature > 0)
+    f = rng.normal(size=N)
+    expected = exact.newton_target(f, pull, curvature)
+    found = space.newton_target(f, pull, curvature)
+    assert np.linalg.norm(found - expected) <= tolerance * np.linalg.norm(expected)
+    assert not found[curvature == 0].any()
+
+
+def test_a_step_from_a_start_reduces_the_gap():
+    space, exact, y = pair()
+    weights = np.random.default_rng(2).uniform(size=N)
+    by_products, by_factors = (DecisionFunction(s, y, 3.0) for s in (space, exact))
+    for _ in range(12):
+        by_products.newton_step(weights)
+        by_factors.newton_step(weights)
+    assert by_products.certify(weights).gap < 1e-6
+    np.testing.assert_allclose(by_products.f, by_factors.f, atol=2e-3)
+
+
+def test_values_of_the_last_direction_are_known():
+    space, exact, y = pair()
+    curvature, parameters = np.full(N, 2.0), 0.1 * y
+    target = space.newton_target(exact.values(parameters), y, curvature, parameters)
+    before = space.n_products
+    known = space.values(target - parameters)
+    assert space.n_products == before
+    np.testing.assert_allclose(known, exact.values(target - parameters), atol=1e-3)
+
+
+def test_few_products_are_enough():
+    space, _, y = pair()
+    decision = DecisionFunction(space, y, 3.0)
+    for _ in range(5):
+        decision.newton_step(np.ones(N))
+    assert space.n_products <= 5 * 12
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_posterior_variances_are_close(scale):
+    space, exact, _ = pair()
+    rng = np.random.default_rng(3)
+    curvature = scale * rng.uniform(size=N) * (rng.random(N) < 0.7)
+    rows = np.arange(N)
+    expected = exact.posterior_variances(curvature, rows)
+    found = space.posterior_variances(curvature, rows)
+    inside = curvature > 0
+    assert np.mean(np.abs(found / expected - 1.0)[inside]) < 0.06
+    assert np.all(curvature * found < 1.0)
+    np.testing.assert_array_equal(space.posterior_variances(curvature, rows[5:9]), found[5:9])
+
+
+def test_the_gram_matrix_and_its_features():
+    space, exact, _ = pair()
+    np.testing.assert_allclose(space.gram(), exact.gram(), atol=1e-6)
+    features = space.features()
+    np.testing.assert_allclose(features @ features.T, exact.gram(), atol=5e-3)
+    np.testing.assert_allclose(space.variances, exact.variances, rtol=1e-6)
+
+
+def test_the_rough_system_is_solved_directly():
+    X, _ = clusters(N)
+    gram = KERNEL.between(X, X)
+    picture = RoughGram(np.diag(gram), gram[landmark_rows(N)])
+    rough = picture.features.T @ picture.features + np.diag(picture.private)
+    curvature = np.random.default_rng(4).uniform(0.0, 5.0, size=N)
+    root = np.sqrt(curvature)
+    system = np.eye(N) + root[:, None] * rough * root
+    right = np.random.default_rng(5).normal(size=N)
+    found = RoughSystem(picture, curvature)
+    np.testing.assert_allclose(found.solve(right), np.linalg.solve(system, right), atol=1e-8)
+    posterior = rough - rough @ (root[:, None] * np.linalg.solve(system, root[:, None] * rough))
+    np.testing.assert_allclose(found.variances()[0], np.diag(posterior), atol=1e-8)
+    np.testing.assert_allclose(picture.squared_norm(right), right @ rough @ right)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "outlier"),
+    [
+        (KERNEL, 0.0),
+        (KERNEL, 1e5),  # too far for single precision
+        (Kernel("rbf", gamma=0.02, function_variance=1e3), 0.0),
+        (Kernel("poly", gamma=0.05, degree=2, coef0=1.0), 0.0),
+    ],
+)
+def test_many_samples_have_the_same_kernel(kernel, outlier, monkeypatch):
+    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 300)
+    X, _ = clusters(300)
+    X[:2] += outlier
+    space, projection = function_space(kernel, X, iterative=True)
+    assert isinstance(space, IterativeGramSpace)
+    assert projection is None
+    assert isinstance(function_space(kernel, X)[0], GramSpace)
+    np.testing.assert_allclose(space.gram(), kernel.between(X, X), rtol=1e-5, atol=1e-6)
+
+
+def test_a_fit_is_that_of_factors(monkeypatch):
+    X, y = clusters(2600)
+    X, y, X_test, y_test = X[:1600], y[:1600].copy(), X[1600:], y[1600:]
+    y[np.random.default_rng(6).random(1600) < 0.15] *= -1
+    given = {"gamma": 0.02, "function_variance": 0.5, "bias_variance": 1.0, "random_state": 0}
+    by_products = GEMMEDClassifier(**given).fit(X, y)
+    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 10**9)
+    by_factors = GEMMEDClassifier(**given).fit(X, y)
+    assert by_products.converged_
+    assert by_factors.converged_
+    assert np.mean(np.abs(by_products.nominal_proba_ - by_factors.nominal_proba_)) < 0.01
+    assert np.mean(by_products.predict(X_test) != by_factors.predict(X_test)) < 0.01
+    assert abs(by_products.score(X_test, y_test) - by_factors.score(X_test, y_test)) < 0.005
+
+
+def test_which_samples_keep_the_exact_kernel():
+    assert components_for("auto", 2000) is None
+    assert components_for("auto", 2001) == 500
+    assert components_for("auto", ITERATED_UP_TO, n_iterated=1) is None
+    assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 500
+    assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 500
+    found = [components_for("auto", n) for n in (2000, 10_000, 20_000, 10**6)]
+    assert found == [None, 500, 636, 1000]
+    assert components_for("auto", 2000, n_iterated=100) is None
+    assert components_for(50, 100, n_iterated=1) == 50
+    assert components_for(None, 10**6) is None

@@ -1,0 +1,222 @@
+"""Nystroem features and landmarks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gemmed._core.exceptions import UnscaledDataError
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.model.kernels.landmarks import choose_landmarks, landmark_points, stratified_sample
+from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
+from gemmed.rows.blocks import LocalBlocks
+
+KERNELS = [
+    Kernel("rbf", gamma=0.1, bias_variance=2.0, function_variance=3.0),
+    Kernel("poly", gamma=0.2, degree=2, coef0=1.0),
+    Kernel(lambda A, B: np.exp(-np.abs(A[:, None] - B).sum(axis=2)), bias_variance=0.5),
+]
+ONES = np.ones(4000)
+
+
+def sample(n=200, n_features=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, n_features))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "poly", "callable"])
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 3e-4), (np.float64, 1e-8)])
+def test_all_samples_as_landmarks_give_the_kernel(kernel, dtype, error):
+    X = sample(60)
+    phi = nystroem_map(kernel, X, dtype=dtype).features(X)
+    gram = kernel.between(X, X)
+    assert phi.dtype == dtype
+    np.testing.assert_allclose(phi.astype(float) @ phi.T, gram, atol=error * gram.max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "poly", "callable"])
+def test_features_are_the_projection_on_the_landmarks(kernel):
+    """Against the formula of the Nystroem method with a pseudo-inverse."""
+    X, Z = sample(50), sample(12, seed=1)
+    inner = replace(kernel, bias_variance=0.0)
+    expected = inner.between(X, Z) @ np.linalg.pinv(inner.between(Z, Z)) @ inner.between(Z, X)
+    phi = nystroem_map(kernel, Z, dtype=np.float64).features(X)
+    np.testing.assert_allclose(phi @ phi.T, expected + kernel.bias_variance, atol=1e-7)
+
+
+def test_duplicate_landmarks_are_dropped():
+    Z = sample(20)
+    twice = nystroem_map(KERNELS[0], np.vstack([Z, Z, Z[:5] + 1e-9]))
+    once = nystroem_map(KERNELS[0], Z)
+    assert twice.n_features == once.n_features == 21
+    X = sample(30, seed=2)
+    np.testing.assert_allclose(
+        twice.features(X) @ twice.features(X).T, once.features(X) @ once.features(X).T, atol=2e-5
+    )
+
+
+def test_nearly_singular_landmarks_stay_finite_and_close():
+    """Two thousand landmarks on a line: the kernel matrix has rank thirty or so."""
+    Z = np.linspace(-1, 1, 2000)[:, None]
+    kernel = Kernel("rbf", gamma=1.0)
+    made = nystroem_map(kernel, Z)
+    assert made.n_features < 30
+    X = np.random.default_rng(0).uniform(-1, 1, size=(100, 1))
+    phi = made.features(X)
+    np.testing.assert_allclose(phi @ phi.T, kernel.between(X, X), atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "poly", "callable"])
+def test_raw_features_and_decision_agree_with_features(kernel):
+    X, rng = sample(70), np.random.default_rng(3)
+    made = nystroem_map(kernel, sample(15, seed=1), dtype=np.float64)
+    w, v = rng.normal(size=made.n_features), rng.normal(size=70)
+    phi = made.features(X)
+    np.testing.assert_allclose(made.raw(X) @ made.to_raw(w), phi @ w, atol=1e-9)
+    np.testing.assert_allclose(made.from_raw(made.raw(X).T @ v), phi.T @ v, atol=1e-9)
+    np.testing.assert_allclose(made.decision(X, w), phi @ w, atol=1e-9)
+
+
+def test_linear_map_is_the_linear_kernel():
+    X = sample(30)
+    kernel = Kernel("linear", bias_variance=2.0, function_variance=0.5)
+    made = LinearMap(4, 0.5, 2.0, np.float64)
+    phi = made.features(X)
+    np.testing.assert_allclose(phi @ phi.T, kernel.between(X, X))
+    w = np.arange(5.0)
+    np.testing.assert_allclose(made.decision(X, w), phi @ w)
+
+
+def test_data_far_from_the_origin_lose_few_digits():
+    X = sample(50) + 300.0
+    kernel = Kernel("rbf", gamma=0.3)
+    phi = nystroem_map(kernel, X).features(X.astype(np.float32))
+    np.testing.assert_allclose(phi @ phi.T, kernel.between(X, X), atol=2e-3)
+
+
+def test_kernels_without_landmarks_are_refused():
+    with pytest.raises(ValueError, match="n_components"):
+        nystroem_map(Kernel("precomputed"), np.eye(3))
+    with pytest.raises(UnscaledDataError, match="scale X"), np.errstate(all="ignore"):
+        nystroem_map(Kernel("poly", degree=5), np.full((3, 2), 1e200))
+
+
+def test_samples_of_weight_zero_are_never_landmarks():
+    X, rng = sample(400), np.random.default_rng(0)
+    classes = np.arange(400) % 2
+    weights = (np.arange(400) % 5 > 0).astype(float)
+    for rule in ("uniform", "residual"):
+        rows = choose_landmarks(
+            LocalBlocks(X), classes, 100, rng, weights=weights, rule=rule, kernel=KERNELS[0]
+        )
+        assert len(rows) == len(np.unique(rows)) == 100
+        assert np.all(weights[rows] > 0)
+
+
+def test_rare_classes_are_represented():
+    classes = np.r_[np.zeros(9900, int), np.ones(100, int)]
+    rng = np.random.default_rng(0)
+    rows = stratified_sample(classes, 100, np.ones(10_000), rng)
+    assert len(rows) == 100
+    assert 20 <= classes[rows].sum() <= 30
+    few = stratified_sample(np.r_[np.zeros(990, int), np.ones(10, int)], 100, np.ones(1000), rng)
+    assert len(few) == 100
+    assert np.all(np.isin(np.arange(990, 1000), few))
+
+
+def test_large_weights_are_drawn_more_often():
+    weights = np.r_[np.full(500, 4.0), np.ones(500)]
+    rows = stratified_sample(np.zeros(1000, int), 200, weights, np.random.default_rng(0))
+    assert 140 < np.sum(rows < 500) < 175
+
+
+def test_same_seed_same_landmarks():
+    X, classes = sample(500), np.arange(500) % 3
+    for rule in ("uniform", "residual"):
+        first, second = (
+            choose_landmarks(
+                LocalBlocks(X), classes, 50, np.random.default_rng(7), rule=rule, kernel=KERNELS[0]
+            )
+            for _ in range(2)
+        )
+        np.testing.assert_array_equal(first, second)
+
+
+def test_residual_rule_explains_more_of_the_kernel():
+    """Nine tenths of the samples are one cluster, which few landmarks explain."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([0.01 * rng.normal(size=(1800, 2)), 3.0 * rng.normal(size=(200, 2))])
+    kernel, classes = Kernel("rbf", gamma=0.1, bias_variance=0.0), np.zeros(2000, int)
+    left = {}
+    for rule in ("uniform", "residual"):
+        rows = choose_landmarks(
+            LocalBlocks(X), classes, 40, np.random.default_rng(1), rule=rule, kernel=kernel
+        )
+        phi = nystroem_map(kernel, X[rows]).features(X)
+        left[rule] = 2000 - float((phi**2).sum())
+    assert left["residual"] < 0.5 * left["uniform"]
+
+
+def test_fewer_usable_rows_than_landmarks_are_all_taken():
+    weights = np.r_[np.ones(5), np.zeros(20)]
+    rows = choose_landmarks(
+        LocalBlocks(sample(25)), np.zeros(25, int), 10, np.random.default_rng(0), weights=weights
+    )
+    np.testing.assert_array_equal(rows, np.arange(5))
+
+
+def test_means_of_rows_explain_more_than_rows():
+    """Eight clusters in two of ten directions: means lose the noise of the other eight."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10))
+    X[:, :2] += 4.0 * rng.integers(-1, 2, size=(4000, 2))
+    kernel, classes = Kernel("rbf", gamma=0.05, bias_variance=0.0), np.arange(4000) % 2
+    points = landmark_points(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
+    rows = choose_landmarks(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
+    assert points.shape == (60, 10)
+    left = [
+        4000 - float((nystroem_map(kernel, Z).features(X) ** 2).sum()) for Z in (points, X[rows])
+    ]
+    assert left[0] < 0.9 * left[1]
+
+
+def test_landmarks_are_means_of_the_rows_nearest_to_them():
+    """Clusters far apart: k-means must end in their centres, also far from zero."""
+    rng = np.random.default_rng(0)
+    centres = 1e4 + 100.0 * np.arange(5)[:, None] * np.ones(3)
+    which = np.arange(4000) % 5
+    X = centres[which] + rng.normal(size=(4000, 3))
+    points = landmark_points(LocalBlocks(X), which, 5, np.random.default_rng(1), weights=ONES)
+    np.testing.assert_allclose(points[np.argsort(points[:, 0])], centres, atol=0.5)
+
+
+def test_rows_of_weight_zero_do_not_move_landmarks():
+    X, weights = sample(4000), (np.arange(4000) % 10 > 0).astype(float)
+    classes = np.arange(4000) % 2
+    clean, spoiled = (
+        landmark_points(LocalBlocks(rows), classes, 50, np.random.default_rng(0), weights=weights)
+        for rows in (X, np.where(weights[:, None] > 0, X, 1e3))
+    )
+    np.testing.assert_array_equal(clean, spoiled)
+
+
+def test_few_rows_are_landmarks_themselves():
+    X = sample(150)
+    points = landmark_points(
+        LocalBlocks(X), np.zeros(150, int), 50, np.random.default_rng(0), weights=np.ones(150)
+    )
+    assert all(np.any(np.all(point == X, axis=1)) for point in points)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "best"}, "rule='best' is unknown"),
+        ({"rule": "residual"}, "needs the kernel"),
+        ({"weights": np.zeros(25)}, "some above zero"),
+    ],
+)
+def test_wrong_options_are_told(options, message):
+    with pytest.raises(ValueError, match=message):
+        choose_landmarks(
+            LocalBlocks(sample(25)), np.zeros(25, int), 10, np.random.default_rng(0), **options
+        )

@@ -1,0 +1,281 @@
+"""On a Dask cluster: the same result as here, even when a worker dies."""
+
+import importlib
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import special
+
+pytest.importorskip("distributed")
+
+from gemmed import GEMMEDClassifier, MEDClassifier
+from gemmed.engines import MeanField
+from gemmed.evidence.reference_sets import reference_distances
+from gemmed.model.dual import DualProblem
+from gemmed.model.kernels.block_space import BlockFeatureSpace
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.model.kernels.landmarks import choose_landmarks
+from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks
+from gemmed.rows.blocks import LocalBlocks, sum_blocks, take_rows
+from gemmed.rows.dask_blocks import lump_bounds
+
+pytestmark = pytest.mark.filterwarnings("default")  # Dask's own warnings are not ours
+
+
+def sample(n=6000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6)).astype(np.float32)
+    y = np.where(X[:, 0] + X[:, 1] ** 2 > 1, 1.0, -1.0)
+    y[rng.random(n) < 0.1] *= -1
+    return X, y
+
+
+def solve(blocks, y, m=80, dtype=np.float32):
+    """The whole large-sample fit; weights of f and nominal probabilities."""
+    classes = (y > 0).astype(np.intp)
+    d = reference_distances(blocks, classes, 5, seed=0, max_references=300)
+    chosen = choose_landmarks(blocks, classes, m, np.random.default_rng(0))
+    made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
+    space = BlockFeatureSpace(blocks, made)
+    solution = MeanField("collapsed").solve(
+        DualProblem(
+            space,
+            y,
+            d,
+            np.full(len(y), special.logit(0.95)),
+            3.0,
+            np.full(2, 0.5),
+            np.full(2, 0.7 * d.mean()),
+        )
+    )
+    assert solution.converged
+    w = space.from_coefficients(solution.multipliers.lam * solution.nominal * y)
+    return w, solution.nominal
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as made,
+    ):
+        yield made
+
+
+def weighted_rows(block, scale, weights):
+    return scale * (weights @ block)
+
+
+def tripled(block, _):
+    return 3 * block
+
+
+def test_passes_are_those_of_local_blocks(client):
+    import dask.array as da
+
+    X, y = sample(1000)
+    blocks = dask_blocks(da.from_array(X, chunks=(300, 2)), client, block_rows=200)
+    assert blocks.sizes == (200, 100, 200, 100, 200, 100, 100)
+    np.testing.assert_allclose(
+        sum_blocks(blocks.map(weighted_rows, 2.0, [y])), 2.0 * y @ X.astype(float), rtol=1e-4
+    )
+    rows = np.array([999, 0, 450])
+    np.testing.assert_array_equal(take_rows(blocks.keep(tripled).select([6]), [99]), 3 * X[[999]])
+    np.testing.assert_array_equal(take_rows(blocks, rows), X[rows])
+
+
+def test_fit_equals_the_local_one(client):
+    import dask.array as da
+
+    X, y = sample(4000)
+    there = dask_blocks(da.from_array(X, chunks=(1000, 6)), client)
+    labels = gather_labels(da.from_array(y, chunks=1000))
+    for blocks, dtype in (
+        (LocalBlocks(X, block_rows=1000), np.float32),
+        (LocalBlocks(X), np.float64),  # other blocks: sums differ by rounding
+    ):
+        here = solve(blocks, y, dtype=dtype)
+        for ours, theirs in zip(solve(there, labels, dtype=dtype), here, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def classifier(**options):
+    return GEMMEDClassifier(**{"n_components": 60, "random_state": 0, **options})
+
+
+def test_the_classifier_equals_the_local_one(client):
+    """Kernel, probabilities and screening, from blocks of the same rows."""
+    import dask.array as da
+
+    X, y = sample(2000)
+    here = classifier().fit_blocks(LocalBlocks(X, block_rows=500), y)
+    there = classifier().fit_blocks(dask_blocks(da.from_array(X, chunks=(500, 6)), client), y)
+    np.testing.assert_allclose(there.decision_function(X), here.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(there.nominal_proba_, here.nominal_proba_, atol=1e-6)
+    np.testing.assert_allclose(there.p_values(X[:20]), here.p_values(X[:20]), atol=1e-6)
+    lazy = lazily(there, da.from_array(X, chunks=(700, 6)))
+    np.testing.assert_array_equal(lazy.compute(), here.predict(X))
+
+
+def test_bad_rows_on_the_workers_are_told(client):
+    import dask.array as da
+
+    X, y = sample(400)
+    X[250, 1] = np.nan
+    blocks = dask_blocks(da.from_array(X, chunks=(100, 6)), client)
+    with pytest.raises(ValueError, match="block 2 of X contains NaN"):
+        classifier().fit_blocks(blocks, y)
+
+
+def test_data_frames_and_parquet_files(client, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    dataframe = pytest.importorskip("dask.dataframe")
+    X, y = sample(900)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    blocks = dask_blocks(dataframe.from_pandas(frame, npartitions=3), client)
+    np.testing.assert_array_equal(take_rows(blocks, np.arange(900)), X)
+    frame.assign(label=y)[:500].to_parquet(tmp_path / "a.parquet", row_group_size=200)
+    frame.assign(label=y)[500:].to_parquet(tmp_path / "b.parquet")
+    blocks, labels = parquet_blocks(tmp_path, client, label="label")
+    assert blocks.sizes == (200, 200, 100, 400)
+    np.testing.assert_array_equal(take_rows(blocks, np.arange(900)), X)
+    np.testing.assert_array_equal(labels, y)
+    with pytest.raises(ValueError, match="no column 'z'"):
+        parquet_blocks(tmp_path, client, label="z")
+
+
+def test_predictions_are_lazy_and_equal(client):
+    import dask.array as da
+
+    X, y = sample(400)
+    model = MEDClassifier(gamma=0.2).fit(X, np.where(y > 0, "up", "down"))
+    lazy = lazily(model, da.from_array(X, chunks=(150, 3)))
+    assert lazy.shape == (400,) and lazy.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(lazy.compute(), model.predict(X))
+    proba = lazily(model, da.from_array(X, chunks=150), "predict_proba")
+    assert proba.shape == (400, 2)
+    np.testing.assert_allclose(proba.compute(), model.predict_proba(X))
+    with pytest.raises(ValueError, match="method='score'"):
+        lazily(model, da.from_array(X), "score")
+
+
+def test_no_client_is_told(monkeypatch):
+    import dask.array as da
+    import distributed
+
+    def none():
+        raise ValueError("no client")
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    with pytest.raises(ValueError, match=r"needs a distributed.Client"):
+        dask_blocks(da.zeros((4, 2)))
+
+
+@pytest.fixture
+def processes():
+    """A cluster of two processes, one of which may be killed."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as made,
+    ):
+        yield made
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_does_not_change_the_result(processes):
+    import dask.array as da
+
+    X, y = sample(3000)
+    kernel = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    blocks = dask_blocks(da.from_array(X, chunks=(1000, 6)), processes)
+    # Imports are not part of the time below; a module itself cannot be sent back.
+    processes.run(lambda: importlib.import_module("gemmed.estimators.gemmed").__name__)
+    began = time.monotonic()
+    undisturbed = classifier(**kernel).fit_blocks(blocks, y)
+    pid = next(iter(processes.run(os.getpid).values()))
+    killer = threading.Timer(0.3 * (time.monotonic() - began), os.kill, (pid, signal.SIGKILL))
+    killer.start()
+    disturbed = classifier(**kernel).fit_blocks(blocks, y)
+    assert not killer.is_alive()  # it happened during the fit
+    assert pid not in processes.run(os.getpid).values()
+    np.testing.assert_array_equal(disturbed.nominal_proba_, undisturbed.nominal_proba_)
+    np.testing.assert_array_equal(disturbed.decision_function(X), undisturbed.decision_function(X))
+    local = classifier(**kernel).fit_blocks(LocalBlocks(X, block_rows=1000), y)
+    np.testing.assert_allclose(
+        disturbed.decision_function(X), local.decision_function(X), atol=1e-6
+    )
+
+
+def test_a_pass_goes_on_without_the_holder_of_a_dead_worker(processes):
+    import dask.array as da
+
+    X, y = sample(2000)
+    blocks = dask_blocks(da.from_array(X, chunks=(500, 6)), processes)
+    before = sum_blocks(blocks.map(weighted_rows, 2.0, [y]))
+    first = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    pids = processes.run(os.getpid)
+    os.kill(pids[next(iter(first.values()))], signal.SIGKILL)
+    for _ in range(2):  # by a task, then by the new holder
+        np.testing.assert_array_equal(sum_blocks(blocks.map(weighted_rows, 2.0, [y])), before)
+    second = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    assert set(second) == set(first)
+    assert second != first
+
+
+@pytest.mark.parametrize("n_lumps", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("sizes", [[5], [10, 10, 10, 10, 10, 3], [1] * 40, [50, 1, 1, 50]])
+def test_lumps_are_even_and_whole(sizes, n_lumps):
+    bounds = lump_bounds(sizes, n_lumps)
+    assert [a for a, _ in bounds] == [0, *(b for _, b in bounds[:-1])]
+    assert bounds[-1][1] == len(sizes)
+    rows = [sum(sizes[a:b]) for a, b in bounds]
+    assert max(rows) <= sum(sizes) / n_lumps + max(sizes)
+    assert len(bounds) <= min(n_lumps, len(sizes))
+
+
+def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(client):
+    import dask.array as da
+
+    X, _ = sample(4000)
+    blocks = dask_blocks(da.from_array(X, chunks=(4000, 6)), client, block_rows=100)
+    assert blocks.sizes == (100,) * 40
+    kept = blocks.keep(tripled)
+    np.testing.assert_array_equal(np.concatenate(list(kept.map(_itself))), 3 * X)
+    holders = [set(keys) for keys in client.has_what().values()]
+    lumps = [lump.future.key for lump in kept._lumps]
+    assert len(lumps) == 2
+    assert [sum(key in held for key in lumps) for held in holders] == [1, 1]
+    held_by = [actor._address for actor in kept._holders._actors.values()]
+    assert held_by == [client.who_has()[key][0] for key in kept._holders._actors]
+
+
+def test_passes_longer_than_a_look_after_the_holder_arrive(client, monkeypatch):
+    import dask.array as da
+
+    monkeypatch.setattr("gemmed.rows.dask_partitions.LOOKED_AFTER", 0.02)
+    X, _ = sample(400)
+    blocks = dask_blocks(da.from_array(X, chunks=(200, 6)), client)
+    np.testing.assert_array_equal(np.concatenate(list(blocks.map(slowly))), X)
+    assert len(blocks._holders._actors) == 2
+
+
+def slowly(block, _):
+    time.sleep(0.1)
+    return block
+
+
+def _itself(block, _):
+    return block
