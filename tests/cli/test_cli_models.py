@@ -125,6 +125,7 @@ def test_options_reach_the_classifier(folder, capsys, tmp_path):
         "C": 4.5,
         "prior_nominal": 0.8,
         "coverage": 0.6,
+        "model": "paper",
         "entropy_slack": np.inf,
         "n_neighbors": 4,
         "max_iter": 50,

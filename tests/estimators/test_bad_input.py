@@ -131,7 +131,7 @@ def test_duplicates():
     copies = X.copy()
     copies[:15] = copies[0]  # most, not all
     with pytest.warns(EntropyDisabledWarning, match="share of 0.5"):
-        model = GEMMEDClassifier(n_neighbors=3, entropy_slack=0.3).fit(copies, Y)
+        model = GEMMEDClassifier(n_neighbors=3, model="paper").fit(copies, Y)
     assert np.isinf(model.entropy_bounds_[0])
     assert np.all(np.isfinite(model.nominal_proba_))
     # As evidence: the copies read like a sensor that is stuck, and the rest keeps its weight.

@@ -61,8 +61,8 @@ def test_encoding_of_the_labels_does_not_matter(ring):
 def test_rotation_of_the_features_does_not_matter(ring, kernel):
     angle = 0.7
     rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    # Evidence from single features (entropy_slack="auto") knows the axes; distances do not.
-    options = {"kernel": kernel, "gamma": 0.01, "entropy_slack": 0.1}
+    # Evidence from single features (model="learned") knows the axes; distances do not.
+    options = {"kernel": kernel, "gamma": 0.01, "model": "paper", "entropy_slack": 0.1}
     model = fitted(ring.X, ring.y, **options)
     other = fitted(ring.X @ rotation, ring.y, **options)
     np.testing.assert_allclose(other.nominal_proba_, model.nominal_proba_, atol=1e-6)
@@ -83,7 +83,12 @@ def test_precomputed_kernel_gives_the_same_classifier(ring, form, atol):
     With a kernel matrix the held-out form takes variances from a factor that is 2 % old at most.
     """
     # A kernel matrix has no features, and is tuned without preference for small functions.
-    options = {"engine": MeanField(form), "entropy_slack": 0.1, "function_variance": 0.01}
+    options = {
+        "engine": MeanField(form),
+        "model": "paper",
+        "entropy_slack": 0.1,
+        "function_variance": 0.01,
+    }
     X = ring.X - ring.X.mean(axis=0)
     model = fitted(X, ring.y, kernel="linear", **options)
     other = fitted(X @ X.T, ring.y, kernel="precomputed", **options)
@@ -100,6 +105,7 @@ def test_attributes_mean_what_they_say(ring):
         ring.y,
         kernel="linear",
         coverage=0.6,
+        model="paper",
         entropy_slack=0.1,
         engine=MeanField("collapsed"),
         **UNIT,
@@ -137,6 +143,7 @@ def test_log_odds_are_prior_plus_margin_plus_constraints(ring, slack):
         kernel="linear",
         engine=MeanField("factorised"),
         tol=1e-13,
+        model="paper",
         entropy_slack=slack,
         prior_nominal=0.95,
         **UNIT,
@@ -193,7 +200,7 @@ def test_trusting_every_sample_gives_med_and_says_that_constraints_gave_way():
     data = make_ring(radius=15, corruption=0.4, random_state=0)
     with pytest.warns(ConstraintWarning, match="entropy_slack"):
         model = GEMMEDClassifier(
-            "linear", prior_nominal=1.0, random_state=0, entropy_slack=0.3, **UNIT
+            "linear", prior_nominal=1.0, random_state=0, model="paper", **UNIT
         ).fit(data.X, data.y)
     med = MEDClassifier("linear").fit(data.X, data.y)
     np.testing.assert_allclose(

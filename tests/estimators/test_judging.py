@@ -55,8 +55,8 @@ def as_arrays(table):
     "options",
     [
         {},
-        {"entropy_slack": 0.3},
-        {"entropy_slack": np.inf},
+        {"model": "paper", "entropy_slack": 0.3},
+        {"model": "paper", "entropy_slack": np.inf},
         {"engine": MeanField("collapsed")},
         {"engine": MeanField("factorised")},
         {"engine": "exact", "kernel": "linear"},

@@ -91,6 +91,7 @@ def test_gem_med_without_doubt_or_constraints_is_med(data, engine):
     for prior in (1 - 1e-3, 1 - 1e-6, 1 - 1e-9, 1.0):
         model = GEMMEDClassifier(
             prior_nominal=prior,
+            model="paper",
             entropy_slack=np.inf,
             coverage=0.1,
             tol=1e-10,

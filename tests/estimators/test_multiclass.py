@@ -124,6 +124,7 @@ def test_weight_zero_is_absence():
     # Distances count every sample: they are switched off.
     parameters = {
         "random_state": 0,
+        "model": "paper",
         "entropy_slack": np.inf,
         "gamma": 0.1,
         "function_variance": 0.6,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gemmed import GEMMEDClassifier
-from gemmed.evidence.remote import remote_evidence
+from gemmed.evidence.sources.remote import remote_evidence
 
 N_GROUPS, SIZE = 12, 20
 

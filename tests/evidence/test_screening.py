@@ -22,7 +22,7 @@ from gemmed.evidence.screening import (
     trust_points,
     warn_out_of_reach,
 )
-from gemmed.evidence.trusted import beyond_gap, least_trusted, weighted_p_values
+from gemmed.evidence.trusted import beyond_gap, least_trusted
 
 RATES = np.array([0.01, 0.05, 0.1])
 
@@ -97,7 +97,7 @@ def test_weights_of_p_values_count_as_copies():
     rng = np.random.default_rng(1)
     calibration, statistics = rng.normal(size=30), rng.normal(size=50)
     np.testing.assert_allclose(
-        weighted_p_values(calibration, np.full(30, 0.7), statistics),
+        conformal_p_values(calibration, statistics, np.full(30, 0.7)),
         conformal_p_values(calibration, statistics),
     )
     copies = rng.integers(1, 4, 30)
@@ -105,7 +105,7 @@ def test_weights_of_p_values_count_as_copies():
         (3 + np.sum(np.repeat(calibration, copies) >= s)) / (3 + copies.sum()) for s in statistics
     ]
     np.testing.assert_allclose(
-        weighted_p_values(calibration, copies.astype(float), statistics), expected
+        conformal_p_values(calibration, statistics, copies.astype(float)), expected
     )
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gemmed.engines import MeanField
-from gemmed.model.calibration import leave_one_out_margins
 from gemmed.model.dual import DualProblem
+from gemmed.model.held_out import leave_one_out
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.feature_passes import FeaturePasses
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
@@ -13,6 +13,7 @@ from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
 from gemmed.model.kernels.packed_features import PackedFeatures
+from gemmed.model.margin_loss import curvature_at
 from gemmed.rows.blocks import LocalBlocks
 from problems import central_difference
 
@@ -88,9 +89,16 @@ def test_held_out_margins_of_a_large_sample_are_close():
     solution = MeanField("collapsed").solve(flawed)
     lam, nominal = solution.multipliers.lam, solution.nominal
     margins = flawed.labels * whole.values(whole.from_coefficients(lam * nominal * flawed.labels))
+    rows, curvature = np.arange(6000), curvature_at(lam, flawed.c)
     ours, theirs = (
-        leave_one_out_margins(
-            space, margins, lam, nominal, flawed.weights, flawed.c, np.arange(6000)
+        leave_one_out(
+            space,
+            margins,
+            lam,
+            curvature,
+            nominal,
+            rows,
+            space.posterior_variances(nominal * curvature, rows),
         )
         for space in (block, whole)
     )

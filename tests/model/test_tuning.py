@@ -11,7 +11,13 @@ from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.model import tuning
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.tuning import fit_med, held_out_loss, some_rows, tune_kernel
+from gemmed.model.med import learn_med
+from gemmed.model.tuning import margin_cost, subsample_rows, tune_kernel
+
+
+def held_out_loss(space, signs, weights, c):
+    """Mean negative log-likelihood of the labels under leave-one-out margins of MED."""
+    return margin_cost(learn_med(space, signs, weights, c).held_out, weights)
 
 
 def small_problem(seed, n=30):
@@ -58,7 +64,7 @@ def test_held_out_margins_are_those_of_refits_to_first_order(seed, weighted):
     if not weighted:
         weights = np.ones(30)
     exact = refitted_margins(gram, labels, weights, 3.0)
-    approximate = fit_med(GramSpace(gram), labels[:, None], weights, 3.0).margins[:, 0]
+    approximate = learn_med(GramSpace(gram), labels[:, None], weights, 3.0).held_out[:, 0]
     in_sample = MEDClassifier("precomputed", bias_variance=0.0).fit(
         gram, labels, sample_weight=weights
     )
@@ -195,14 +201,14 @@ def test_a_subset_of_rows_keeps_every_class():
     weights = np.ones(n)
     weights[:5] = 0.0
     for seed in range(10):
-        rows = some_rows(signs, weights, seed)
+        rows = subsample_rows(signs, weights, seed)
         half = tuning.MAX_ROWS // 2
         assert half <= len(rows) <= half + 30
         assert set(index[rows]) == {0, 1, 2}
         assert np.all(np.diff(rows) > 0)
         assert rows.min() >= 5
-        np.testing.assert_array_equal(rows, some_rows(signs, weights, seed))
-    np.testing.assert_array_equal(some_rows(signs[:50], weights[:50], 0), np.arange(5, 50))
+        np.testing.assert_array_equal(rows, subsample_rows(signs, weights, seed))
+    np.testing.assert_array_equal(subsample_rows(signs[:50], weights[:50], 0), np.arange(5, 50))
 
 
 def test_the_choice_is_deterministic_and_public():

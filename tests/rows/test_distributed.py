@@ -14,7 +14,8 @@ pytest.importorskip("distributed")
 
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.engines import MeanField
-from gemmed.evidence.reference_sets import reference_distances
+from gemmed.evidence.distances import BlockDistances
+from gemmed.evidence.neighbours import Neighbourhood, knn_distances
 from gemmed.model.dual import DualProblem
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -38,7 +39,7 @@ def sample(n=6000):
 def solve(blocks, y, m=80, dtype=np.float32):
     """The whole large-sample fit; weights of f and nominal probabilities."""
     classes = (y > 0).astype(np.intp)
-    d = reference_distances(blocks, classes, 5, seed=0, max_references=300)
+    d = knn_distances(BlockDistances(blocks), classes, [0, 1], Neighbourhood(5), 300)
     chosen = choose_landmarks(blocks, classes, m, np.random.default_rng(0))
     made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
     space = BlockFeatureSpace(blocks, made)

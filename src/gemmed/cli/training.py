@@ -138,11 +138,17 @@ def _add_classifier_options(group: Any) -> None:
         help="share of each class that must be kept (default: auto, one half)",
     )
     group.add_argument(
+        "--model",
+        choices=("learned", "paper"),
+        default="learned",
+        help="distances as evidence, or the paper's entropy constraint (default: learned)",
+    )
+    group.add_argument(
         "--entropy-slack",
         type=_number_or("auto"),
         default="auto",
         metavar="SLACK",
-        help="how spread out the kept rows may be; inf switches this off (default: auto)",
+        help="with --model paper: how spread out the kept rows may be (default: auto, 0.3)",
     )
     group.add_argument(
         "--neighbors", type=int, default=10, metavar="K", help="neighbours (default: 10)"
@@ -207,6 +213,7 @@ def classifier_of(options: argparse.Namespace) -> Any:
         degree=options.degree,
         C=options.C,
         prior_nominal=options.prior_nominal,
+        model=options.model,
         coverage=options.coverage,
         entropy_slack=options.entropy_slack,
         n_neighbors=options.neighbors,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Engine
+from .base import Engine, Needs
 from .enumeration import Enumeration
 from .exact import Exact
 from .gibbs import Gibbs
@@ -16,6 +16,7 @@ __all__ = [
     "Exact",
     "Gibbs",
     "MeanField",
+    "Needs",
     "PaperAlgorithm",
     "Quadrature",
     "Start",

@@ -145,3 +145,29 @@ class BatchMeans:
         if not varies.any():
             return 1.0
         return float(np.sqrt(1.0 + (between[varies] / within[varies]).max()))
+
+
+def projected_gradient_norm(
+    problem: DualProblem, at: Multipliers, gradient: Multipliers, sampled: SampledMoments
+) -> tuple[float, float]:
+    """Root mean square of the projected gradient, and of its Monte-Carlo error.
+
+    The class-wise components count in units of samples, as the others do.
+    """
+    lower, upper = problem.bounds()
+    x, g = at.to_vector(), gradient.to_vector()
+    scale = np.concatenate([np.ones(problem.n_samples), np.tile(problem.class_weights, 2)])
+    projected = scale * (np.clip(x + g, lower, upper) - x)
+    slope = 1.0 - 1.0 / (problem.c - at.lam)
+    # The two moments are strongly dependent; adding their errors bounds that of the difference.
+    lam_error = np.abs(slope) * sampled.nominal_error + sampled.margin_error
+    # Fully dependent samples would be the worst case; independent ones add in squares.
+    share = np.sqrt(np.bincount(problem.class_index, sampled.nominal_error**2, minlength=2))
+    weighted = (sampled.nominal_error * problem.distances) ** 2
+    entropy = np.sqrt(np.bincount(problem.class_index, weighted, minlength=2))
+    error = np.concatenate([lam_error, entropy, share])
+    moved = projected != 0
+    return (
+        float(np.sqrt(np.mean(projected**2))),
+        float(np.sqrt(np.mean(np.where(moved, error, 0.0) ** 2))),
+    )

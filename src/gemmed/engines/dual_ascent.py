@@ -9,7 +9,8 @@ import numpy as np
 
 from .._core.box_newton import Quadratic, maximize_in_box
 from .._core.types import FloatArray
-from ..model.dual import DualProblem, Moments, Multipliers, Solution
+from ..model.dual import DualProblem, Moments, Multipliers
+from ..model.solution import Solution, Status
 from .mean_field import MeanField
 
 ROWS_PER_PRODUCT = 512
@@ -133,5 +134,11 @@ def maximize_dual(
         duality_gap=problem.optimality_bound(at, gradient),
         kkt_residual=best.kkt_residual,
         n_iter=best.n_iter,
-        converged=best.converged,
+        status=_status(best.converged, best.n_iter >= max_iter),
     )
+
+
+def _status(converged: bool, out_of_steps: bool) -> Status:
+    if converged:
+        return Status.CONVERGED
+    return Status.MAX_ITER if out_of_steps else Status.STALLED

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
 from .._core.exceptions import EngineError
 from .._core.types import FloatArray
-from ..model.dual import DualProblem, Moments, Multipliers, Solution
-from .base import require_unit_weights
+from ..model.dual import DualProblem, Moments, Multipliers
+from ..model.solution import Solution
+from .base import Needs, refuse_problem
 from .dual_ascent import DualCurvature, field_slopes, maximize_dual
 
 MAX_SAMPLES = 18
@@ -19,6 +21,9 @@ MAX_SAMPLES = 18
 @dataclass(frozen=True)
 class Enumeration:
     """Exact for up to 18 samples; the judge of every other engine."""
+
+    name: ClassVar[str] = "exact"
+    needs: ClassVar[Needs] = Needs(two_classes=True, unit_weights=True, exact_kernel=True)
 
     def solve(
         self,
@@ -47,7 +52,7 @@ class Enumeration:
 
 
 def _check(problem: DualProblem) -> None:
-    require_unit_weights(problem, "exact")
+    refuse_problem(Enumeration, problem)
     if problem.n_samples > MAX_SAMPLES:
         raise EngineError(
             f"Enumeration takes at most {MAX_SAMPLES} samples, got {problem.n_samples}: "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .._core.exceptions import EngineError
-from ..model.dual import DualProblem, Solution
-from .base import require_two_classes
+from ..model.dual import DualProblem
+from ..model.solution import Solution
+from .base import Needs, refuse_problem
 from .enumeration import MAX_SAMPLES, Enumeration
 from .quadrature import MAX_FEATURES, Quadrature
 
@@ -16,6 +18,9 @@ from .quadrature import MAX_FEATURES, Quadrature
 @dataclass(frozen=True)
 class Exact:
     """Enumeration for up to 18 samples of weight one, else quadrature for up to three features."""
+
+    name: ClassVar[str] = "exact"
+    needs: ClassVar[Needs] = Needs(two_classes=True, exact_kernel=True)
 
     def solve(
         self,
@@ -26,7 +31,7 @@ class Exact:
         tol: float = 1e-9,
     ) -> Solution:
         """Maximise the dual. ``rng`` is not used."""
-        require_two_classes(problem, "exact")
+        refuse_problem(self, problem)
         if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
             return Enumeration().solve(problem, rng, max_iter=max_iter, tol=tol)
         try:

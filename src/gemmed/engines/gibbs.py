@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .._core.box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..model.dual import DualProblem, Multipliers, Solution, log_partition_given_f
-from .base import require_two_classes, require_unit_weights, require_whole
-from .chains import Chains, SampledMoments
+from ..model.dual import DualProblem, Multipliers, log_partition_given_f
+from ..model.solution import Solution, Status
+from .base import Needs, refuse_problem, require_whole
+from .chains import Chains, SampledMoments, projected_gradient_norm
 from .dual_ascent import trust_scales
 from .mean_field import MeanField
 
@@ -37,6 +39,9 @@ class Gibbs:
     n_averaged : dual steps at the noise level whose multipliers are averaged
     estimate_dual_value : integrate the gradient from zero to the solution to report the dual value
     """
+
+    name: ClassVar[str] = "gibbs"
+    needs: ClassVar[Needs] = Needs(two_classes=True, unit_weights=True)
 
     n_chains: int = 8
     n_draws: int = 200
@@ -68,7 +73,7 @@ class Gibbs:
         at = ascent.average(self.n_averaged)
         final = chains.sample(at, self.n_final_draws, self.burn_in)
         gradient = problem.gradient(at, final.moments)
-        residual, error = _projected_norm(problem, at, gradient, final)
+        residual, error = projected_gradient_norm(problem, at, gradient, final)
         dual_value, value_error = (
             self._dual_value(problem, at, rng) if self.estimate_dual_value else (np.nan, np.nan)
         )
@@ -79,7 +84,7 @@ class Gibbs:
             duality_gap=ascent.promised_gain(at, final, gradient),
             kkt_residual=residual,
             n_iter=n_iter + self.n_averaged,
-            converged=bool(residual <= max(tol, 4.0 * error)),
+            status=Status.CONVERGED if residual <= max(tol, 4.0 * error) else Status.MAX_ITER,
             monte_carlo_error=error,
             diagnostics={
                 "r_hat": final.r_hat,
@@ -101,8 +106,7 @@ class Gibbs:
         return Chains(problem, self.n_chains, rng).sample(at, n_draws, 4 * self.burn_in)
 
     def _check(self, problem: DualProblem) -> None:
-        require_two_classes(problem, "gibbs")
-        require_unit_weights(problem, "gibbs")
+        refuse_problem(self, problem)
         for name, least in OPTION_MINIMA.items():
             require_whole("Gibbs", name, getattr(self, name), least)
 
@@ -194,29 +198,3 @@ class _SampledAscent:
             # At most half of the way to c, where the model of -log(1 - lam / c) fails.
             np.minimum(0.5 * (self._upper - self._x), reach),
         )
-
-
-def _projected_norm(
-    problem: DualProblem, at: Multipliers, gradient: Multipliers, sampled: SampledMoments
-) -> tuple[float, float]:
-    """Root mean square of the projected gradient, and of its Monte-Carlo error.
-
-    The class-wise components count in units of samples, as the others do.
-    """
-    lower, upper = problem.bounds()
-    x, g = at.to_vector(), gradient.to_vector()
-    scale = np.concatenate([np.ones(problem.n_samples), np.tile(problem.class_weights, 2)])
-    projected = scale * (np.clip(x + g, lower, upper) - x)
-    slope = 1.0 - 1.0 / (problem.c - at.lam)
-    # The two moments are strongly dependent; adding their errors bounds that of the difference.
-    lam_error = np.abs(slope) * sampled.nominal_error + sampled.margin_error
-    # Fully dependent samples would be the worst case; independent ones add in squares.
-    share = np.sqrt(np.bincount(problem.class_index, sampled.nominal_error**2, minlength=2))
-    weighted = (sampled.nominal_error * problem.distances) ** 2
-    entropy = np.sqrt(np.bincount(problem.class_index, weighted, minlength=2))
-    error = np.concatenate([lam_error, entropy, share])
-    moved = projected != 0
-    return (
-        float(np.sqrt(np.mean(projected**2))),
-        float(np.sqrt(np.mean(np.where(moved, error, 0.0) ** 2))),
-    )

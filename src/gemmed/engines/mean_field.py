@@ -10,23 +10,27 @@ two minimise an upper bound of the dual optimum by block descent: every step low
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from .._core.exceptions import EngineError
 from .._core.progress import is_heard, report
 from .._core.types import FloatArray
-from ..model.calibration import (
-    expected_label_errors,
-    held_out_variances,
-    leave_one_out_margins,
-    slope_despite_wrong_labels,
-)
+from ..model.calibration import expected_label_errors, slope_despite_wrong_labels
 from ..model.decision_step import Certificate, DecisionFunction
-from ..model.dual import DualProblem, Multipliers, Solution
-from ..model.held_out_groups import GroupBlock, group_blocks, without_own_group
+from ..model.dual import DualProblem, Multipliers
+from ..model.held_out import (
+    GroupBlock,
+    copies_left_out,
+    group_blocks,
+    leave_groups_out,
+    leave_one_out,
+)
+from ..model.margin_loss import curvature_at
 from ..model.nominal_step import NominalStep, solve_nominal_step
+from ..model.solution import Solution, Status
+from .base import Needs
 
 FORMS = ("held_out", "collapsed", "factorised")
 LARGE = 1500
@@ -35,6 +39,10 @@ NEARLY_EXACT = 100.0
 """Nats of the objective to which ``tol`` is relative at most, for up to MANY samples: twice the gap
 bounds the squared error of f."""
 MANY = 10_000
+
+
+ROUNDING = 1e-12
+"""Share of the objective below which a gap is rounding."""
 
 
 class _Schedule(NamedTuple):
@@ -79,6 +87,9 @@ class MeanField:
     ----------
     form : ``"held_out"`` (default), ``"collapsed"`` or ``"factorised"``
     """
+
+    name: ClassVar[str] = "mean_field"
+    needs: ClassVar[Needs] = Needs(products_suffice=True, takes_start=True)
 
     form: Literal["held_out", "collapsed", "factorised"] = "held_out"
 
@@ -165,10 +176,11 @@ class _Functions:
         Relative to the margin part of the objective: the rest may hold large penalties for
         constraints that contradict what is known of single samples.
         """
-        objective = max(1.0, abs(sum(part.primal for part in self._certificates)))
+        objective = abs(sum(part.primal for part in self._certificates))
+        wanted = max(1.0, objective)
         if LARGE < self._problem.n_samples <= MANY:
-            objective = min(objective, NEARLY_EXACT)
-        return self.gap <= tol * objective
+            wanted = min(wanted, NEARLY_EXACT)
+        return self.gap <= max(tol * wanted, ROUNDING * objective)
 
     def held_out_margins(self, nominal: FloatArray, *, refresh: bool) -> FloatArray:
         """Margins without the sample itself, or its group, shape (n_samples, n_functions).
@@ -181,23 +193,20 @@ class _Functions:
         lams = [function.lam() for function in self._functions]
         if problem.groups is not None:
             return self._without_groups(lams, problem.weights * nominal, problem.groups, refresh)
+        left_out = copies_left_out(nominal, problem.weights)
+        curvatures = [curvature_at(lam, problem.c) for lam in lams]
         if refresh:
             self._variances = [
-                held_out_variances(problem.space, lam, nominal, problem.weights, problem.c, rows)
-                for lam in lams
+                problem.space.posterior_variances(problem.weights * nominal * curvature, rows)
+                for curvature in curvatures
             ]
         columns = [
-            leave_one_out_margins(
-                problem.space,
-                function.margins,
-                lam,
-                nominal,
-                problem.weights,
-                problem.c,
-                rows,
-                variances=variances,
+            leave_one_out(
+                problem.space, function.margins, lam, curvature, left_out, rows, variances
             )
-            for function, lam, variances in zip(self._functions, lams, self._variances, strict=True)
+            for function, lam, curvature, variances in zip(
+                self._functions, lams, curvatures, self._variances, strict=True
+            )
         ]
         return np.column_stack(columns)
 
@@ -210,7 +219,7 @@ class _Functions:
                 group_blocks(problem.space, lam, weights, groups, problem.c) for lam in lams
             ]
         columns = [
-            labels * without_own_group(labels * function.margins, weights * lam * labels, blocks)
+            labels * leave_groups_out(labels * function.margins, weights * lam * labels, blocks)
             for function, labels, lam, blocks in zip(
                 self._functions, problem.signs.T, lams, self._blocks, strict=True
             )
@@ -241,8 +250,10 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
             improved = functions.newton_step(weights)
         functions.certify(weights, 0.0)
         if settled:
-            optimal = functions.is_optimal(tol) or not improved
+            optimal = functions.is_optimal(tol)
             stopped = report("solver", n_iter, max_iter, gap=functions.gap)
+            if not improved:
+                break
             continue
         margins = _decisive(
             functions.held_out_margins(nominal, refresh=n_iter in schedule.refresh), problem.signs
@@ -272,7 +283,7 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         duality_gap=functions.gap,
         kkt_residual=max(functions.residual, 0.0 if settled else change),
         n_iter=n_iter,
-        converged=bool(settled and optimal and step.converged),
+        status=_status(bool(settled and optimal), step.converged, n_iter >= max_iter, stopped),
         softness=none,
         parameters=functions.parameters,
         diagnostics={"margin_scale": scale, **_shares(problem, step, margins[:, 0])},
@@ -330,7 +341,7 @@ def _descend(
         duality_gap=functions.gap,
         kkt_residual=functions.residual,
         n_iter=len(history),
-        converged=bool(converged and step.converged),
+        status=_status(converged, step.converged, len(history) >= max_iter, stopped),
         history=np.array(history),
         softness=private * (1.0 - step.nominal),
         parameters=functions.parameters,
@@ -346,3 +357,11 @@ def _weights(
 
 def _fields(problem: DualProblem, step: NominalStep) -> FloatArray:
     return np.concatenate([step.mu, step.kappa]) / np.tile(problem.class_weights, 2)
+
+
+def _status(optimal: bool, feasible: bool, out_of_steps: bool, stopped: bool) -> Status:
+    if optimal:
+        return Status.CONVERGED if feasible else Status.NOT_FEASIBLE
+    if stopped:
+        return Status.STOPPED
+    return Status.MAX_ITER if out_of_steps else Status.STALLED

@@ -8,6 +8,7 @@ over the class as gradients: that is the scale on which the printed step sizes m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -15,9 +16,10 @@ from scipy import special
 from .._core.exceptions import EngineError
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..model.dual import FIELD_LIMIT, DualProblem, Moments, Multipliers, Solution
-from .base import require_two_classes, require_unit_weights, require_whole
-from .chains import Chains
+from ..model.dual import FIELD_LIMIT, DualProblem, Moments, Multipliers
+from ..model.solution import Solution, Status
+from .base import Needs, refuse_problem, require_whole
+from .chains import Chains, projected_gradient_norm
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class PaperAlgorithm:
     clip : C_1, upper bound of the margin multipliers, as a share of C
     n_certificate_draws : sweeps of a valid sampler behind the reported residual
     """
+
+    name: ClassVar[str] = "paper"
+    needs: ClassVar[Needs] = Needs(two_classes=True, unit_weights=True, exact_kernel=True)
 
     phi: float = 1e-3
     psi: float = 1e-2
@@ -64,8 +69,7 @@ class PaperAlgorithm:
         moments = self._inner_sampler(problem, features, at, rng)
         final = Chains(problem, 4, rng).sample(at, self.n_certificate_draws, burn_in=100)
         gradient = problem.gradient(at, final.moments)
-        residual = problem.kkt_residual(at, gradient)
-        error = float(np.max(final.nominal_error + final.margin_error))
+        residual, error = projected_gradient_norm(problem, at, gradient, final)
         return Solution(
             multipliers=at,
             nominal=moments.nominal,
@@ -73,7 +77,8 @@ class PaperAlgorithm:
             duality_gap=problem.optimality_bound(at, gradient),
             kkt_residual=residual,
             n_iter=max_iter,
-            converged=residual <= max(tol, 4.0 * error),
+            # The number of steps is given: they end where they end.
+            status=Status.CONVERGED if residual <= max(tol, 2.0 * error) else Status.MAX_ITER,
             monte_carlo_error=error,
             diagnostics={"r_hat": final.r_hat},
         )
@@ -108,8 +113,7 @@ class PaperAlgorithm:
         return Moments(np.nan, nominal, margin)
 
     def _check(self, problem: DualProblem) -> None:
-        require_two_classes(problem, "paper")
-        require_unit_weights(problem, "paper")
+        refuse_problem(self, problem)
         for name in ("phi", "psi", "tau"):
             if not getattr(self, name) >= 0:
                 raise EngineError(

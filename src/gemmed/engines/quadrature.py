@@ -8,13 +8,16 @@ grid of spacing h then errs by about 2 exp(-2 pi^2 / h^2), and the grid only has
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg, special
 
 from .._core.exceptions import EngineError
 from .._core.types import FloatArray
-from ..model.dual import DualProblem, Moments, Multipliers, Solution, log_partition_given_f
+from ..model.dual import DualProblem, Moments, Multipliers, log_partition_given_f
+from ..model.solution import Solution
+from .base import Needs, refuse_problem
 from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
 
 MAX_FEATURES = 3
@@ -33,6 +36,9 @@ BLOCK = 6
 class Quadrature:
     """Exact for kernels of rank at most three (a linear kernel in the plane, with bias)."""
 
+    name: ClassVar[str] = "exact"
+    needs: ClassVar[Needs] = Needs(two_classes=True, exact_kernel=True)
+
     def solve(
         self,
         problem: DualProblem,
@@ -42,6 +48,7 @@ class Quadrature:
         tol: float = 1e-9,
     ) -> Solution:
         """Maximise the dual. ``rng`` is not used."""
+        refuse_problem(self, problem)
         integral = _WeightIntegral(problem)
         return maximize_dual(
             problem,

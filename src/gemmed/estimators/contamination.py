@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from scipy import stats
 
 from .._core.types import FloatArray
@@ -12,7 +14,7 @@ INTERVAL_TAIL = 0.05
 
 
 def estimate_contamination(
-    scores: FloatArray, weights: FloatArray, share: float | None = None
+    scores: FloatArray, weights: FloatArray, shares: Mapping[str, float]
 ) -> tuple[float, tuple[float, float]]:
     """Share of anomalous samples, and an interval from the clear to the possible ones.
 
@@ -21,13 +23,18 @@ def estimate_contamination(
     Parameters
     ----------
     scores, weights : anomaly scores and sample weights, shape (n_samples,)
-    share : an estimate that knows more than the scores, which are counted (above 0.5) by default
+    shares : what an engine may know beside the scores: "flagged_share", of samples whose readings
+        or distances are odd, and "label_error_share", of wrong labels among the others. Without
+        these the scores above 0.5 are counted.
     """
     total = float(weights.sum())
     count, clear, possible = (
         float(weights[scores > limit].sum()) / total for limit in (0.5, CLEAR, POSSIBLE)
     )
-    share = count if share is None else share
+    share = count
+    if "label_error_share" in shares:
+        flagged = shares["flagged_share"]
+        share = flagged + (1.0 - flagged) * shares["label_error_share"]
     lower = stats.beta.ppf(INTERVAL_TAIL, clear * total + 0.5, (1.0 - clear) * total + 0.5)
     upper = stats.beta.isf(INTERVAL_TAIL, possible * total + 0.5, (1.0 - possible) * total + 0.5)
     ends = float(lower) if clear > 0 else 0.0, float(upper) if possible < 1 else 1.0

@@ -14,8 +14,9 @@ from .._core.exceptions import CalibrationWarning, UnscaledDataError
 from .._core.types import FloatArray
 from ..evidence.conformal import conformal_p_values, conformal_threshold
 from ..evidence.density import LogDensity
+from ..evidence.neighbours import Neighbourhood
 from ..evidence.spanning_tree import SpanningTree
-from ..evidence.statistics import AnomalyStatistic, AverageRank, Bipartite, LeaveOneOut
+from ..evidence.statistics import AnomalyStatistic, AverageRank, NearestNeighbours
 from .fit_method import fit_method
 from .validation import (
     check_choice,
@@ -234,15 +235,16 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             raise UnscaledDataError(
                 f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
             )
-        common = (X, self.n_neighbors, groups, label)
+        halves = Neighbourhood(self.n_neighbors, "bipartite", groups, seed, self.n_splits)
         if self.method == "bipartite":
-            return Bipartite(*common, n_splits=self.n_splits, seed=seed)
+            return NearestNeighbours(X, halves, label)
         if self.method == "leave_one_out":
-            return LeaveOneOut(*common)
+            everyone = Neighbourhood(self.n_neighbors, "leave_one_out", groups)
+            return NearestNeighbours(X, everyone, label)
         if self.method == "average":
-            return AverageRank(*common, n_splits=self.n_splits, seed=seed)
+            return AverageRank(X, halves, label)
         if self.method == "density":
-            return LogDensity(*common)
+            return LogDensity(X, self.n_neighbors, groups, label)
         return SpanningTree(
             X, 1.0 - self.false_alarm_rate, groups, label, n_splits=self.n_splits, seed=seed
         )

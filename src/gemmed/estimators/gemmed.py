@@ -5,37 +5,50 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import block_threads
-from ..engines import Exact, MeanField, PaperAlgorithm, resolve_engine
+from .._core.types import BoolArray, FloatArray
+from ..engines import Start, resolve_engine
 from ..evidence.neighbours import NeighborGraph
-from ..model.kernels.kernel import function_space
-from ..model.tuning import some_rows
+from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
+from ..model.kernels.kernel import Kernel, function_space
+from ..model.kernels.prior import MOST_COMPONENTS, components_for
+from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
+from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from .contamination import estimate_contamination
+from .explanation import split_log_odds
 from .fit_method import CallbackSupportMixin, fit_method
-from .joint_fit import JointFit
-from .training_rows import AUTO_COMPONENTS, ArrayRows, BlockRows, TrainingRows, components_for
+from .joint_fit import JointFit, fit_jointly
+from .joint_settings import (
+    Labelled,
+    check_parameters,
+    features_for,
+    label_samples,
+    settings_of,
+    warn_of_broken_constraints,
+)
+from .judgement import KeptSamples, explain_samples, keep_some
+from .kernel_classifier import KernelMarginClassifier, warn_not_converged
 from .validation import (
     TUNED,
     check_block_labels,
-    check_choice,
     check_distinct_members,
-    check_margin_rate,
-    check_n_jobs,
     check_number,
-    check_number_or_auto,
+    check_query_data,
     check_training_data,
     check_weights,
     make_kernel,
 )
 
 
-class GEMMEDClassifier(CallbackSupportMixin, JointFit):
+class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
     Every training sample carries an indicator "nominal". One maximum-entropy problem asks for a
-    margin on the samples that are kept, for small k-NN distances among them inside each class
-    (geometric entropy), and for a minimal share kept of each class. Its solution gives the
+    margin on the samples that are kept and for a minimal share kept of each class; distances inside
+    the classes (geometric entropy) and odd readings speak against samples. Its solution gives the
     classifier and, for each sample, the probability that it is nominal.
 
     Parameters
@@ -57,13 +70,17 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         Rate of the margin prior, above 1. Larger values allow less margin error.
     prior_nominal : float in (0, 1], default=0.95
         Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
+    model : {"learned", "paper"}, default="learned"
+        "learned" takes distances and readings as evidence: nats that are subtracted from the prior
+        log-odds where they show groups that stand apart, a little elsewhere. "paper" has the
+        paper's entropy constraint instead, a bound on the mean k-NN distance of the kept samples;
+        all engines solve it, with their certificates.
     coverage : "auto" or float in (0, 1], default="auto"
         Share of each class that must be kept; "auto" is one half.
     entropy_slack : "auto" or float >= 0, default="auto"
-        A number says how much larger the mean k-NN distance of the kept samples may be than that
-        of the best ``coverage`` share of the class; ``inf`` switches the constraint off. "auto"
-        turns distances into evidence where they show groups that stand apart, and into weak
-        evidence elsewhere.
+        Only for model="paper": how much larger the mean k-NN distance of the kept samples may be
+        than that of the best ``coverage`` share of the class; "auto" is 0.3, ``inf`` switches the
+        constraint off.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
     neighbor_graph : {"bipartite", "leave_one_out"}, default="bipartite"
@@ -101,47 +118,43 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         Mean distance to the k nearest references of the own class over the class median.
     contamination_ : float
         Estimated share of anomalous samples: those whose distances and readings are odd, and the
-        share of wrong labels that fits the held-out margins of the others. It need not be the share
-        of samples with nominal_proba_ below one half: not every wrong label can be named, and
-        not every distrusted sample is wrong.
-        Engines other than the default count these samples.
+        share of wrong labels that fits the held-out margins of the others (not every wrong label
+        can be named). Engines other than the default count the samples below one half.
     contamination_interval_ : tuple of two floats
         From the clear cases to the possible ones, with the error of counting: 90 % nominally.
     entropy_statistic_ : array of shape (n_samples,)
-        What the entropy constraint bounds: knn_distances_, or with entropy_slack="auto" the
-        evidence of distances against each sample in nats (negative: for it).
+        Evidence against each sample in nats (negative: for it); with model="paper" what the entropy
+        constraint bounds, knn_distances_.
     entropy_bounds_ : array of shape (n_classes,)
-        Bound on the class mean of nominal_proba_ * entropy_statistic_; inf where it is off.
+        Bound on the class mean of nominal_proba_ * knn_distances_; inf where there is none.
     coverage_ : array of shape (n_classes,)
     margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
     entropy_duals_, coverage_duals_ : array of shape (n_classes,)
         Multipliers of the constraints.
     dual_coef_ : array of the shape of margin_duals_
-        sample_weight * margin_duals_ * nominal_proba_ * y, the coefficients of the decision
-        function. More than two classes have one function each, and share nominal_proba_.
+        sample_weight * margin_duals_ * nominal_proba_ * y, coefficients of the decision functions.
     gamma_, function_variance_, bias_variance_ : float
         Parameters of the kernel, given or tuned.
-    tuning_ : list of gemmed.model.tuning.Candidate
+    tuning_ : list of candidates
         The kernels that were compared; empty if nothing was tuned.
-    dual_value_ : float
-        Value of the dual: exact for "exact", an estimate for "gibbs", an upper bound of the optimum
-        for "mean_field", NaN for "paper".
-    duality_gap_ : float
-        How far the solution is from optimal: for "exact" and "paper" a bound on what the dual can
-        still gain, for "gibbs" an estimate of it, for "mean_field" what the best classifier for
-        these nominal probabilities could still gain (the mean-field problem is not convex).
+    dual_value_, duality_gap_ : float
+        Value of the dual and how far it is from optimal (docs/architecture.md, engines): exact for
+        "exact", estimates for "gibbs", for "mean_field" an upper bound of the optimum and what the
+        best classifier for these nominal probabilities could still gain.
     objective_path_ : array of shape (n_iter_,)
-        For the descending forms of the mean-field engine the bound after each iteration, which
-        never rises; empty otherwise.
+        Bound after each iteration, for the forms of the mean field that descend on one.
     engine_diagnostics_ : dict
-        What the engine adds: for "gibbs" R-hat, the effective number of draws and the error of
-        dual_value_.
+        What the engine adds: for "gibbs" R-hat, effective draws, error of dual_value_.
     kkt_residual_, monte_carlo_error_ : float
         Residual of the optimality conditions and its standard error (zero unless sampled).
     probability_slope_ : float
         Slope of the sigmoid behind ``predict_proba``.
     n_iter_ : int
     converged_ : bool
+        Whether the optimality conditions hold to ``tol``; of sampling engines, to the error of
+        sampling.
+    status_ : str
+        Why the engine stopped, in words.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only when X has string column names.
@@ -159,6 +172,8 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
     0.4
     """
 
+    _multi_class = True
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -170,6 +185,7 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         function_variance: Any = TUNED,
         C: float = 3.0,
         prior_nominal: float = 0.95,
+        model: str = "learned",
         coverage: Any = "auto",
         entropy_slack: Any = "auto",
         n_neighbors: int = 10,
@@ -190,6 +206,7 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
         self.function_variance = function_variance
         self.C = C
         self.prior_nominal = prior_nominal
+        self.model = model
         self.coverage = coverage
         self.entropy_slack = entropy_slack
         self.n_neighbors = n_neighbors
@@ -227,32 +244,27 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
             Samples of one group (a subject, a recording) are not neighbours of each other, and do
             not vouch for each other's labels (ten groups a class, at most 3,000 samples).
         """
-        self._check_parameters()
+        check_parameters(self)
         engine = resolve_engine(self.engine)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
-        n_classes = len(np.unique(y))
-        by_products = kernel.name == "rbf" and isinstance(engine, MeanField)
-        n_components = components_for(
-            self.n_components,
-            len(X),
-            n_iterated=by_products * (1 if n_classes == 2 else n_classes),
-        )
-        rows: TrainingRows
+        samples = label_samples(self, y, check_weights(sample_weight, X, y), prior_nominal, groups)
+        n_components = features_for(self.n_components, engine, kernel, samples)
+        rows: TrainingRows = ArrayRows(X)
         if kernel.name == "precomputed":
-            rows = ArrayRows(X, function_space(kernel, X)[0])
+            rows = GramRows(X, function_space(kernel, X)[0].gram())
         else:
-            for label in np.unique(y).tolist():
-                check_distinct_members(X[y == label], label)
-            rows = ArrayRows(X)
-            if n_components is not None and not isinstance(engine, (Exact, PaperAlgorithm)):
-                blocks = LocalBlocks(X, n_threads=block_threads(self.n_jobs))
-                rows = BlockRows(blocks, n_components)
-                # The same sum as in fit_blocks: gamma is then the same to the last digit.
-                kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        weights = check_weights(sample_weight, X, y)
-        self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)
-        self._training_samples = X
+            for z, label in enumerate(samples.names):
+                check_distinct_members(X[samples.class_index == z], label)
+        if n_components is not None:
+            blocks = LocalBlocks(X, n_threads=block_threads(self.n_jobs))
+            rows = BlockRows(blocks)
+            # The same sum as in fit_blocks: gamma is then the same to the last digit.
+            kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
+        found = self._fit_rows(rows, kernel, samples, engine, n_components)
+        is_gram = kernel.name == "precomputed"
+        kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
+        self._store(found, samples, kept)
         return self
 
     @fit_method
@@ -275,35 +287,157 @@ class GEMMEDClassifier(CallbackSupportMixin, JointFit):
             file, a memory map, or what ``gemmed.rows.read_parquet(...).X`` gives
         y, sample_weight, prior_nominal, groups : as in ``fit``
         """
-        self._check_parameters()
+        check_parameters(self)
         engine = resolve_engine(self.engine)
         if not (hasattr(blocks, "map") and hasattr(blocks, "sizes")):
             blocks = LocalBlocks(blocks, n_threads=block_threads(self.n_jobs))
         y = check_block_labels(self, blocks, y)
-        n_components = components_for(self.n_components, len(y)) or AUTO_COMPONENTS
-        rows = BlockRows(blocks, n_components)
-        kernel = make_kernel(
-            self,
-            rows.take(some_rows(np.ones((len(y), 1)), np.ones(len(y)), 0)),
-            tunable=True,
-            variance=block_variance(blocks),
-        )
+        rows = BlockRows(blocks)
+        some = rows.take(subsample_rows(np.ones((len(y), 1)), np.ones(len(y)), 0))
+        kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
-        self._fit_rows(rows, kernel, engine, y, weights, prior_nominal, groups)
-        self._keep_reference(rows)
+        samples = label_samples(self, y, weights, prior_nominal, groups)
+        n_components = components_for(self.n_components, len(y)) or MOST_COMPONENTS
+        found = self._fit_rows(rows, kernel, samples, engine, n_components)
+        kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
+        self._store(found, samples, kept)
         return self
 
-    def _check_parameters(self) -> None:
-        check_margin_rate(self.C)
-        check_number("prior_nominal", self.prior_nominal, above=0, at_most=1)
-        check_number_or_auto("coverage", self.coverage, above=0, at_most=1)
-        check_number_or_auto("entropy_slack", self.entropy_slack, at_least=0, infinite=True)
-        check_number("n_neighbors", self.n_neighbors, at_least=1, whole=True)
-        check_choice("neighbor_graph", self.neighbor_graph, ("bipartite", "leave_one_out"))
-        check_number("max_iter", self.max_iter, at_least=1, whole=True)
-        check_number("tol", self.tol, above=0)
-        if self.n_components is not None:
-            check_number_or_auto("n_components", self.n_components, at_least=1, whole=True)
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise ValueError(f"warm_start={self.warm_start!r} must be True or False.")
-        check_n_jobs(self.n_jobs)
+    def explain(self) -> Any:
+        """Why each training sample is trusted or not.
+
+        Returns
+        -------
+        pandas.DataFrame (a dict of arrays without pandas), one row per training sample
+            ``label``; ``nominal_proba``; the terms ``prior``, ``margin``, ``entropy`` and
+            ``coverage``, which add up to logit(nominal_proba); ``verdict``: "ok", "suspicious
+            label", "suspicious measurement" or "both"; ``suggested_label``; ``p_value``: how often
+            a trusted sample of its class lies as far out; ``conflicting``: row numbers of the
+            nearest trusted samples of other classes, for samples that are not ok.
+        """
+        check_is_fitted(self)
+        self._kept.require_all()
+        z = self._kept.class_index
+        slopes = self.entropy_duals_ / self._class_weights
+        entropy = -self._evidence - slopes[z] * self.knn_distances_
+        coverage = (self.coverage_duals_ / self._class_weights)[z]
+        terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
+        return explain_samples(self._kept, self._reference(), terms, self._stuck, self.classes_)
+
+    def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
+        """How often a trusted sample lies as far out as each row of X.
+
+        Small values mean: like nothing in the trusted training data. On clean data they are
+        uniform, or larger. Training samples get theirs from ``explain``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, n_training_samples) for a
+            precomputed kernel
+        by_class : against each class, shape (n_samples, n_classes); by default against the class
+            that fits best, shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = check_query_data(self, X)
+        result = self._kept.screened(X, self._reference())
+        return result.class_p_values if by_class else result.p_values
+
+    def screen(
+        self, X: Any, false_alarm_rate: float | None = 0.05, fdr: float | None = None
+    ) -> BoolArray:
+        """Which rows of X are unlike the trusted training data, shape (n_samples,).
+
+        Parameters
+        ----------
+        false_alarm_rate : share of the nominal samples that may be called anomalous
+        fdr : instead, the share of the alarms in this batch that may be false (Benjamini-Hochberg)
+        """
+        p_values = self.p_values(X)
+        if fdr is not None:
+            return screen(p_values, fdr=fdr)
+        alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
+        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0))
+        return alarms
+
+    def predict_or_abstain(
+        self, X: Any, false_alarm_rate: float = 0.05, *, abstain: Any = None
+    ) -> np.ndarray:
+        """Predicted classes, with ``abstain`` for rows that ``screen`` calls anomalous.
+
+        Parameters
+        ----------
+        abstain : what to answer instead of a class; None (the default) gives an object array
+        """
+        check_number("false_alarm_rate", false_alarm_rate, above=0, at_most=1)
+        answers = self.predict(X)
+        suspicious = self.screen(X, false_alarm_rate)
+        if abstain is None or not np.can_cast(np.min_scalar_type(abstain), answers.dtype):
+            answers = answers.astype(object)
+        answers[suspicious] = abstain
+        return answers
+
+    def _fit_rows(
+        self,
+        rows: TrainingRows,
+        kernel: Kernel,
+        samples: Labelled,
+        engine: Any,
+        n_components: int | None,
+    ) -> JointFit:
+        """Distances, kernel and evidence, solution; from the last one if that is wanted."""
+        shape = getattr(self, "dual_coef_", np.empty(0)).shape
+        warm = bool(self.warm_start) and shape == samples.labels.shape
+        settings = settings_of(self, samples, n_components, tunable=not warm)
+        if warm:
+            start = Start(self.dual_coef_, self.nominal_proba_)
+            return fit_jointly(rows, self._function.kernel, samples, engine, settings, start)
+        return fit_jointly(rows, kernel, samples, engine, settings)
+
+    def _store(self, found: JointFit, samples: Labelled, kept: KeptSamples) -> None:
+        """Set all attributes of a fit; the only place that does."""
+        solution, problem = found.solution, found.problem
+        self.classes_ = samples.classes
+        self.nominal_proba_ = found.nominal
+        self.anomaly_scores_ = 1.0 - self.nominal_proba_
+        self.margin_duals_, self.entropy_duals_, self.coverage_duals_ = solution.multipliers
+        self.dual_coef_ = found.dual_coef
+        self.dual_value_ = solution.dual_value
+        self.duality_gap_ = solution.duality_gap
+        self.kkt_residual_ = solution.kkt_residual
+        self.monte_carlo_error_ = solution.monte_carlo_error
+        self.engine_diagnostics_ = dict(solution.diagnostics)
+        self.objective_path_ = solution.history
+        self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
+        self.status_ = solution.status.value
+        self.knn_distances_ = found.knn_distances
+        paper = self.model == "paper"
+        self.entropy_statistic_ = found.knn_distances if paper else found.evidence.nats
+        self.entropy_bounds_ = problem.entropy_bounds
+        self.coverage_ = problem.coverage
+        self.contamination_, self.contamination_interval_ = estimate_contamination(
+            self.anomaly_scores_, samples.weights, solution.diagnostics
+        )
+        self.gamma_ = found.kernel.gamma
+        self.function_variance_ = found.kernel.function_variance
+        self.bias_variance_ = found.kernel.bias_variance
+        self.tuning_ = found.candidates
+        self.probability_slope_ = found.probability_slope
+        self._function = found.function
+        self._evidence = found.evidence.nats
+        self._stuck = found.evidence.stuck
+        self._prior = samples.prior
+        self._class_weights = problem.class_weights
+        self._kept = kept
+        self._trusted_reference: TrustedReference | None = None
+        warn_of_broken_constraints(problem, solution.multipliers, samples.names)
+        if not self.converged_:
+            residuals = f"gap {self.duality_gap_:.3g}, KKT residual {self.kkt_residual_:.3g}"
+            warn_not_converged(self, f"{self.status_}; {residuals}")
+
+    def _reference(self) -> TrustedReference:
+        """Trusted samples and their calibration, made when first asked for."""
+        if self._trusted_reference is None:
+            names = self.classes_.tolist()
+            self._trusted_reference = self._kept.reference(self.n_neighbors, names)
+        return self._trusted_reference

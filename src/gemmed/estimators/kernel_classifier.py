@@ -1,38 +1,40 @@
-"""What all large-margin classifiers of the package share: kernel, prediction, probabilities."""
+"""What all large-margin classifiers of the package share: prediction and probabilities."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..model.calibration import fit_slope, held_out_rows, leave_one_out_margins
+from ..model.calibration import FEW, fit_slope
+from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace
-from ..model.kernels.kernel import Kernel
-from ..model.kernels.nystroem import FeatureMap, NystroemMap
+from ..model.margin_loss import curvature_at
+from .renamed import with_present_attributes
+from .stored_function import StoredFunction
 from .validation import check_query_data
-
-PREDICT_BLOCK = 500_000
-"""Kernel values held in memory at a time while predicting."""
 
 
 class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
     """Base class: f(x) = sum_n dual_coef_n k(x, x_n).
 
     Two classes have one decision function, whose sign is the class; more classes have one each, and
-    the largest wins.
+    the largest wins. A ``fit`` sets ``classes_``, ``_function`` and ``probability_slope_``.
     """
 
     _multi_class = False
     kernel: Any
     n_jobs: int | None
     classes_: np.ndarray
-    dual_coef_: FloatArray
+    probability_slope_: float
+    _function: StoredFunction
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -58,7 +60,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_query_data(self, X)
         with blas_threads(self.n_jobs, len(X)):
-            return self._values(X)
+            return self._function.values(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class of each row of X, shape (n_samples,)."""
@@ -79,97 +81,50 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)
 
-    def _values(self, X: FloatArray) -> FloatArray:
-        if self._weights is not None:
-            values: FloatArray = X @ self._weights[:-1] + self._weights[-1]
-            return values
-        if self._kernel.name == "precomputed":
-            scaled = self._kernel.function_variance * self._coefficients
-            return X[:, self._used] @ scaled + self._constant
-        assert self._used_samples is not None
-        values = np.empty((len(X), *self._coefficients.shape[1:]))
-        size = max(1, PREDICT_BLOCK // max(1, len(self._coefficients)))
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            values[rows] = self._kernel.between(X[rows], self._used_samples) @ self._coefficients
-        return values + self._offset
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(with_present_attributes(state))
 
-    def _store_function(self, kernel: Kernel, X: FloatArray, projection: FloatArray | None) -> None:
-        """Keep what prediction needs: the samples with a coefficient, or the weights of f."""
-        coefficients = self.dual_coef_ if projection is None else projection @ self.dual_coef_
-        self._kernel = kernel
-        used = coefficients if coefficients.ndim == 1 else np.abs(coefficients).max(axis=1)
-        self._used = np.flatnonzero(used)
-        self._coefficients = coefficients[self._used]
-        self._used_samples: FloatArray | None = None
-        self._weights: FloatArray | None = None
-        # A precomputed matrix at prediction time does not contain the bias.
-        self._constant = kernel.bias_variance * coefficients.sum(axis=0)
-        self._offset: Any = 0.0
-        if kernel.name == "linear":
-            slope = kernel.function_variance * (X.T @ coefficients)
-            self._weights = np.concatenate([slope, self._constant[None]])
-        elif kernel.name != "precomputed":
-            self._used_samples = X[self._used]
 
-    def _store_features(
-        self, kernel: Kernel, feature_map: FeatureMap, parameters: FloatArray
-    ) -> None:
-        """The same for f = phi(x) w: an expansion in landmarks, or the weights of a linear f."""
-        raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
-        self._kernel = kernel
-        self._used_samples, self._weights, self._offset = None, None, 0.0
-        bias = np.sqrt(kernel.bias_variance) * raw[-1]
-        if isinstance(feature_map, NystroemMap):
-            self._used_samples = np.asarray(feature_map.landmarks, dtype=np.float64)
-            self._coefficients = raw[:-1]
-            # The kernel at prediction time adds its own bias to every landmark.
-            self._offset = bias - kernel.bias_variance * raw[:-1].sum(axis=0)
-        else:
-            self._coefficients = np.empty(0)
-            self._weights = np.concatenate(
-                [np.sqrt(kernel.function_variance) * raw[:-1], bias[None]]
-            )
-        self._used = np.arange(len(self._coefficients))
-        self._constant = bias
+def probability_slope(
+    space: FunctionSpace,
+    signs: FloatArray,
+    parameters: tuple[FloatArray, ...],
+    lam: FloatArray,
+    nominal: FloatArray,
+    weights: FloatArray,
+    c: float,
+    softness: FloatArray | float = 0.0,
+) -> float:
+    """One slope for all decision functions, from margins held out (28).
 
-    def _fit_probabilities(
-        self,
-        space: FunctionSpace,
-        signs: FloatArray,
-        lam: FloatArray,
-        nominal: FloatArray,
-        weights: FloatArray,
-        softness: FloatArray | float = 0.0,
-        parameters: tuple[FloatArray, ...] | None = None,
-    ) -> None:
-        """One slope for all decision functions; ``signs`` and ``lam`` have a column for each.
-
-        ``parameters`` of the functions in the space, if they are not those of ``dual_coef_``.
-        """
-        rows = held_out_rows(len(signs))
-        if parameters is None:
-            columns = self.dual_coef_.reshape(len(signs), -1).T
-            parameters = tuple(space.from_coefficients(own) for own in columns)
-        margins = np.column_stack(
-            [
-                leave_one_out_margins(
-                    space,
-                    sign * space.values(own),
-                    multipliers,
-                    nominal,
-                    weights,
-                    self.C,
-                    rows,
-                    softness,
-                )
-                for sign, own, multipliers in zip(
-                    signs.T, parameters, lam.reshape(len(signs), -1).T, strict=True
-                )
-            ]
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    parameters : of the functions in the space
+    lam : margin multipliers, as many as ``signs``
+    nominal, weights : nominal probabilities and sample weights, shape (n_samples,)
+    softness : of the loss behind f (equation 18)
+    """
+    rows = evenly_spread(len(signs), FEW)
+    left_out = copies_left_out(nominal, weights)
+    columns = []
+    for sign, own, multipliers in zip(
+        signs.T, parameters, lam.reshape(len(signs), -1).T, strict=True
+    ):
+        curvature = curvature_at(multipliers, c, softness)
+        variances = space.posterior_variances(weights * nominal * curvature, rows)
+        margins = sign * space.values(own)
+        columns.append(
+            leave_one_out(space, margins, multipliers, curvature, left_out, rows, variances)
         )
-        repeated = np.repeat((weights * nominal)[rows], margins.shape[1])
-        self.probability_slope_ = fit_slope(margins.ravel(), repeated)
+    margins = np.column_stack(columns)
+    return fit_slope(margins.ravel(), np.repeat((weights * nominal)[rows], margins.shape[1]))
+
+
+def parameters_of(space: FunctionSpace, coefficients: FloatArray) -> tuple[FloatArray, ...]:
+    """Parameters in the space of the functions with these coefficients, one a column."""
+    columns = coefficients.reshape(len(coefficients), -1)
+    return tuple(space.from_coefficients(own) for own in columns.T)
 
 
 def encode_labels(y: np.ndarray) -> tuple[np.ndarray, FloatArray]:
@@ -182,3 +137,13 @@ def encode_labels(y: np.ndarray) -> tuple[np.ndarray, FloatArray]:
     if len(classes) == 2:
         return classes, 2.0 * index - 1.0
     return classes, np.where(index[:, None] == np.arange(len(classes)), 1.0, -1.0)
+
+
+def warn_not_converged(estimator: Any, reached: str) -> None:
+    """The usual warning of an iterative estimator, with what was reached and the remedy."""
+    warnings.warn(
+        f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations without "
+        f"converging ({reached}): raise max_iter, raise tol, or scale X.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

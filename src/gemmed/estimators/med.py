@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .._core.threads import blas_threads
-from ..model.decision_step import solve_decision
+from ..model.decision_step import solve_med
 from ..model.kernels.kernel import function_space
 from .fit_method import fit_method
-from .kernel_classifier import KernelMarginClassifier, encode_labels
+from .kernel_classifier import (
+    KernelMarginClassifier,
+    encode_labels,
+    parameters_of,
+    probability_slope,
+    warn_not_converged,
+)
+from .stored_function import function_of_samples
 from .validation import (
     check_margin_rate,
     check_n_jobs,
@@ -125,39 +130,37 @@ class MEDClassifier(KernelMarginClassifier):
         check_n_jobs(self.n_jobs)
         X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
-        self.classes_, signs = encode_labels(y)
+        classes, signs = encode_labels(y)
         kernel = make_kernel(self, X)
         with blas_threads(self.n_jobs, len(X)):
             space, projection = function_space(kernel, X)
             columns = signs.reshape(len(X), -1)
             solved = [
-                solve_decision(
+                solve_med(
                     space, labels, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
                 )
                 for labels in columns.T
             ]
-            self.n_iter_ = max(n_iter for _, n_iter, _ in solved)
-            self.converged_ = all(converged for _, _, converged in solved)
-            certificates = [certificate for certificate, _, _ in solved]
-            lam = np.column_stack([certificate.lam for certificate in certificates])
-            self.margin_duals_ = lam.reshape(signs.shape)
-            self.dual_coef_ = (weights[:, None] * lam * columns).reshape(signs.shape)
-            self.duality_gap_ = float(sum(certificate.gap for certificate in certificates))
-            self.dual_value_ = (
-                float(sum(certificate.primal for certificate in certificates)) - self.duality_gap_
+            lam = np.column_stack([own.certificate.lam for own in solved])
+            coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
+            slope = probability_slope(
+                space,
+                columns,
+                parameters_of(space, coefficients),
+                lam,
+                np.ones(len(X)),
+                weights,
+                float(self.C),
             )
-            self._store_function(kernel, X, projection)
-            self._fit_probabilities(space, columns, lam, np.ones(len(X)), weights)
+        self.classes_ = classes
+        self.margin_duals_ = lam.reshape(signs.shape)
+        self.dual_coef_ = coefficients
+        self.duality_gap_ = float(sum(own.certificate.gap for own in solved))
+        self.dual_value_ = float(sum(own.certificate.primal for own in solved)) - self.duality_gap_
+        self.n_iter_ = max(own.n_iter for own in solved)
+        self.converged_ = all(own.converged for own in solved)
+        self.probability_slope_ = slope
+        self._function = function_of_samples(kernel, X, coefficients, projection)
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
-
-
-def warn_not_converged(estimator: Any, reached: str) -> None:
-    """The usual warning of an iterative estimator, with what was reached and the remedy."""
-    warnings.warn(
-        f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations without "
-        f"converging ({reached}): raise max_iter, raise tol, or scale X.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

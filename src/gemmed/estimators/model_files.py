@@ -32,24 +32,15 @@ import numpy as np
 from .._core.exceptions import GemmedError, GemmedWarning
 from .._core.optional import require
 from .._core.whole_files import replacing
+from .renamed import present_name, with_present_names
 
+PACKAGE = __name__.partition(".")[0]
 FORMAT, FORMAT_VERSION = "gemmed-model", 1
 HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
-MODEL_PARTS = {
-    "baselines",
-    "calibration",
-    "engines",
-    "entropy",
-    "function_space",
-    "kernels",
-    "landmarks",
-    "nystroem",
-    "screening",
-    "tuning",
-}
-"""Parts of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
+MODEL_ROOMS = {"engines", "estimators", "evidence", "model"}
+"""Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 
 HARMLESS = {"numpy.dtype"}
 """Types of other packages that only hold a value; imputers keep the type of their input."""
@@ -129,12 +120,13 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     from skops import io as skops_io
 
     header, payload = _read(path)
+    payload = with_present_names(payload)
     allowed = _refuse_foreign_types(payload, trusted, f"{str(path)!r} cannot be loaded")
     try:
         model = skops_io.loads(payload, trusted=allowed)
     except Exception as error:  # a crafted payload can make any constructor fail in any way
         raise ModelFileError(_broken(path, error)) from error
-    if _full_name(type(model)) != header.class_name:
+    if _full_name(type(model)) != present_name(header.class_name):
         raise ModelFileError(
             f"{str(path)!r} is said to hold {header.class_name} but holds "
             f"{_full_name(type(model))}: it was changed after it was saved."
@@ -247,12 +239,12 @@ def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> 
 
 
 def _is_own_class(name: str) -> bool:
-    """Whether a full name is that of an estimator of gemmed, or of a class in MODEL_PARTS."""
+    """Whether a full name is that of an estimator of gemmed, or of a class in MODEL_ROOMS."""
     from sklearn.base import BaseEstimator
 
     module_name, _, class_name = name.rpartition(".")
     package, _, rest = module_name.partition(".")
-    if package != __package__ or not rest or "__main__" in rest:
+    if package != PACKAGE or not rest or "__main__" in rest:
         return False
     try:
         found = getattr(importlib.import_module(module_name), class_name, None)
@@ -261,7 +253,7 @@ def _is_own_class(name: str) -> bool:
     # A name that a module merely imports (a function, the class of another package) is not its own.
     if not isinstance(found, type) or _full_name(found) != name:
         return False
-    return rest.split(".")[0] in MODEL_PARTS or issubclass(found, BaseEstimator)
+    return rest.split(".")[0] in MODEL_ROOMS or issubclass(found, BaseEstimator)
 
 
 def _check_is_fitted(model: Any) -> None:

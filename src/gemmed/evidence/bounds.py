@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from .._core.exceptions import EntropyDisabledWarning
+from .._core.exceptions import EntropyDisabledWarning, UnscaledDataError
 from .._core.types import FloatArray
 
 
@@ -32,6 +32,35 @@ def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
         )
         return distances
     return distances / scale
+
+
+def scaled_distances(knn: FloatArray, class_index: np.ndarray, class_names: list) -> FloatArray:
+    """k-NN distances over the median of their class, shape (n_samples,)."""
+    scaled = np.zeros(len(knn))
+    for z, label in enumerate(class_names):
+        members = class_index == z
+        if not np.all(np.isfinite(knn[members])):
+            raise UnscaledDataError(
+                f"distances between samples of class {label!r} overflow: scale X (StandardScaler)."
+            )
+        scaled[members] = scale_by_median(knn[members], label)
+    return scaled
+
+
+def entropy_bounds(
+    scaled: FloatArray,
+    class_index: np.ndarray,
+    class_names: list,
+    weights: FloatArray,
+    coverage: FloatArray,
+    slack: float,
+) -> FloatArray:
+    """gamma of every class (24), shape (n_classes,); infinite where there is no constraint."""
+    bounds = []
+    for z, label in enumerate(class_names):
+        own = class_index == z
+        bounds.append(entropy_bound(scaled[own], weights[own], float(coverage[z]), slack, label))
+    return np.array(bounds)
 
 
 def entropy_bound(

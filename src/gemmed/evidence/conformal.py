@@ -1,4 +1,4 @@
-"""Conformal p-values and thresholds from the statistics of training samples (equation 25)."""
+"""Conformal p-values and thresholds from the statistics of training samples (docs/model.md)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,38 @@ import numpy as np
 
 from .._core.types import FloatArray
 
+DIGITS = 9
+TIE = 10.0**-DIGITS
+"""Statistics that differ by less than this share are equal but for rounding."""
 
-def conformal_p_values(calibration: FloatArray, statistics: FloatArray) -> FloatArray:
-    """p(x) = (1 + number of calibration values >= statistic of x) / (n + 1).
 
-    For a nominal sample exchangeable with the calibration samples, P(p <= level) <= level.
+def conformal_p_values(
+    calibration: FloatArray, statistics: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """p(s) = (w + sum_i w_i [s_i >= s]) / (w + sum_i w_i), where w is the largest weight (25).
+
+    For a nominal sample exchangeable with the calibration samples, P(p <= level) <= level. Ties
+    count against an alarm.
+
+    Parameters
+    ----------
+    calibration : statistics of the calibration samples, shape (n,)
+    statistics : of new samples, any shape
+    weights : positive, how many samples each calibration sample stands for; one by default
+
+    Returns
+    -------
+    array of the shape of ``statistics``
     """
-    ordered = np.sort(calibration)
-    at_least = len(ordered) - np.searchsorted(ordered, statistics, side="left")
-    return (1.0 + at_least) / (len(ordered) + 1.0)
+    weights = np.ones(len(calibration)) if weights is None else weights
+    order = np.argsort(calibration, kind="stable")
+    # Entry j: weight of the samples from rank j upwards.
+    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+    lowered = statistics - TIE * np.abs(statistics)
+    first = np.searchsorted(calibration[order], lowered, side="left")
+    own = float(weights.max(initial=0.0)) or 1.0
+    result: FloatArray = (own + above[first]) / (own + above[0])
+    return result
 
 
 def conformal_threshold(calibration: FloatArray, level: float) -> float:

@@ -7,7 +7,8 @@ from scipy import special
 
 from .._core.types import FloatArray
 from .distances import EuclideanDistances, euclidean
-from .neighbours import usable_neighbors
+from .neighbours import Neighbourhood
+from .statistics import plan_within
 
 SMALLEST_BANDWIDTH = 1e-6
 """As a share of the largest distance, for sets that consist of duplicates mostly."""
@@ -24,8 +25,8 @@ class LogDensity:
         self, X: FloatArray, n_neighbors: int, groups: np.ndarray | None, label: object
     ) -> None:
         members = np.arange(len(X))
-        halves = np.zeros((1, len(X)), dtype=np.int8)
-        k = usable_neighbors(n_neighbors, halves, groups, "leave_one_out", label)
+        everyone = Neighbourhood(n_neighbors, "leave_one_out", groups)
+        (k,) = plan_within(X, everyone, label).n_neighbors
         distances = EuclideanDistances(X).between(members, members)
         largest = float(distances.max())
         excluded = np.eye(len(X), dtype=bool) if groups is None else groups[:, None] == groups

@@ -1,15 +1,16 @@
-"""The k-NN statistic d inside one class (docs/model.md, equation 23).
+"""The k-NN statistic d inside the classes (docs/model.md, section 4).
 
 *leave_one_out*: mean distance to the k nearest other samples of the class. *bipartite*: the class
 is split at random into halves, each half is the reference of the other, and the mean distance to
 the k nearest references is averaged over several splits. Samples of the same group never count as
-neighbours of each other.
+neighbours of each other. Of large classes a random part of each half serves as references: cost and
+memory stay linear in the number of samples, and d looks at a wider neighbourhood than all samples
+would. It is compared with the median of the class in any case.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,12 +19,13 @@ from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from .._core.types import FloatArray
 from .bounds import for_class
 from .distances import Distances
+from .references import ReferencePlan
 
 REFERENCES_MET = 1000
 """References that a sample should meet over all splits: small classes need more splits."""
 MAX_SPLITS = 5
-BLOCK_SIZE = 8_000_000
-"""Distances held in memory at a time."""
+MAX_REFERENCES = 2500
+"""References of each half, at most: 10 neighbours then are 0.4 % of a half."""
 
 NeighborGraph = Literal["bipartite", "leave_one_out"]
 
@@ -32,64 +34,97 @@ class Neighbourhood(NamedTuple):
     """Which samples count as neighbours in a k-NN distance, and how many."""
 
     n_neighbors: int
-    graph: NeighborGraph
-    groups: np.ndarray | None
+    graph: NeighborGraph = "bipartite"
+    groups: np.ndarray | None = None
     """Group of every sample, or None; samples of a group are not neighbours of each other."""
-    seed: int
-    """Of the random halves."""
+    seed: int = 0
+    """Of the random halves. The same seed gives the same halves whatever the order of the samples,
+    a rotation or a change of scale of X."""
+    n_splits: int | None = None
+    """Random splits of the bipartite graph; by default fewer for larger classes."""
 
 
 def knn_distances(
     distances: Distances,
-    members: np.ndarray,
-    n_neighbors: int,
-    *,
-    graph: NeighborGraph,
-    seed: int,
-    groups: np.ndarray | None = None,
-    n_splits: int | None = None,
-    label: object = None,
+    class_index: np.ndarray,
+    class_names: list,
+    neighbourhood: Neighbourhood,
+    max_references: int = MAX_REFERENCES,
 ) -> FloatArray:
-    """Mean distance of every member to its k nearest references among the members.
+    """Mean distance of every sample to its k nearest references of its own class (23).
 
-    Parameters
-    ----------
-    members : indices of the samples of one class
-    n_neighbors : k; reduced, with a warning, where a class has fewer references
-    seed : of the random splits; the same seed gives the same splits whatever the order of the
-        samples, a rotation or a change of scale of X
-    groups : group of every sample (not only of the members), or None
-    n_splits : random splits of the bipartite graph; by default fewer for larger classes
-    label : name of the class in warnings
+    Not divided by the median of the class; shape (n_samples,).
     """
-    if len(members) < 2:
-        raise ValueError(
-            f"class {label!r} has {len(members)} sample: k-NN distances need at least 2 samples "
-            "in every class. Add samples or drop the class."
-        )
-    own_groups = None if groups is None else groups[members]
+    plan = plan_references(distances, class_index, class_names, neighbourhood, max_references)
+    return distances.to_nearest(plan)
+
+
+def plan_references(
+    distances: Distances,
+    class_index: np.ndarray,
+    class_names: list,
+    neighbourhood: Neighbourhood,
+    max_references: int = MAX_REFERENCES,
+) -> ReferencePlan:
+    """Draw the references of every class.
+
+    k is reduced, with a warning, where a class has fewer references.
+    """
+    n_neighbors, graph, groups, seed, n_splits = neighbourhood
+    members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
+    for name, members in zip(class_names, members_of, strict=True):
+        if len(members) < 2:
+            raise ValueError(
+                f"class {name!r} has {len(members)} sample: k-NN distances need at least 2 samples "
+                "in every class. Add samples or drop the class."
+            )
     if graph == "leave_one_out":
-        halves = np.zeros((1, len(members)), dtype=np.int8)
+        # A sample is not a neighbour of itself.
+        groups = np.arange(len(class_index)) if groups is None else groups
+        halves_of = [np.ones((1, len(members)), dtype=np.int8) for members in members_of]
     else:
-        halves = random_halves(
-            distances.to_centre(members), n_splits or default_splits(len(members)), seed
-        )
-    k = usable_neighbors(n_neighbors, halves, own_groups, graph, label)
-    total = np.zeros(len(members))
-    for rows in _row_blocks(len(members)):
-        block = distances.between(members[rows], members)
-        block[np.arange(len(rows)), rows] = np.inf
-        if own_groups is not None:
-            block[own_groups[rows][:, None] == own_groups] = np.inf
-        if graph == "leave_one_out":
-            total[rows] = mean_of_smallest(block, k)
-            continue
-        for half in halves:
-            for side in (0, 1):
-                scored = half[rows] == side
-                part = block[np.ix_(scored, half != side)]
-                total[rows[scored]] += mean_of_smallest(part, k) / len(halves)
-    return total
+        centrality = distances.to_centres(class_index)
+        halves_of = [
+            random_halves(centrality[members], n_splits or default_splits(len(members)), seed)
+            for members in members_of
+        ]
+    met = np.full((len(class_index), max(len(halves) for halves in halves_of)), -1, np.int32)
+    sets: list[np.ndarray] = []
+    neighbors: list[int] = []
+    for z, (members, halves) in enumerate(zip(members_of, halves_of, strict=True)):
+        rng = np.random.default_rng([seed, z])
+        drawn = _references_of(members, halves, graph, max_references, rng)
+        # Set 2 s + side serves the side of split s that it was not drawn from.
+        met[members, : len(halves)] = len(sets) + _set_numbers(halves, graph).T
+        k = usable_neighbors(n_neighbors, drawn, members, halves, groups, graph, class_names[z])
+        sets += drawn
+        neighbors += [k] * len(drawn)
+    return ReferencePlan(met, sets, neighbors, groups)
+
+
+def _references_of(
+    members: np.ndarray,
+    halves: np.ndarray,
+    graph: NeighborGraph,
+    max_references: int,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    if graph == "leave_one_out":
+        return [members]
+    return [_draw(members[half != side], max_references, rng) for half in halves for side in (0, 1)]
+
+
+def _set_numbers(halves: np.ndarray, graph: NeighborGraph) -> np.ndarray:
+    """The set that each member meets in each split, of the shape of ``halves``."""
+    if graph == "leave_one_out":
+        return np.zeros_like(halves, dtype=np.int32)
+    return 2 * np.arange(len(halves), dtype=np.int32)[:, None] + halves
+
+
+def _draw(candidates: np.ndarray, n_wanted: int, rng: np.random.Generator) -> np.ndarray:
+    if len(candidates) <= n_wanted:
+        return candidates
+    return np.sort(rng.choice(candidates, size=n_wanted, replace=False))
 
 
 def default_splits(n_members: int) -> int:
@@ -112,29 +147,22 @@ def random_halves(centrality: FloatArray, n_splits: int, seed: int) -> np.ndarra
     return halves
 
 
-def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
-    """Mean of the k smallest entries of every row."""
-    if k < distances.shape[1]:
-        distances = np.partition(distances, k - 1, axis=1)[:, :k]
-    return distances[:, :k].mean(axis=1)
-
-
-def _row_blocks(n: int) -> Iterator[np.ndarray]:
-    size = max(1, BLOCK_SIZE // n)
-    for start in range(0, n, size):
-        yield np.arange(start, min(start + size, n))
-
-
 def usable_neighbors(
     n_neighbors: int,
+    drawn: list[np.ndarray],
+    members: np.ndarray,
     halves: np.ndarray,
     groups: np.ndarray | None,
     graph: NeighborGraph,
     label: object,
 ) -> int:
-    """k, or the largest k for which every sample has enough references."""
-    available = _fewest_references(halves, groups, graph)
-    if available == 0:
+    """k, or the largest k for which every sample has enough references outside its group."""
+    numbers = _set_numbers(halves, graph)
+    available = min(
+        _fewest_outside(references, members[np.any(numbers == number, axis=0)], groups)
+        for number, references in enumerate(drawn)
+    )
+    if available < 1:
         raise DegenerateDataError(
             f"groups: a sample{for_class(label)} has no reference outside its own group with "
             f"neighbor_graph={graph!r}. Give every class samples of several groups"
@@ -150,20 +178,11 @@ def usable_neighbors(
     return min(n_neighbors, available)
 
 
-def _fewest_references(halves: np.ndarray, groups: np.ndarray | None, graph: NeighborGraph) -> int:
-    n = halves.shape[1]
-    if groups is None:
-        groups_of, sizes = np.arange(n), np.ones(n, dtype=int)
-    else:
-        _, groups_of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    if graph == "leave_one_out":
-        return int((n - sizes).min())
-    fewest = n
-    for half in halves:
-        for side in (0, 1):
-            references = half != side
-            in_group = np.bincount(groups_of[references], minlength=len(sizes))
-            scored = groups_of[half == side]
-            if scored.size:
-                fewest = min(fewest, int(references.sum() - in_group[scored].max()))
-    return fewest
+def _fewest_outside(references: np.ndarray, rows: np.ndarray, groups: np.ndarray | None) -> int:
+    """References that every one of the rows finds outside its own group."""
+    if groups is None or not len(rows):
+        return len(references)
+    found, counts = np.unique(groups[references], return_counts=True)
+    place = np.minimum(np.searchsorted(found, groups[rows]), len(found) - 1)
+    own = np.where(found[place] == groups[rows], counts[place], 0)
+    return len(references) - int(own.max())

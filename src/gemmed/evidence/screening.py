@@ -24,11 +24,14 @@ from .._core.exceptions import (
 )
 from .._core.types import BoolArray, FloatArray
 from .bounds import for_class
+from .conformal import conformal_p_values
 from .distances import Distances, EuclideanDistances, euclidean, from_products
-from .neighbours import BLOCK_SIZE, mean_of_smallest
-from .trusted import TRUSTED, Contamination, anomalous_samples, weighted_p_values
+from .neighbours import MAX_REFERENCES
+from .references import mean_of_smallest
+from .trusted import TRUSTED, Contamination, anomalous_samples
 
-MAX_REFERENCES = 2000
+BLOCK_SIZE = 8_000_000
+"""Distances held in memory at a time."""
 DistanceRows = Callable[[slice], FloatArray]
 """Distances of some of the new samples to all references, shape (rows, n_references)."""
 
@@ -88,11 +91,11 @@ class TrustedReference:
         class_p_values = np.empty_like(statistics)
         for z in range(len(self.scales)):
             own = self.calibration_class == z
-            class_p_values[:, z] = weighted_p_values(
-                self.class_statistics[own], self.calibration_weights[own], statistics[:, z]
+            class_p_values[:, z] = conformal_p_values(
+                self.class_statistics[own], statistics[:, z], self.calibration_weights[own]
             )
-        pooled = weighted_p_values(
-            self.pooled_statistics, self.calibration_weights, statistics.min(axis=1)
+        pooled = conformal_p_values(
+            self.pooled_statistics, statistics.min(axis=1), self.calibration_weights
         )
         return Screening(pooled, class_p_values)
 
@@ -114,8 +117,8 @@ class TrustedReference:
         p_values = np.empty(len(statistics))
         for z in range(len(self.scales)):
             own, members = self.calibration_class == z, class_index == z
-            p_values[members] = weighted_p_values(
-                self.class_statistics[own], self.calibration_weights[own], statistics[members]
+            p_values[members] = conformal_p_values(
+                self.class_statistics[own], statistics[members], self.calibration_weights[own]
             )
         return p_values
 

@@ -13,8 +13,8 @@ import numpy as np
 from .._core.types import FloatArray
 from .bounds import scale_by_median
 from .distances import EuclideanDistances, euclidean
-from .neighbours import random_halves, usable_neighbors
-from .statistics import unit_of
+from .neighbours import Neighbourhood
+from .statistics import plan_within, unit_of
 
 
 class SpanningTree:
@@ -34,24 +34,20 @@ class SpanningTree:
         seed: int,
     ) -> None:
         self.kept = k_point_tree(X, kept_share)
-        centrality = EuclideanDistances(X).to_centre(np.arange(len(X)))
-        halves = random_halves(centrality, n_splits, seed)
-        usable_neighbors(1, halves, groups, "bipartite", label)
+        plan = plan_within(X, Neighbourhood(1, "bipartite", groups, seed, n_splits), label)
         raw = np.zeros(len(X))
         self._trees: list[FloatArray] = []
-        for half in halves:
-            for side in (0, 1):
-                vertices = np.flatnonzero(half == side)
-                vertices = vertices[k_point_tree(X[vertices], kept_share)]
-                others = np.flatnonzero(half != side)
-                distances = EuclideanDistances(X).between(others, vertices)
-                if groups is not None:
-                    distances[groups[others][:, None] == groups[vertices]] = np.inf
-                nearest = distances.min(axis=1)
-                # Where pruning left the own group only, the longest attachment stands in.
-                finite = np.isfinite(nearest)
-                raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
-                self._trees.append(X[vertices])
+        for number, half in enumerate(plan.sets):
+            vertices = half[k_point_tree(X[half], kept_share)]
+            others, _ = np.nonzero(plan.met == number)
+            distances = EuclideanDistances(X).between(others, vertices)
+            if groups is not None:
+                distances[groups[others][:, None] == groups[vertices]] = np.inf
+            nearest = distances.min(axis=1)
+            # Where pruning left the own group only, the longest attachment stands in.
+            finite = np.isfinite(nearest)
+            raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
+            self._trees.append(X[vertices])
         self.training = scale_by_median(raw / n_splits, label)
         self._scale = unit_of(raw / n_splits, self.training)
 

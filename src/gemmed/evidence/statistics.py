@@ -6,14 +6,15 @@ members (``training``), and that of new points (``of``).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._core.types import FloatArray
 from .bounds import scale_by_median
-from .distances import EuclideanDistances, euclidean
-from .neighbours import knn_distances, mean_of_smallest, random_halves, usable_neighbors
+from .distances import EuclideanDistances
+from .neighbours import Neighbourhood, plan_references
+from .references import ReferencePlan, ReferenceSet, mean_nearest, reference_set
 
 
 class AnomalyStatistic(Protocol):
@@ -27,104 +28,87 @@ class AnomalyStatistic(Protocol):
         ...
 
 
-class LeaveOneOut:
-    """Mean distance to the k nearest other members, over its median."""
+class NearestNeighbours:
+    """Mean distance to the k nearest references, averaged over splits, over its median.
 
-    def __init__(
-        self, X: FloatArray, n_neighbors: int, groups: np.ndarray | None, label: object
-    ) -> None:
-        members = np.arange(len(X))
-        halves = np.zeros((1, len(X)), dtype=np.int8)
-        self._X = X
-        self._k = usable_neighbors(n_neighbors, halves, groups, "leave_one_out", label)
-        raw = knn_distances(
-            EuclideanDistances(X), members, self._k, graph="leave_one_out", seed=0, groups=groups
-        )
+    References are all other members (leave one out, Hero 2006), or the other half of a random
+    split (BP-kNNG, Sricharan and Hero 2011). New points meet all sets of references.
+    """
+
+    def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
+        plan = plan_within(X, neighbourhood, label)
+        self._sets = reference_sets(X, plan)
+        raw = EuclideanDistances(X).to_nearest(plan)
         self.training = scale_by_median(raw, label)
         self._scale = unit_of(raw, self.training)
 
     def of(self, X: FloatArray) -> FloatArray:
-        return mean_of_smallest(euclidean(X, self._X), self._k) / self._scale
+        nearest = [mean_nearest(X, references) for references in self._sets]
+        return np.mean(nearest, axis=0) / self._scale
 
-
-class Bipartite:
-    """Mean distance to the k nearest members of a random half, averaged over splits (BP-kNNG)."""
-
-    def __init__(
-        self,
-        X: FloatArray,
-        n_neighbors: int,
-        groups: np.ndarray | None,
-        label: object,
-        n_splits: int,
-        seed: int,
-    ) -> None:
-        distances = EuclideanDistances(X)
-        members = np.arange(len(X))
-        self._X = X
-        self._halves = random_halves(distances.to_centre(members), n_splits, seed)
-        self._k = usable_neighbors(n_neighbors, self._halves, groups, "bipartite", label)
-        raw = knn_distances(
-            distances,
-            members,
-            self._k,
-            graph="bipartite",
-            seed=seed,
-            groups=groups,
-            n_splits=n_splits,
-        )
-        self.training = scale_by_median(raw, label)
-        self._scale = unit_of(raw, self.training)
-
-    def of(self, X: FloatArray) -> FloatArray:
-        distances = euclidean(X, self._X)
-        total = np.zeros(len(X))
-        for half in self._halves:
-            for side in (0, 1):
-                total += mean_of_smallest(distances[:, half == side], self._k)
-        return total / (2.0 * len(self._halves) * self._scale)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(_with_sets(state))
 
 
 class AverageRank:
     """Rank of the mean k-NN distance within the scored half, averaged over splits (aK-LPE)."""
 
-    def __init__(
-        self,
-        X: FloatArray,
-        n_neighbors: int,
-        groups: np.ndarray | None,
-        label: object,
-        n_splits: int,
-        seed: int,
-    ) -> None:
-        distances = EuclideanDistances(X)
-        members = np.arange(len(X))
-        self._X = X
-        self._halves = random_halves(distances.to_centre(members), n_splits, seed)
-        self._k = usable_neighbors(n_neighbors, self._halves, groups, "bipartite", label)
-        block = distances.between(members, members)
-        if groups is not None:
-            block[groups[:, None] == groups] = np.inf
+    def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
+        plan = plan_within(X, neighbourhood, label)
+        self._sets = reference_sets(X, plan)
         self.training: FloatArray = np.zeros(len(X))
         self._scored: list[FloatArray] = []
-        for half in self._halves:
-            for side in (0, 1):
-                scored = half == side
-                d = mean_of_smallest(block[np.ix_(scored, ~scored)], self._k)
-                self._scored.append(np.sort(d))
-                self.training[scored] += self._rank(self._scored[-1], d) / n_splits
+        for number, references in enumerate(self._sets):
+            rows, _ = np.nonzero(plan.met == number)
+            own = None if plan.groups is None else plan.groups[rows]
+            d = mean_nearest(X[rows], references, own)
+            self._scored.append(np.sort(d))
+            self.training[rows] += self._rank(self._scored[-1], d) / plan.met.shape[1]
 
     def of(self, X: FloatArray) -> FloatArray:
-        distances = euclidean(X, self._X)
-        total = np.zeros(len(X))
-        references = (half != side for half in self._halves for side in (0, 1))
-        for ordered, reference in zip(self._scored, references, strict=True):
-            total += self._rank(ordered, mean_of_smallest(distances[:, reference], self._k))
-        return total / len(self._scored)
+        ranks = [
+            self._rank(ordered, mean_nearest(X, references))
+            for ordered, references in zip(self._scored, self._sets, strict=True)
+        ]
+        return np.mean(ranks, axis=0)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(_with_sets(state))
 
     @staticmethod
     def _rank(ordered: FloatArray, d: FloatArray) -> FloatArray:
         return np.searchsorted(ordered, d, side="right") / len(ordered)
+
+
+def plan_within(X: FloatArray, neighbourhood: Neighbourhood, label: object) -> ReferencePlan:
+    """References of a set without classes, none left out."""
+    return plan_references(
+        EuclideanDistances(X), np.zeros(len(X), dtype=np.intp), [label], neighbourhood, len(X)
+    )
+
+
+def reference_sets(X: FloatArray, plan: ReferencePlan) -> list[ReferenceSet]:
+    """Coordinates of the references of a plan."""
+    return [
+        reference_set(
+            X[rows],
+            k,
+            groups=None if plan.groups is None else plan.groups[rows],
+            in_single=False,
+        )
+        for rows, k in zip(plan.sets, plan.n_neighbors, strict=True)
+    ]
+
+
+def _with_sets(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a statistic; until version 0.5 it held all points and the halves they are in."""
+    if "_sets" in state:
+        return state
+    state = dict(state)
+    X, k, halves = state.pop("_X"), state.pop("_k"), state.pop("_halves", None)
+    parts = [X] if halves is None else [X[half != side] for half in halves for side in (0, 1)]
+    state["_sets"] = [reference_set(part, k, in_single=False) for part in parts]
+    return state
 
 
 def unit_of(raw: FloatArray, scaled: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""Which training samples may calibrate p-values, and weighted conformal p-values.
+"""Which training samples may calibrate p-values.
 
 Distrust alone does not make a sample unfit for calibration: a robust fit distrusts the outskirts of
 clean data as well, and a calibration sample without its outskirts calls them anomalous later. Only
@@ -12,43 +12,15 @@ from typing import Literal
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
+from .conformal import DIGITS
 
 TRUSTED = 0.5
 """Samples that are more likely nominal than not serve as references."""
-DIGITS = 9
-TIE = 10.0**-DIGITS
-"""Statistics that differ by less than this share are equal but for rounding."""
 Contamination = Literal["auto"] | float | FloatArray
 GAP_WIDTH = 0.5
 """Smallest gap, as a share of the middle 80 % of the trusted samples on the same scale."""
 GAP_LEVEL = 0.05
 """Chance, at most, that clean data with a Pareto tail show a gap somewhere."""
-
-
-def weighted_p_values(
-    calibration: FloatArray, weights: FloatArray, statistics: FloatArray
-) -> FloatArray:
-    """p(s) = (w + sum_i w_i [s_i >= s]) / (w + sum_i w_i), where w is the largest weight.
-
-    Ties count against an alarm. With equal weights this is the conformal p-value of equation (25).
-
-    Parameters
-    ----------
-    calibration : statistics of the calibration samples, shape (n,)
-    weights : their positive weights, shape (n,)
-    statistics : of new samples, any shape
-
-    Returns
-    -------
-    array of the shape of ``statistics``
-    """
-    order = np.argsort(calibration, kind="stable")
-    # Entry j: weight of the samples from rank j upwards.
-    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
-    first = np.searchsorted(calibration[order], statistics * (1.0 - TIE), side="left")
-    own = float(weights.max(initial=0.0)) or 1.0
-    result: FloatArray = (own + above[first]) / (own + above[0])
-    return result
 
 
 def beyond_gap(scores: FloatArray, trusted: BoolArray, *, level: float = GAP_LEVEL) -> BoolArray:

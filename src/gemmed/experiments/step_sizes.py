@@ -40,6 +40,7 @@ def evaluate_steps(
         function_variance=1.0,
         bias_variance=1.0,
         coverage=0.5,
+        model="paper",
         entropy_slack=0.3,
         engine=engine,
         max_iter=N_STEPS,

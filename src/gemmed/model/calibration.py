@@ -1,4 +1,4 @@
-"""Class probabilities from decision values (docs/model.md, equations 27-28)."""
+"""Class probabilities and shares of wrong labels from held-out margins (equations 28 and 34)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy import optimize, special
 
 from .._core.types import FloatArray
-from .kernels.function_space import FunctionSpace
+from .held_out import evenly_spread
 
 STEEPEST = 1e3
 WRONG_RATES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
@@ -14,67 +14,9 @@ SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
 SHARES = np.array(
     [0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
 )
-MOST_FOR_SHARE = 1000
-MAX_HELD_OUT = 400
-"""One number is fitted to the held-out margins; more samples do not make it better."""
-
-
-def leave_one_out_margins(
-    space: FunctionSpace,
-    margins: FloatArray,
-    lam: FloatArray,
-    nominal: FloatArray,
-    weights: FloatArray,
-    c: float,
-    rows: np.ndarray,
-    softness: FloatArray | float = 0.0,
-    variances: FloatArray | None = None,
-) -> FloatArray:
-    """Margin that samples would have without themselves in the training set, to first order (27).
-
-    Parameters
-    ----------
-    margins : y f at the training points
-    lam : margin multipliers
-    nominal : nominal probabilities
-    weights : sample weights; of a sample that counts twice, one copy is left out
-    rows : indices of the samples asked for
-    softness : of the loss behind f (equation 18)
-    variances : what ``held_out_variances`` gives, if it is known
-    """
-    if variances is None:
-        variances = held_out_variances(space, lam, nominal, weights, c, rows, softness)
-    # Of a sample that counts less than once, what there is of it is left out.
-    left_out = (nominal * np.minimum(weights, 1.0))[rows]
-    lost = left_out * _curvature(lam, c, softness)[rows]
-    # Theory bounds the divisor; rounding (in single precision for large systems) may not.
-    least = 1.0 / (1.0 + lost * space.variances[rows])
-    return margins[rows] - variances * left_out * lam[rows] / np.maximum(
-        1.0 - lost * variances, least
-    )
-
-
-def held_out_variances(
-    space: FunctionSpace,
-    lam: FloatArray,
-    nominal: FloatArray,
-    weights: FloatArray,
-    c: float,
-    rows: np.ndarray,
-    softness: FloatArray | float = 0.0,
-) -> FloatArray:
-    """S_nn of equation 27 for some rows: how far f still gives way at a sample."""
-    return space.posterior_variances(weights * nominal * _curvature(lam, c, softness), rows)
-
-
-def _curvature(lam: FloatArray, c: float, softness: FloatArray | float) -> FloatArray:
-    square = (c - lam) * (c - lam)
-    return np.where(lam > 0, square / (1.0 + softness * square), 0.0)
-
-
-def held_out_rows(n_samples: int, limit: int = MAX_HELD_OUT) -> np.ndarray:
-    """Evenly spread indices of at most ``limit`` samples."""
-    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, limit)).astype(np.intp))
+FEW, MANY = 400, 1000
+"""Held-out margins to which one number is fitted, and a distribution of two: more of them do not
+make it better."""
 
 
 def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
@@ -102,7 +44,7 @@ def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> floa
     Without e wrong labels would flatten the slope (34). The mean of log A over a grid of both:
     where margins tell all labels apart any large slope will do, and the likeliest is chance.
     """
-    rows = held_out_rows(len(margins))
+    rows = evenly_spread(len(margins), FEW)
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
     rate = WRONG_RATES[:, None, None]
     likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
@@ -122,7 +64,7 @@ def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: b
     """
     if not len(margins):
         return 0.0
-    rows = held_out_rows(len(margins), MOST_FOR_SHARE)
+    rows = evenly_spread(len(margins), MANY)
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
     likelihood = np.empty((len(SHARES), len(SLOPES)))
     for index, rate in enumerate(SHARES):  # all at once would not stay in the cache

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,16 @@ class Certificate:
         return float(np.max(np.abs(self._space.values(self._difference)), initial=0.0))
 
 
+class QuadraticModel(NamedTuple):
+    """The quadratic model of the loss in a Newton step, at the f where the step ended.
+
+    Its multipliers are exactly consistent with that f; those of f itself are at the optimum only.
+    """
+
+    lam: FloatArray
+    curvature: FloatArray
+
+
 class DecisionFunction:
     """f on the training points, improved step by step."""
 
@@ -59,6 +70,7 @@ class DecisionFunction:
         self._parameters = space.zero()
         self.f: FloatArray = np.zeros(labels.shape[0])
         self.squared_norm = 0.0
+        self.last_model: QuadraticModel | None = None
 
     @property
     def parameters(self) -> FloatArray:
@@ -99,7 +111,10 @@ class DecisionFunction:
                 break
             scale *= 0.5
         else:
+            self.last_model = QuadraticModel(loss.lam, loss.curvature)
             return False
+        moved = loss.curvature * (scale * self._labels * change)
+        self.last_model = QuadraticModel(loss.lam - moved, loss.curvature)
         self._parameters = self._parameters + scale * direction
         self.f = self.f + scale * change
         self.squared_norm = self._space.inner(self._parameters, self._parameters, self.f)
@@ -113,7 +128,16 @@ class DecisionFunction:
         return Certificate(loss.lam, primal, self._space, best - self._parameters)
 
 
-def solve_decision(
+class MedSolution(NamedTuple):
+    """MED for given sample weights: the decision function, how good it is, what it took."""
+
+    decision: DecisionFunction
+    certificate: Certificate
+    n_iter: int
+    converged: bool
+
+
+def solve_med(
     space: FunctionSpace,
     labels: FloatArray,
     c: float,
@@ -121,16 +145,23 @@ def solve_decision(
     *,
     max_iter: int,
     tol: float,
-) -> tuple[Certificate, int, bool]:
-    """Newton steps to a relative duality gap of ``tol``: MED for given sample weights.
+    start: FloatArray | None = None,
+) -> MedSolution:
+    """Newton steps to a relative duality gap of ``tol``.
 
-    Returns the certificate, the number of steps and whether ``tol`` was reached.
+    Parameters
+    ----------
+    labels : -1 and +1, shape (n_samples,)
+    weights : shape (n_samples,)
+    start : coefficients of a close solution in terms of the kernel
     """
     decision = DecisionFunction(space, labels, c)
+    if start is not None:
+        decision.move_to(start)
     for n_iter in range(1, max_iter + 1):  # noqa: B007
         improved = decision.newton_step(weights)
         certificate = decision.certify(weights)
         converged = certificate.gap <= tol * max(1.0, abs(certificate.primal))
         if converged or not improved:
             break
-    return certificate, n_iter, bool(converged)
+    return MedSolution(decision, certificate, n_iter, bool(converged))

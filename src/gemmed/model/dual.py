@@ -1,4 +1,4 @@
-"""The dual problem of GEM-MED: its data, its value and its gradient (docs/model.md, section 2).
+"""The dual problem of GEM-MED: its data, value and gradient (docs/model.md, section 2).
 
 Symbols are those of docs/model.md: lam, mu, kappa are the multipliers of the margin, entropy and
 coverage constraints, eta the nominal indicators, d the k-NN distances, f the decision function.
@@ -24,8 +24,7 @@ FIELD_LIMIT = 1e3
 """Largest mu_z / N_z and kappa_z / N_z, in nats per unit of d and per sample.
 
 A bound on a multiplier is a linear penalty for breaking its constraint, so every problem has a
-solution, even when a person's judgement of single samples contradicts the constraints. A lower
-limit on mu makes the entropy constraint a penalty of that slope from the start."""
+solution, even when a person's judgement of single samples contradicts the constraints."""
 
 LAM_MARGIN = 1e-9
 """lam stays below c (1 - LAM_MARGIN); the dual tends to -infinity at c."""
@@ -72,7 +71,6 @@ class DualProblem:
     coverage : array of shape (n_classes,), beta
     entropy_bounds : array of shape (n_classes,), gamma; +inf switches the constraint off
     weights : array of shape (n_samples,); a weight of 2 counts a sample twice
-    entropy_limit : largest mu_z / N_z
     groups : array of shape (n_samples,), samples that do not vouch for each other, or None
     """
 
@@ -84,7 +82,6 @@ class DualProblem:
     coverage: FloatArray
     entropy_bounds: FloatArray
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
-    entropy_limit: float = FIELD_LIMIT
     groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -128,7 +125,7 @@ class DualProblem:
     @cached_property
     def entropy_limits(self) -> FloatArray:
         """Largest mu_z / N_z of each class: 0 where the entropy constraint is off."""
-        return np.where(np.isfinite(self.entropy_bounds), self.entropy_limit, 0.0)
+        return np.where(np.isfinite(self.entropy_bounds), FIELD_LIMIT, 0.0)
 
     @cached_property
     def has_unit_weights(self) -> bool:
@@ -182,33 +179,6 @@ class DualProblem:
         """Length of the longest component of a projected gradient step."""
         lower, upper = self.bounds()
         return box_newton.kkt_residual(at.to_vector(), gradient.to_vector(), lower, upper)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What every engine returns."""
-
-    multipliers: Multipliers
-    nominal: FloatArray
-    """E[eta_n], shape (n_samples,)."""
-    dual_value: float
-    duality_gap: float
-    """Certificate: how much the objective of the engine can still improve, at most."""
-    kkt_residual: float
-    n_iter: int
-    converged: bool
-    monte_carlo_error: float = 0.0
-    """Standard error of ``kkt_residual``; zero for deterministic engines."""
-    history: FloatArray = field(default_factory=lambda: np.empty(0))
-    """The objective after each iteration, where the engine has one."""
-    diagnostics: dict[str, float] = field(default_factory=dict)
-    """Numbers particular to an engine (R-hat, effective sample size, ...)."""
-    softness: FloatArray | None = None
-    """Softness of the loss behind f (equation 18); None for K_nn (1 - nominal)."""
-    parameters: tuple[FloatArray, ...] | None = None
-    """Of the decision functions in the function space, where the engine has found those. They are
-    closer to the solution than the functions that the multipliers define: these miss it by the
-    whole gradient."""
 
 
 def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:

@@ -49,9 +49,13 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     remaining = np.where(inside, remaining, c)
     lam = c - remaining
     value = lam * (1.0 - margins) + np.log(remaining / c) - 0.5 * softness * lam * lam
-    square = remaining * remaining
-    curvature = np.where(inside, square / (1.0 + softness * square), 0.0)
-    return MarginLoss(value, lam, curvature)
+    return MarginLoss(value, lam, curvature_at(lam, c, softness))
+
+
+def curvature_at(lam: FloatArray, c: float, softness: FloatArray | float = 0.0) -> FloatArray:
+    """Second derivative of the loss where its slope is -lam; zero outside the margin (lam = 0)."""
+    square = (c - lam) * (c - lam)
+    return np.where(lam > 0.0, square / (1.0 + softness * square), 0.0)
 
 
 def _plain_loss(margins: FloatArray, c: float) -> MarginLoss:

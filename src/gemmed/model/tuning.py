@@ -19,10 +19,9 @@ from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
 from .calibration import fit_slope
-from .decision_step import DecisionFunction
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel, function_space
-from .margin_loss import margin_loss
+from .med import learn_med
 
 WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
@@ -47,8 +46,6 @@ SCREENED_FROM = 300
 WORTH = 0.04
 """Nats above the best of half of the rows up to which a candidate is worth a second look."""
 SCREENING_SEED = 0x67656D
-GAP = 1e-5
-MAX_STEPS = 50
 
 
 class Candidate(NamedTuple):
@@ -59,15 +56,6 @@ class Candidate(NamedTuple):
     """Mean negative log-likelihood of held-out labels."""
     score: float
     """The loss, and the preference for the usual; the smallest wins."""
-
-
-class MedFit(NamedTuple):
-    """MED without anybody let go, each of shape (n_samples, n_functions)."""
-
-    margins: FloatArray
-    """Leave-one-out margins."""
-    coefficients: FloatArray
-    """Of the decision functions in terms of the kernel."""
 
 
 def tune_kernel(
@@ -107,7 +95,7 @@ def tune_kernel(
     report("kernel", total=search.n_candidates)
     wanted = None
     if len(X) >= SCREENED_FROM and search.n_candidates > 1:
-        half = some_rows(signs, weights, SCREENING_SEED, limit=len(X) // 2)
+        half = subsample_rows(signs, weights, SCREENING_SEED, limit=len(X) // 2)
         part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
         screened = list(search.judge(part, signs[half], weights[half]))
         enough = min(judged.loss for judged in screened) + WORTH
@@ -186,19 +174,14 @@ class _Search:
                     continue
                 if last is not None and start is not None:
                     start = start * (last / variance)  # the same function
-                fit = fit_med(space, signs, weights, self.c, start)
+                fit = learn_med(space, signs, weights, self.c, start)
                 last, start = variance, fit.coefficients
                 first = start if first is None else first
-                loss = margin_cost(fit.margins, weights)
+                loss = margin_cost(fit.held_out, weights)
                 yield _Judged((i, j), made, variance, loss)
                 smallest = min(smallest, loss)
                 if loss > smallest + RISE:
                     break
-
-
-def held_out_loss(space: FunctionSpace, signs: FloatArray, weights: FloatArray, c: float) -> float:
-    """Mean negative log-likelihood of the labels under leave-one-out margins of MED."""
-    return margin_cost(fit_med(space, signs, weights, c).margins, weights)
 
 
 def margin_cost(margins: FloatArray, weights: FloatArray) -> float:
@@ -215,60 +198,6 @@ def margin_cost(margins: FloatArray, weights: FloatArray) -> float:
     margins = margins.ravel()
     slope = fit_slope(margins, repeated)
     return -float(repeated @ special.log_expit(slope * margins)) / float(repeated.sum())
-
-
-def fit_med(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    c: float,
-    start: FloatArray | None = None,
-) -> MedFit:
-    """MED with these sample weights, to a precision that is enough to compare kernels.
-
-    Parameters
-    ----------
-    signs : labels -1 and +1, shape (n_samples, n_functions)
-    weights : shape (n_samples,)
-    start : coefficients of a close solution
-    """
-    margins, coefficients = np.empty((2, *signs.shape))
-    for j, labels in enumerate(signs.T):
-        decision = DecisionFunction(space, labels, c)
-        if start is not None:
-            decision.move_to(start[:, j])
-        for _ in range(MAX_STEPS):
-            before, loss = decision.margins, margin_loss(decision.margins, c)
-            improved = decision.newton_step(weights)
-            certificate = decision.certify(weights)
-            if not improved or certificate.gap <= GAP * max(1.0, certificate.primal):
-                break
-        # Multipliers of the last quadratic model, whose solution f is: exactly consistent with f,
-        # as those of f itself are at the optimum only.
-        lam = loss.lam - loss.curvature * (decision.margins - before)
-        margins[:, j] = _leave_one_out(space, decision.margins, lam, loss.curvature, weights)
-        coefficients[:, j] = weights * certificate.lam * labels
-    return MedFit(margins, coefficients)
-
-
-def _leave_one_out(
-    space: FunctionSpace,
-    margins: FloatArray,
-    lam: FloatArray,
-    curvature: FloatArray,
-    weights: FloatArray,
-) -> FloatArray:
-    """Margins without one copy of each sample, for a quadratic model of the loss (27)."""
-    active = np.flatnonzero(curvature * weights)
-    variances = space.posterior_variances(weights * curvature, active)
-    left_out = np.minimum(weights, 1.0)[active]
-    lost = left_out * curvature[active]
-    least = 1.0 / (1.0 + lost * space.variances[active])
-    held_out = margins.copy()
-    held_out[active] -= (
-        variances * left_out * lam[active] / np.maximum(1.0 - lost * variances, least)
-    )
-    return held_out
 
 
 def _spaces(
@@ -320,7 +249,7 @@ def _spaces(
             yield variance, made, GramSpace(function_variance * base + bias)
 
 
-def some_rows(
+def subsample_rows(
     signs: FloatArray, weights: FloatArray, seed: int, *, limit: int | None = None
 ) -> np.ndarray:
     """Rows that take part: all, or a random ``limit`` of those with weight, in order."""

@@ -29,7 +29,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core.box_newton import optimality_bound
 from ..._core.types import FloatArray
 from ...evidence.conformal import conformal_p_values, conformal_threshold
-from ..med import warn_not_converged
+from ..fit_method import fit_method
+from ..kernel_classifier import warn_not_converged
 from ..validation import (
     check_number,
     check_number_or_auto,
@@ -200,6 +201,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> MEDDetector:
         """Choose the posterior.
 

@@ -14,12 +14,13 @@ from ..._core.exceptions import GemmedWarning
 from ..._core.threads import blas_threads
 from ..._core.types import FloatArray
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
-from ...evidence.neighbours import knn_distances
+from ...evidence.references import mean_of_smallest
 from ...model.calibration import fit_slope
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel, function_space
-from ..kernel_classifier import KernelMarginClassifier, encode_labels
-from ..med import warn_not_converged
+from ..fit_method import fit_method
+from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
+from ..stored_function import function_of_samples
 from ..validation import check_number, check_training_data, check_weights, make_kernel
 from .box_svm import BoxSVM, held_out_margins, solve_box_svm
 
@@ -54,6 +55,7 @@ class SubsetSVC(KernelMarginClassifier, ABC):
     lowest wins.
     """
 
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the classifier and decide which samples to leave out.
 
@@ -75,7 +77,7 @@ class SubsetSVC(KernelMarginClassifier, ABC):
             starts = self._starts(space, kernel, X, signs, weights, random)
             best = self._best_descent(space, signs, weights, starts)
             self._store_descent(best, signs)
-            self._store_function(kernel, X, projection)
+            self._function = function_of_samples(kernel, X, self.dual_coef_, projection)
             costs = self.C * weights * best.keep
             margins = held_out_margins(space, signs, costs, tol=HELD_OUT_TOL)
             # The samples left out are the misclassified ones: without them a slope fitted to the
@@ -331,7 +333,9 @@ def dense_halves(distances: Distances, signs: FloatArray, weights: FloatArray) -
         members = np.flatnonzero((signs == sign) & (weights > 0))
         if len(members) > 1:
             k = min(START_NEIGHBORS, len(members) - 1)
-            d[members] = knn_distances(distances, members, k, graph="leave_one_out", seed=0)
+            part = distances.between(members, members)
+            part.flat[:: len(members) + 1] = np.inf
+            d[members] = mean_of_smallest(part, k)
     return lower_halves(d, signs, weights)
 
 

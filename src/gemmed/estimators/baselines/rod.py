@@ -11,8 +11,9 @@ from ..._core.types import FloatArray
 from ...model.calibration import fit_slope
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import function_space
-from ..kernel_classifier import KernelMarginClassifier, encode_labels
-from ..med import warn_not_converged
+from ..fit_method import fit_method
+from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
+from ..stored_function import function_of_samples
 from ..validation import check_choice, check_number, check_training_data, make_kernel
 from .box_svm import held_out_margins
 from .rod_certificate import RodSolution
@@ -114,6 +115,7 @@ class RODClassifier(KernelMarginClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_method
     def fit(self, X: Any, y: Any) -> RODClassifier:
         """Solve the relaxation.
 
@@ -142,7 +144,7 @@ class RODClassifier(KernelMarginClassifier):
             self.duality_gap_ = solution.duality_gap
             self.n_iter_ = solution.n_iter
             self.converged_ = bool(solution.converged)
-            self._store_function(kernel, X, projection)
+            self._function = function_of_samples(kernel, X, self.dual_coef_, projection)
             costs = self.C * self.nominal_proba_
             margins = held_out_margins(space, signs, costs, tol=HELD_OUT_TOL)
             self.probability_slope_ = fit_slope(margins, self.nominal_proba_)

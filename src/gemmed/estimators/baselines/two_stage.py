@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from ..._core.types import FloatArray
+from ..fit_method import fit_method
 from ..validation import check_groups, check_number, check_query_data
 
 ROUNDING = 1e-9
@@ -95,6 +96,7 @@ class TwoStageClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             tags.classifier_tags.multi_class = inner is None or inner.multi_class
         return tags
 
+    @fit_method
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> TwoStageClassifier:
         """Screen the samples and train the classifier on those that are left.
 

@@ -11,13 +11,19 @@ from gemmed._core.exceptions import (
 from gemmed.evidence.bounds import entropy_bound, scale_by_median
 from gemmed.evidence.conformal import conformal_p_values, conformal_threshold
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances
-from gemmed.evidence.neighbours import knn_distances, random_halves
+from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves
 from gemmed.evidence.spanning_tree import minimal_spanning_tree, prune_leaves
 
 
 @pytest.fixture
 def points():
     return np.random.default_rng(0).normal(size=(31, 4)) + 100.0
+
+
+def within(distances, n, n_neighbors, graph, **options):
+    """k-NN distances in a set without classes."""
+    neighbourhood = Neighbourhood(n_neighbors, graph, **options)
+    return knn_distances(distances, np.zeros(n, dtype=int), ["a"], neighbourhood)
 
 
 def brute_force(X, k, allowed):
@@ -28,26 +34,36 @@ def brute_force(X, k, allowed):
 
 
 def test_leave_one_out_equals_brute_force(points):
-    d = knn_distances(EuclideanDistances(points), np.arange(31), 5, graph="leave_one_out", seed=0)
+    d = within(EuclideanDistances(points), 31, 5, "leave_one_out")
     np.testing.assert_allclose(d, brute_force(points, 5, ~np.eye(31, dtype=bool)), rtol=1e-9)
 
 
 def test_bipartite_equals_brute_force_over_its_splits(points):
     distances = EuclideanDistances(points)
-    halves = random_halves(distances.to_centre(np.arange(31)), 3, seed=7)
+    halves = random_halves(distances.to_centres(np.zeros(31, dtype=int)), 3, seed=7)
     expected = np.mean([brute_force(points, 4, half[:, None] != half) for half in halves], axis=0)
-    d = knn_distances(distances, np.arange(31), 4, graph="bipartite", seed=7, n_splits=3)
+    d = within(distances, 31, 4, "bipartite", seed=7, n_splits=3)
     np.testing.assert_allclose(d, expected, rtol=1e-9)
 
 
-def test_members_are_a_subset_and_groups_are_not_neighbours(points):
-    members = np.arange(5, 25)
+@pytest.mark.parametrize("graph", ["leave_one_out", "bipartite"])
+def test_kernel_matrices_and_coordinates_have_the_same_neighbours(points, graph):
+    kernel = KernelDistances(points @ points.T)
+    index, groups = np.arange(31) % 2, np.arange(31) // 3
+    for given in (None, groups):
+        neighbourhood = Neighbourhood(3, graph, given, seed=2)
+        expected = knn_distances(EuclideanDistances(points), index, ["a", "b"], neighbourhood)
+        found = knn_distances(kernel, index, ["a", "b"], neighbourhood)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_neighbours_are_of_the_own_class_and_not_of_the_own_group(points):
+    index = np.isin(np.arange(31), np.arange(5, 25)).astype(int)
     groups = np.arange(31) // 3
-    allowed = groups[members][:, None] != groups[members]
-    d = knn_distances(
-        EuclideanDistances(points), members, 5, graph="leave_one_out", seed=0, groups=groups
-    )
-    np.testing.assert_allclose(d, brute_force(points[members], 5, allowed), rtol=1e-9)
+    neighbourhood = Neighbourhood(5, "leave_one_out", groups)
+    d = knn_distances(EuclideanDistances(points), index, ["a", "b"], neighbourhood)
+    allowed = (groups[:, None] != groups) & (index[:, None] == index)
+    np.testing.assert_allclose(d, brute_force(points, 5, allowed), rtol=1e-9)
 
 
 def test_kernel_distances_of_a_linear_kernel_are_euclidean(points):
@@ -56,8 +72,9 @@ def test_kernel_distances_of_a_linear_kernel_are_euclidean(points):
     centred = points - points.mean(axis=0)
     kernel = KernelDistances(centred @ centred.T)
     np.testing.assert_allclose(kernel.between(rows, rows), euclidean, atol=1e-6)
+    one_class = np.zeros(31, dtype=int)
     np.testing.assert_allclose(
-        kernel.to_centre(rows), EuclideanDistances(points).to_centre(rows), atol=1e-9
+        kernel.to_centres(one_class), EuclideanDistances(points).to_centres(one_class), atol=1e-9
     )
 
 
@@ -75,31 +92,22 @@ def test_halves_are_balanced_and_do_not_depend_on_the_order():
     np.testing.assert_array_equal(random_halves(centrality[order], 6, seed=3), halves[:, order])
 
 
-def test_large_classes_are_scored_in_blocks(points, monkeypatch):
-    whole = knn_distances(EuclideanDistances(points), np.arange(31), 4, graph="bipartite", seed=0)
-    monkeypatch.setattr("gemmed.evidence.neighbours.BLOCK_SIZE", 31 * 7)
-    blocks = knn_distances(EuclideanDistances(points), np.arange(31), 4, graph="bipartite", seed=0)
-    np.testing.assert_allclose(blocks, whole, rtol=1e-12)
+def test_rows_are_scored_a_few_at_a_time(points, monkeypatch):
+    whole = within(EuclideanDistances(points), 31, 4, "bipartite")
+    monkeypatch.setattr("gemmed.evidence.references.QUERY_VALUES", 31 * 3)
+    parts = within(EuclideanDistances(points), 31, 4, "bipartite")
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
 
 
 def test_too_many_neighbours_are_reduced_with_a_warning(points):
     with pytest.warns(NeighborsReducedWarning, match=r"n_neighbors=50 .* 'a': only 30"):
-        d = knn_distances(
-            EuclideanDistances(points), np.arange(31), 50, graph="leave_one_out", seed=0, label="a"
-        )
+        d = within(EuclideanDistances(points), 31, 50, "leave_one_out")
     assert np.all(np.isfinite(d))
 
 
 def test_a_class_of_one_group_is_refused(points):
     with pytest.raises(DegenerateDataError, match="groups"):
-        knn_distances(
-            EuclideanDistances(points),
-            np.arange(31),
-            3,
-            graph="leave_one_out",
-            seed=0,
-            groups=np.zeros(31),
-        )
+        within(EuclideanDistances(points), 31, 3, "leave_one_out", groups=np.zeros(31))
 
 
 def test_scaling_survives_mostly_zero_distances():

@@ -28,7 +28,7 @@ def rbf(X, gamma=0.1):
 
 
 def problem_of(X, index, *, columns=None, weights=None, prior=0.95, gram=None):
-    """The problem that entropy_slack="auto" makes of weak evidence."""
+    """Evidence is part of the prior log-odds, as in the default model."""
     n, n_classes = len(index), int(index.max()) + 1
     if columns is None:
         columns = np.where(index[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -38,13 +38,12 @@ def problem_of(X, index, *, columns=None, weights=None, prior=0.95, gram=None):
     return DualProblem(
         space=GramSpace(rbf(X) if gram is None else gram),
         labels=columns,
-        distances=evidence,
-        prior_log_odds=special.logit(np.broadcast_to(prior, n)),
+        distances=np.zeros(n),
+        prior_log_odds=special.logit(np.broadcast_to(prior, n)) - evidence,
         c=C,
         coverage=np.full(n_classes, 0.5),
-        entropy_bounds=np.zeros(n_classes),
+        entropy_bounds=np.full(n_classes, np.inf),
         weights=np.empty(0) if weights is None else weights,
-        entropy_limit=1.0,
     )
 
 
@@ -213,7 +212,6 @@ def test_kernel_matrix_and_features_give_one_solution():
             C,
             by_gram.coverage,
             by_gram.entropy_bounds,
-            entropy_limit=1.0,
         )
         first, second = (MeanField().solve(p, tol=1e-8) for p in (by_gram, by_features))
         np.testing.assert_allclose(first.nominal, second.nominal, atol=5e-3)

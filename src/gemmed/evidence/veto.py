@@ -1,4 +1,4 @@
-"""Do predictions support what distances say against a group of samples? (docs/model.md, section 4)
+"""Do predictions support what speaks against a group of samples? (docs/model.md, section 4)
 
 Samples that lie apart may be faults or a part of their class. Faults teach nothing about each
 other: with the group in the training set its members are predicted no better than without it. A
@@ -11,15 +11,15 @@ import numpy as np
 
 from .._core.types import FloatArray
 from ..model.kernels.function_space import FunctionSpace
-from ..model.tuning import fit_med
+from ..model.med import learn_med
 
-FEWEST = 10
+SMALLEST_GROUP = 10
 """A smaller group says too little to overrule distances."""
 LEARNED = 3.0
 """Standard errors by which its error must fall when the group itself is learned from."""
 
 
-def teaches_itself(
+def is_learnable(
     space: FunctionSpace,
     signs: FloatArray,
     class_index: np.ndarray,
@@ -42,17 +42,17 @@ def teaches_itself(
         Rows of which a part is broken teach how to do without that part: their labels are predicted
         badly without them, but not wrongly.
     """
-    if group.sum() < FEWEST or np.all(group):
+    if group.sum() < SMALLEST_GROUP or np.all(group):
         return False
     if shares is None:
         shares = np.bincount(class_index) / len(class_index)
-    everyone = fit_med(space, signs, weights, c)
-    others = fit_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
-    without = wrong_predictions(others.margins, signs)[group].astype(np.float64)
+    everyone = learn_med(space, signs, weights, c)
+    others = learn_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
+    without = others.wrong_predictions(signs)[group].astype(np.float64)
     own = shares[class_index[group]]
     if misled and not is_positive(without - (1.0 - 1.0 / len(shares)), own):
         return False
-    return is_positive(without - wrong_predictions(everyone.margins, signs)[group], own)
+    return is_positive(without - everyone.wrong_predictions(signs)[group], own)
 
 
 def is_positive(gain: FloatArray, shares: FloatArray) -> bool:
@@ -79,9 +79,39 @@ def is_positive(gain: FloatArray, shares: FloatArray) -> bool:
     return True
 
 
-def wrong_predictions(margins: FloatArray, signs: FloatArray) -> np.ndarray:
-    """Which samples are predicted as another class."""
-    if signs.shape[1] == 1:
-        return margins[:, 0] <= 0.0
-    values = margins * signs
-    return np.argmax(values, axis=1) != np.argmax(signs, axis=1)
+def remote_is_learnable(
+    space: FunctionSpace,
+    signs: FloatArray,
+    class_index: np.ndarray,
+    weights: FloatArray,
+    remote: np.ndarray,
+    groups: np.ndarray,
+    c: float,
+) -> bool:
+    """Whether remote samples of other groups help to predict the remote samples of a group.
+
+    A mode that every group shows (stairs among walks) does. Samples of a group do not err
+    independently: the standard error is that of groups.
+
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    weights, remote, groups : shape (n_samples,)
+    """
+    if not np.any(remote) or np.all(remote):
+        return False
+    learned = learn_med(space, signs, weights, c, groups=groups)
+    ignored = learn_med(space, signs, np.where(remote, 0.0, weights), c, groups=groups)
+    wrong = ignored.wrong_predictions(signs).astype(np.float64)
+    gain = wrong - learned.wrong_predictions(signs)
+    means, variances = [], []
+    for z in np.unique(class_index[remote]):
+        own = remote & (class_index == z)
+        deviations = gain[own] - gain[own].mean()
+        _, index = np.unique(groups[own], return_inverse=True)
+        means.append(float(gain[own].mean()))
+        # Half a sample keeps the error of small groups above zero.
+        square = float(np.sum(np.bincount(index, weights=deviations) ** 2)) + 0.5
+        variances.append(square / int(own.sum()) ** 2)
+    # Classes count alike: labels are those of recordings, and a fault may favour a class.
+    return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.types import FloatArray
-from .distances import Distances
+from ..._core.types import FloatArray
+from ..distances import Distances
 from .mixture import TwoGroups, split_in_two
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 3.0
@@ -159,20 +159,6 @@ def _is_one_cluster(distances: Distances, members: np.ndarray, high: np.ndarray)
         return False
     width = float(np.median(distances.between(inside, inside)))
     return width < CLUSTER_WIDTH * float(np.median(distances.between(outside, outside)))
-
-
-def median_distances(distances: Distances, members: np.ndarray, seed: int) -> FloatArray:
-    """Median distance of each member to the class, of large classes to a random part of it."""
-    references = members
-    if len(members) > MAX_REFERENCES:
-        rng = np.random.default_rng(seed)
-        references = rng.choice(members, MAX_REFERENCES, replace=False)
-    size = max(1, 8_000_000 // len(references))
-    parts = [
-        np.median(distances.between(members[start : start + size], references), axis=1)
-        for start in range(0, len(members), size)
-    ]
-    return np.concatenate(parts)
 
 
 def _tail(values: FloatArray, limit: float) -> FloatArray:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core.types import FloatArray
+from ..._core.types import FloatArray
+from ...model.held_out import FEWEST_GROUPS
 from .mixture import TwoGroups, split_in_two
 from .surprise import LEAST_TOTAL_GAIN, LENIENCY, SMALLEST
 
@@ -18,8 +19,6 @@ LEAST_GAIN, LEAST_SEPARATION = 0.25, 2.0
 LARGEST_SHARE = 0.6
 LEAST_MIXED = 0.5
 """Share of the remote samples that must belong to groups with other samples as well."""
-FEWEST_GROUPS = 10
-"""Groups a class needs: of a few speakers one may well stand apart, and not with every sample."""
 STRONGEST = 4.0
 """It is never certain that remote samples are not a mode of the class: they keep some weight."""
 
@@ -67,6 +66,7 @@ def _is_fault(split: TwoGroups, groups: np.ndarray, demand: float) -> bool:
 def _comes_and_goes(remote: np.ndarray, groups: np.ndarray) -> bool:
     """Whether most remote samples belong to groups that have other samples as well."""
     _, index, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    # Of a few speakers one may well stand apart, and not with every sample.
     if len(sizes) < FEWEST_GROUPS:
         return False
     n_remote = np.bincount(index, weights=remote, minlength=len(sizes))

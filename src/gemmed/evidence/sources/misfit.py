@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from .._core.types import FloatArray
+from ..._core.types import FloatArray
 
 RIDGE = 0.1
 """Added to the variances (about 1) of the features before they predict each other."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gemmed.evidence.support import FEWEST, teaches_itself
+from gemmed.evidence.veto import SMALLEST_GROUP, is_learnable
 from gemmed.model.kernels.function_space import GramSpace
 
 
@@ -28,7 +28,7 @@ def with_group(seed, n_group=40, learnable=True):
 def decide(X, y, group, weights=None, columns=None, misled=False):
     signs = np.where(y, 1.0, -1.0)[:, None] if columns is None else columns
     weights = np.ones(len(y)) if weights is None else weights
-    return teaches_itself(space_of(X), signs, y, weights, group, 3.0, misled=misled)
+    return is_learnable(space_of(X), signs, y, weights, group, 3.0, misled=misled)
 
 
 def test_a_part_of_the_classes_is_learned():
@@ -95,7 +95,7 @@ def test_a_group_that_is_predicted_anyway_has_nothing_to_teach():
 def test_small_groups_and_whole_sets_say_nothing():
     X, y, group = with_group(1)
     few = np.zeros(len(y), dtype=bool)
-    few[np.flatnonzero(group)[: FEWEST - 1]] = True
+    few[np.flatnonzero(group)[: SMALLEST_GROUP - 1]] = True
     assert not decide(X, y, few)
     assert not decide(X, y, np.ones(len(y), dtype=bool))
 

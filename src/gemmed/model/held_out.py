@@ -1,7 +1,8 @@
-"""Decision functions without a whole group of samples, to first order (docs/model.md, section 5).
+"""Margins of samples had they not been in the training set (docs/model.md, section 5).
 
-Samples of one recording resemble each other: with one of them left out, the others still vouch for
-it, wrong as they may be together. Without the whole group they cannot.
+A classifier bends towards its training samples, so that a wrong one seems to be right. To first
+order it is known what the margin of a sample would be had it not been there, or had the whole group
+that it belongs to (a recording, a subject) not been there: nothing has to be fitted again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,51 @@ from scipy import linalg
 
 from .._core.exceptions import UnscaledDataError
 from .._core.types import FloatArray
-from ..evidence.remote import FEWEST_GROUPS
 from .kernels.function_space import FunctionSpace, cholesky_or_explain, solve_lower
+from .margin_loss import curvature_at
 
+FEWEST_GROUPS = 10
+"""Groups that every class needs to be learnable without one of them."""
 MOST_SAMPLES = 3000
 """Blocks of groups need the kernel matrix and its factor."""
+
+
+def evenly_spread(n_samples: int, limit: int) -> np.ndarray:
+    """Indices of at most ``limit`` samples."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, limit)).astype(np.intp))
+
+
+def leave_one_out(
+    space: FunctionSpace,
+    margins: FloatArray,
+    lam: FloatArray,
+    curvature: FloatArray,
+    left_out: FloatArray,
+    rows: np.ndarray,
+    variances: FloatArray,
+) -> FloatArray:
+    """Margins of some samples without themselves, to first order (27); shape (len(rows),).
+
+    Parameters
+    ----------
+    margins : y f at the training points, shape (n_samples,)
+    lam, curvature : minus the slope and the second derivative of the loss there
+    left_out : how much of each sample is taken out, shape (n_samples,). Of a sample that counts
+        twice it is one copy; of one that counts less than once it is all there is.
+    rows : indices of the samples asked for
+    variances : ``space.posterior_variances`` at these rows, shape (len(rows),)
+    """
+    lost = left_out[rows] * curvature[rows]
+    # Theory bounds the divisor; rounding (in single precision for large systems) may not.
+    least = 1.0 / (1.0 + lost * space.variances[rows])
+    moved = variances * left_out[rows] * lam[rows]
+    held_out: FloatArray = margins[rows] - moved / np.maximum(1.0 - lost * variances, least)
+    return held_out
+
+
+def copies_left_out(nominal: FloatArray, weights: FloatArray) -> FloatArray:
+    """One copy of each sample, or what there is of it, as far as it is kept."""
+    return nominal * np.minimum(weights, 1.0)
 
 
 class GroupBlock(NamedTuple):
@@ -41,7 +82,7 @@ def group_blocks(
     groups : shape (n_samples,)
     """
     gram = space.gram()
-    curvature = np.where(lam > 0, weights * (c - lam) ** 2, 0.0)
+    curvature = weights * curvature_at(lam, c)
     active = np.flatnonzero(curvature)
     try:  # single precision is enough for a first order, and twice as fast
         half = _half_of_what_is_learned(gram, active, curvature, np.dtype(np.float32))
@@ -70,10 +111,10 @@ def _half_of_what_is_learned(
     return solve_lower(cholesky_or_explain(scaled), rows)
 
 
-def without_own_group(
+def leave_groups_out(
     values: FloatArray, coefficients: FloatArray, blocks: list[GroupBlock]
 ) -> FloatArray:
-    """Values of a function at its samples, had their groups not been in the training set.
+    """Values of a function at its samples, had their groups not been in the training set (40).
 
     Parameters
     ----------
@@ -86,7 +127,7 @@ def without_own_group(
     return held_out
 
 
-def to_hold_out(groups: np.ndarray | None, class_index: np.ndarray) -> np.ndarray | None:
+def groups_to_hold_out(groups: np.ndarray | None, class_index: np.ndarray) -> np.ndarray | None:
     """The groups, if they can be held out as a whole: else samples are left out one by one.
 
     Every class must be learnable without one of its groups, and the kernel matrix affordable.

@@ -1,4 +1,4 @@
-"""Remote samples are faults unless they teach about the remote samples of other groups."""
+"""Margins without the whole group of a sample, and what they are good for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from gemmed import GEMMEDClassifier
-from gemmed.evidence.group_support import held_out_group_margins
-from gemmed.model.decision_step import solve_decision
+from gemmed.model.decision_step import solve_med
 from gemmed.model.kernels.function_space import GramSpace
+from gemmed.model.med import learn_med
 from gemmed.report.metrics import roc
 
 
@@ -19,10 +19,8 @@ def retrained_margins(gram, labels, groups, c):
     for group in np.unique(groups):
         kept = groups != group
         space = GramSpace(gram[np.ix_(kept, kept)])
-        fit, _, _ = solve_decision(
-            space, labels[kept], c, np.ones(kept.sum()), max_iter=100, tol=1e-10
-        )
-        f = gram[np.ix_(~kept, kept)] @ (fit.lam * labels[kept])
+        fit = solve_med(space, labels[kept], c, np.ones(kept.sum()), max_iter=100, tol=1e-10)
+        f = gram[np.ix_(~kept, kept)] @ (fit.certificate.lam * labels[kept])
         margins[~kept] = labels[~kept] * f
     return margins
 
@@ -34,10 +32,10 @@ def test_held_out_margins_are_those_of_training_without_the_group():
     labels = np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
     gram = np.exp(-0.3 * cdist(X, X, "sqeuclidean")) + 1.0
     space, ones = GramSpace(gram), np.ones(120)
-    found = held_out_group_margins(space, labels[:, None], ones, groups, 3.0)[:, 0]
+    found = learn_med(space, labels[:, None], ones, 3.0, groups=groups).held_out[:, 0]
     expected = retrained_margins(gram, labels, groups, 3.0)
-    fit, _, _ = solve_decision(space, labels, 3.0, ones, max_iter=100, tol=1e-10)
-    with_itself = labels * (gram @ (fit.lam * labels))
+    fit = solve_med(space, labels, 3.0, ones, max_iter=100, tol=1e-10)
+    with_itself = labels * (gram @ (fit.certificate.lam * labels))
     assert np.mean(np.abs(found - expected)) < 0.2 * np.mean(np.abs(with_itself - expected))
 
 
@@ -91,6 +89,7 @@ def test_with_few_groups_each_sample_is_left_out_by_itself():
             gamma=0.15,
             function_variance=5.0,
             bias_variance=5.0,
+            model="paper",
             entropy_slack=np.inf,
             random_state=0,
         )

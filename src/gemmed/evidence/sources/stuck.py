@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.types import BoolArray, FloatArray
+from ..._core.types import BoolArray, FloatArray
 
 EVIDENCE = 6.0
 """Nats against a row that reads stuck values."""

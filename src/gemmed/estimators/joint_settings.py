@@ -1,0 +1,173 @@
+"""Parameters and labels of GEMMEDClassifier, checked and turned into what a joint fit takes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .._core.exceptions import ConstraintWarning
+from .._core.types import FloatArray
+from ..engines.base import needs_of, refuse_unfit
+from ..evidence.neighbours import Neighbourhood
+from ..evidence.weighing import ToTune
+from ..model.dual import FIELD_LIMIT, DualProblem, Multipliers
+from ..model.kernels.kernel import Kernel
+from ..model.kernels.prior import components_for
+from .kernel_classifier import encode_labels
+from .validation import (
+    TUNED,
+    check_choice,
+    check_groups,
+    check_margin_rate,
+    check_n_jobs,
+    check_number,
+    check_number_or_auto,
+    check_per_sample,
+)
+
+MODELS = ("learned", "paper")
+AUTO_COVERAGE, AUTO_SLACK = 0.5, 0.3
+"""At most half of a class may be anomalous before its majority is; the slack is that of the paper's
+entropy constraint (docs/decisions/0002)."""
+
+
+class Labelled(NamedTuple):
+    """What is known of the samples beside their rows; arrays of shape (n_samples,)."""
+
+    classes: np.ndarray
+    """Shape (n_classes,)."""
+    labels: FloatArray
+    """-1 and +1, with a column for each class where there are more than two."""
+    class_index: np.ndarray
+    weights: FloatArray
+    prior: FloatArray
+    """Prior nominal probabilities."""
+    groups: np.ndarray | None
+
+    @property
+    def names(self) -> list:
+        return self.classes.tolist()
+
+
+class Settings(NamedTuple):
+    """Parameters of a joint fit."""
+
+    neighbourhood: Neighbourhood
+    c: float
+    coverage: FloatArray
+    """Least share of each class that is kept, shape (n_classes,)."""
+    entropy_slack: float | None
+    """Of the paper's entropy constraint; None takes distances as evidence instead."""
+    to_tune: ToTune
+    n_components: int | None
+    """Nystroem features; None for the exact kernel."""
+    max_iter: int
+    tol: float
+    engine_seed: int
+    n_jobs: int | None
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters of GEMMEDClassifier that mean nothing, by name."""
+    check_margin_rate(estimator.C)
+    check_number("prior_nominal", estimator.prior_nominal, above=0, at_most=1)
+    check_choice("model", estimator.model, MODELS)
+    check_number_or_auto("coverage", estimator.coverage, above=0, at_most=1)
+    check_number_or_auto("entropy_slack", estimator.entropy_slack, at_least=0, infinite=True)
+    if estimator.entropy_slack != "auto" and estimator.model != "paper":
+        raise ValueError(
+            f"entropy_slack={estimator.entropy_slack!r} is the slack of the paper's entropy "
+            f"constraint, which model={estimator.model!r} does not have: set model='paper', or "
+            "leave entropy_slack='auto'."
+        )
+    check_number("n_neighbors", estimator.n_neighbors, at_least=1, whole=True)
+    check_choice("neighbor_graph", estimator.neighbor_graph, ("bipartite", "leave_one_out"))
+    check_number("max_iter", estimator.max_iter, at_least=1, whole=True)
+    check_number("tol", estimator.tol, above=0)
+    if estimator.n_components is not None:
+        check_number_or_auto("n_components", estimator.n_components, at_least=1, whole=True)
+    if not isinstance(estimator.warm_start, (bool, np.bool_)):
+        raise ValueError(f"warm_start={estimator.warm_start!r} must be True or False.")
+    check_n_jobs(estimator.n_jobs)
+
+
+def label_samples(
+    estimator: Any, y: np.ndarray, weights: FloatArray, prior_nominal: Any, groups: Any
+) -> Labelled:
+    """Labels, and what the arguments of ``fit`` say of the samples."""
+    classes, labels = encode_labels(y)
+    prior = np.full(len(y), float(estimator.prior_nominal))
+    if prior_nominal is not None:
+        prior = check_per_sample("prior_nominal", prior_nominal, len(y))
+    class_index = np.searchsorted(classes, y)
+    return Labelled(classes, labels, class_index, weights, prior, check_groups(groups, len(y)))
+
+
+def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labelled) -> int | None:
+    """Number of Nystroem features in place of the kernel, None for the kernel itself.
+
+    An engine that cannot solve for these samples at all is refused here.
+    """
+    unit_weights = bool(np.all(samples.weights == 1.0))
+    refuse_unfit(engine, n_classes=len(samples.classes), unit_weights=unit_weights)
+    needs = needs_of(engine)
+    if kernel.name == "precomputed" or needs.exact_kernel:
+        return None
+    n_functions = samples.labels.size // len(samples.labels)
+    by_products = kernel.name == "rbf" and needs.products_suffice
+    return components_for(
+        n_components, len(samples.labels), n_iterated=n_functions if by_products else 0
+    )
+
+
+def settings_of(
+    estimator: Any, samples: Labelled, n_components: int | None, *, tunable: bool
+) -> Settings:
+    """The parameters of a classifier for these samples.
+
+    ``tunable`` says whether what is to be tuned of the kernel is tuned now.
+    """
+    random = check_random_state(estimator.random_state)
+    split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
+    coverage, slack = estimator.coverage, estimator.entropy_slack
+    slack = AUTO_SLACK if slack == "auto" else float(slack)
+    return Settings(
+        Neighbourhood(estimator.n_neighbors, estimator.neighbor_graph, samples.groups, split_seed),
+        c=float(estimator.C),
+        coverage=np.full(
+            len(samples.classes), AUTO_COVERAGE if coverage == "auto" else float(coverage)
+        ),
+        entropy_slack=slack if estimator.model == "paper" else None,
+        to_tune=ToTune(
+            gamma=tunable and estimator.gamma == TUNED,
+            variance=tunable and estimator.function_variance == TUNED,
+            bias=tunable and estimator.bias_variance == TUNED,
+        ),
+        n_components=n_components,
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        engine_seed=engine_seed,
+        n_jobs=estimator.n_jobs,
+    )
+
+
+def warn_of_broken_constraints(problem: DualProblem, at: Multipliers, class_names: list) -> None:
+    """A multiplier at its limit means that its constraint had to give way."""
+    limit = 0.999 * FIELD_LIMIT * problem.class_weights
+    for index, label in enumerate(class_names):
+        names = [
+            name
+            for name, duals in (("entropy_slack", at.mu), ("coverage", at.kappa))
+            if duals[index] >= limit[index]
+        ]
+        if names:
+            warnings.warn(
+                f"the constraints set by {' and '.join(names)} cannot be met for class "
+                f"{label!r}: they contradict prior_nominal or the margins of single samples. "
+                "Raise entropy_slack, lower coverage, or revise prior_nominal.",
+                ConstraintWarning,
+                stacklevel=4,
+            )

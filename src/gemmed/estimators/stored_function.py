@@ -1,0 +1,79 @@
+"""The decision functions as a fitted classifier keeps them: what prediction needs, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.types import FloatArray
+from ..model.kernels.kernel import Kernel
+from ..model.kernels.nystroem import FeatureMap, NystroemMap
+
+PREDICT_BLOCK = 500_000
+"""Kernel values held in memory at a time while predicting."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredFunction:
+    """f(x) = k(x, samples) coefficients + offset, or x.weights + offset for linear kernels.
+
+    Coefficients and weights have a column for each function where there are several.
+    """
+
+    kernel: Kernel
+    coefficients: FloatArray
+    offset: Any
+    used: np.ndarray
+    """Training samples with a coefficient: columns of a precomputed matrix."""
+    samples: FloatArray | None = None
+    """Their coordinates, or landmarks."""
+    weights: FloatArray | None = None
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """f at the rows of X, shape (n_rows,) or (n_rows, n_functions)."""
+        if self.weights is not None:
+            linear: FloatArray = X @ self.weights + self.offset
+            return linear
+        if self.samples is None:
+            scaled = self.kernel.function_variance * self.coefficients
+            return X[:, self.used] @ scaled + self.offset
+        values = np.empty((len(X), *self.coefficients.shape[1:]))
+        size = max(1, PREDICT_BLOCK // max(1, len(self.coefficients)))
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            values[rows] = self.kernel.between(X[rows], self.samples) @ self.coefficients
+        return values + self.offset
+
+
+def function_of_samples(
+    kernel: Kernel, X: FloatArray, coefficients: FloatArray, projection: FloatArray | None
+) -> StoredFunction:
+    """f = sum_n coefficients_n k(x, x_n); ``projection`` is that of an indefinite kernel."""
+    coefficients = coefficients if projection is None else projection @ coefficients
+    largest = coefficients if coefficients.ndim == 1 else np.abs(coefficients).max(axis=1)
+    used = np.flatnonzero(largest)
+    constant = kernel.bias_variance * coefficients.sum(axis=0)
+    if kernel.name == "linear":
+        slope = kernel.function_variance * (X.T @ coefficients)
+        return StoredFunction(kernel, coefficients[used], constant, used, weights=slope)
+    if kernel.name == "precomputed":
+        # The matrix at prediction time does not contain the bias.
+        return StoredFunction(kernel, coefficients[used], constant, used)
+    return StoredFunction(kernel, coefficients[used], 0.0, used, samples=X[used])
+
+
+def function_of_features(
+    kernel: Kernel, feature_map: FeatureMap, parameters: FloatArray
+) -> StoredFunction:
+    """f = phi(x) parameters: an expansion in landmarks, or the weights of a linear f."""
+    raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
+    bias = np.sqrt(kernel.bias_variance) * raw[-1]
+    if isinstance(feature_map, NystroemMap):
+        landmarks = np.asarray(feature_map.landmarks, dtype=np.float64)
+        # The kernel at prediction time adds its own bias to every landmark.
+        offset = bias - kernel.bias_variance * raw[:-1].sum(axis=0)
+        return StoredFunction(kernel, raw[:-1], offset, np.arange(len(landmarks)), landmarks)
+    slope = np.sqrt(kernel.function_variance) * raw[:-1]
+    return StoredFunction(kernel, np.empty(0), bias, np.arange(0), weights=slope)

@@ -1,0 +1,1 @@
+"""Sources of evidence, one a file: what speaks against a sample, in nats."""

@@ -1,0 +1,168 @@
+"""Which evidence holds, and with which kernel: each needs the other (docs/model.md, section 4).
+
+Evidence says whom to trust while the kernel is chosen; predictions with that kernel say whether the
+evidence against whole groups of samples holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._core.types import FloatArray
+from ..model.kernels.function_space import FunctionSpace
+from ..model.kernels.kernel import Kernel, function_space
+from ..model.tuning import MAX_ROWS, Candidate, subsample_rows, tune_kernel
+from ..rows.training import TrainingRows
+from .gathered import Evidence
+from .veto import is_learnable, remote_is_learnable
+
+IN_QUESTION = 1.0
+"""Nats of evidence above which a sample belongs to a group in question; tails stay below."""
+QUESTIONED = 250
+"""Members of such a group, and other samples, that decide about it where there are many."""
+GROSS = 0.1
+"""Share of the variance that trusted samples have when far ones are out of all proportion."""
+
+
+class ToTune(NamedTuple):
+    """What of a kernel is to be chosen from the data."""
+
+    gamma: bool
+    variance: bool
+    bias: bool
+
+
+class Weighed(NamedTuple):
+    """Evidence that predictions do not contradict, and the kernel of these predictions."""
+
+    evidence: Evidence
+    kernel: Kernel
+    candidates: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The training samples, of which some decide about the kernel and about groups of them.
+
+    Parameters
+    ----------
+    rows : where they are stored
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    class_index, weights : shape (n_samples,); samples known to be wrong have weight zero
+    groups : shape (n_samples,), or None
+    c : rate of the margin prior
+    to_tune : what of the kernel to choose
+    seed : of the samples that take part where there are many
+    """
+
+    rows: TrainingRows
+    signs: FloatArray
+    class_index: np.ndarray
+    weights: FloatArray
+    groups: np.ndarray | None
+    c: float
+    to_tune: ToTune
+    seed: int
+
+    def weigh(self, evidence: Evidence, kernel: Kernel, prior: FloatArray) -> Weighed:
+        """Tune the kernel on what evidence leaves trusted, and drop evidence it contradicts.
+
+        Parameters
+        ----------
+        kernel : what is not to be tuned of it stays
+        prior : prior nominal probabilities, shape (n_samples,)
+        """
+        tuned, candidates = self._tune(kernel, trust(evidence, prior))
+        if self._is_learnable(evidence.far > IN_QUESTION, tuned):
+            evidence = evidence.without_far_groups()
+            tuned, candidates = self._tune(kernel, trust(evidence, prior))
+        misfits = evidence.misfit > IN_QUESTION
+        may_speak = evidence.misfit_speaks_alone or np.any(evidence.far > IN_QUESTION)
+        if np.any(misfits) and (not may_speak or self._is_learnable(misfits, tuned, misled=True)):
+            evidence = evidence.without_misfits()
+        if self._remote_is_learnable(evidence.remote > IN_QUESTION, tuned):
+            evidence = evidence.without_remote()
+        return Weighed(evidence, tuned, candidates)
+
+    def _tune(self, kernel: Kernel, trusted: FloatArray) -> tuple[Kernel, list[Candidate]]:
+        """The kernel with what is to be tuned of it, and all candidates."""
+        if not any(self.to_tune):
+            return kernel, []
+        some = subsample_rows(self.signs, self.weights, self.seed)
+        X, trusted = self.rows.take(some), trusted[some]
+        if self.to_tune.gamma and kernel.name == "rbf":
+            kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
+        return tune_kernel(
+            kernel,
+            X,
+            self.signs[some],
+            self.weights[some] * trusted,
+            self.c,
+            tune_gamma=self.to_tune.gamma,
+            tune_variance=self.to_tune.variance,
+            tune_bias=self.to_tune.bias,
+        )
+
+    def _is_learnable(self, group: np.ndarray, kernel: Kernel, *, misled: bool = False) -> bool:
+        usable = self.weights > 0
+        if not np.any(group & usable) or np.all(group[usable]):
+            return False
+        some = self._decisive(group)
+        return is_learnable(
+            *self._part(some, kernel),
+            group[some],
+            self.c,
+            shares=np.bincount(self.class_index[usable]) / np.count_nonzero(usable),
+            misled=misled,
+        )
+
+    def _remote_is_learnable(self, remote: np.ndarray, kernel: Kernel) -> bool:
+        if self.groups is None or not np.any(remote):
+            return False
+        some = subsample_rows(self.signs, self.weights, self.seed)
+        return remote_is_learnable(
+            *self._part(some, kernel), remote[some], self.groups[some], self.c
+        )
+
+    def _part(
+        self, some: np.ndarray, kernel: Kernel
+    ) -> tuple[FunctionSpace, FloatArray, np.ndarray, FloatArray]:
+        """Space, signs, class index and weights of some rows."""
+        space, _ = function_space(kernel, self.rows.take(some))
+        return space, self.signs[some], self.class_index[some], self.weights[some]
+
+    def _decisive(self, group: np.ndarray) -> np.ndarray:
+        """All rows, or of many as many members of the group as others."""
+        usable = np.flatnonzero(self.weights > 0)
+        if len(usable) <= MAX_ROWS:
+            return usable
+        rng = np.random.default_rng(self.seed)
+        inside, outside = usable[group[usable]], usable[~group[usable]]
+        n_inside = min(QUESTIONED, len(inside))
+        n_outside = min(2 * QUESTIONED - n_inside, len(outside))
+        return np.sort(
+            np.concatenate(
+                [
+                    rng.choice(inside, n_inside, replace=False),
+                    rng.choice(outside, n_outside, replace=False),
+                ]
+            )
+        )
+
+
+def trust(evidence: Evidence, prior: FloatArray) -> FloatArray:
+    """Nominal probabilities by prior and far groups alone: for kernel and landmarks."""
+    probabilities: FloatArray = special.expit(special.logit(prior) - evidence.far)
+    return probabilities
+
+
+def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
+    """Centre of the candidates for gamma: that of "scale", unless far samples set the scale."""
+    variance = float(trusted.var()) if len(trusted) else 0.0
+    if 0.0 < variance < GROSS * float(X.var()):
+        return 1.0 / (X.shape[1] * variance)
+    return gamma
