@@ -1,4 +1,4 @@
-"""The house: imports go one way, the public surface is what __all__ says, modules stay small."""
+"""The house: few rooms, imports go one way, the public surface is what __all__ says."""
 
 import ast
 import subprocess
@@ -8,64 +8,40 @@ from pathlib import Path
 import gemmed
 
 SOURCE = Path(gemmed.__file__).parent
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "architecture"))
 
-# A module may import from modules of its own level or below; docs/architecture.md draws it.
-LEVELS = [
-    {"_typing", "exceptions", "atomic", "extras", "progress"},
-    {
-        "margin_loss",
-        "packed_features",
-        "box_newton",
-        "threads",
-        "block_sources",
-        "blocks",
-        "newton_systems",
-    },
-    {"function_space", "rough_gram", "iterative_gram"},
-    {"kernels", "dual", "entropy", "decision_step", "calibration", "screening", "contamination"},
-    {"datasets", "acoustics", "persistence", "tables", "table_batches"},
-    {"nominal_step", "tuning", "landmarks", "nystroem", "block_passes", "held_out_groups"},
-    {"block_space", "distributed", "training_rows"},
-    {"engines", "support", "group_support", "explanation", "preparation"},
-    {"_validation", "kernel_classifier", "fit_method"},
-    {"med", "detector", "judging"},
-    {"joint_fit"},
-    {"classifier"},
-    {"baselines", "metrics", "table_model", "table_blocks"},
-    {"report"},
-    {"experiments"},
-    {"cli"},
-    {"__main__"},
-]
+from draw_rooms import cycle_in, module_imports, room_imports, rooms  # noqa: E402
 
 
-def level_of(module):
-    return next(i for i, names in enumerate(LEVELS) if module in names)
+def test_a_newcomer_sees_few_entries():
+    entries = [path for path in SOURCE.iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= 14
 
 
-def imports_of(path):
-    """Top-level parts of the package that a file imports."""
-    package = ["gemmed", *path.relative_to(SOURCE).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[: len(package) - node.level + 1]
-            parts = [*base, *(node.module or "").split(".")][1:]
-            if parts and parts[0]:
-                yield parts[0]
-            else:
-                yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gemmed."):
-            yield node.module.split(".")[1]
+def test_imports_go_one_way_between_rooms_and_between_modules():
+    """What is above is decided by the imports themselves: there must be no way back."""
+    assert cycle_in(room_imports()) == []
+    assert cycle_in(module_imports()) == []
 
 
-def test_imports_point_downwards():
-    for path in SOURCE.rglob("*.py"):
-        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if own == "__init__":
-            continue
-        for imported in imports_of(path):
-            if imported != own and not imported.startswith("__"):
-                assert level_of(imported) <= level_of(own), f"{path} imports {imported}"
+def test_a_way_back_is_found():
+    assert sorted(cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == ["b", "c"]
+
+
+def test_the_picture_shows_the_tree():
+    script = ROOT / "docs" / "architecture" / "draw_rooms.py"
+    result = subprocess.run([sys.executable, script, "--check"], check=False)
+    assert result.returncode == 0, f"run {script.relative_to(ROOT)}"
+
+
+def test_tests_have_the_same_rooms():
+    folders = {
+        path.name
+        for path in (ROOT / "tests").iterdir()
+        if path.is_dir() and any(path.glob("test_*.py"))
+    }
+    assert folders == set(rooms())
 
 
 def test_public_surface():

@@ -1,1 +1,1 @@
-"""What every room uses: errors, types, whole-file writes, progress, threads, small solvers."""
+"""Used by all rooms: errors, types, files, progress, threads, small solvers."""

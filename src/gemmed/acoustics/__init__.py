@@ -1,4 +1,4 @@
-"""Acoustic features: recordings, segments, MFCCs, and the tables they become.
+"""Recordings to segments, MFCCs and tables of features.
 
 Arrays need nothing beyond scikit-learn; files need the extra ``audio``.
 """

@@ -1,4 +1,4 @@
-"""The command line ``gemmed``: one file per command group, errors in one line."""
+"""The command ``gemmed``: one file a command, errors in one line."""
 
 from .main import main
 

@@ -1,4 +1,4 @@
-"""Engines: ways to solve the dual problem, behind one interface (``base.Engine``)."""
+"""Ways to solve the maximum-entropy problem, behind one interface."""
 
 from __future__ import annotations
 

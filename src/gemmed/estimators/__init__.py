@@ -1,1 +1,1 @@
-"""The scikit-learn estimators: they check, compose what the rooms above offer, and store."""
+"""The scikit-learn estimators: check, compose the rooms above, store."""

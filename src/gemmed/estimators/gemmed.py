@@ -27,14 +27,13 @@ from .joint_settings import (
     features_for,
     label_samples,
     settings_of,
-    warn_of_broken_constraints,
+    warn_of_shortcomings,
 )
 from .judgement import KeptSamples, explain_samples, keep_some
-from .kernel_classifier import KernelMarginClassifier, warn_not_converged
+from .kernel_classifier import KernelMarginClassifier
 from .validation import (
     TUNED,
     check_block_labels,
-    check_distinct_members,
     check_number,
     check_query_data,
     check_training_data,
@@ -58,8 +57,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     gamma : {"tuned", "scale", "auto"} or float, default="tuned"
         Width of "rbf" and scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
         1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
-    degree : int, default=3
-    coef0 : float, default=0.0
+    degree, coef0 : int, float, default=3, 0.0
     bias_variance : "tuned" or float, default="tuned"
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
         "tuned" follows function_variance, or for kernels other than "rbf" a hundredth of it.
@@ -110,10 +108,8 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     ----------
     classes_ : array of shape (n_classes,)
         Class-wise arrays below follow this order.
-    nominal_proba_ : array of shape (n_samples,)
-        Probability that each training sample is nominal.
-    anomaly_scores_ : array of shape (n_samples,)
-        1 - nominal_proba_.
+    nominal_proba_, anomaly_scores_ : array of shape (n_samples,)
+        Probability that each training sample is nominal, and that it is not.
     knn_distances_ : array of shape (n_samples,)
         Mean distance to the k nearest references of the own class over the class median.
     contamination_ : float
@@ -127,37 +123,25 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         constraint bounds, knn_distances_.
     entropy_bounds_ : array of shape (n_classes,)
         Bound on the class mean of nominal_proba_ * knn_distances_; inf where there is none.
-    coverage_ : array of shape (n_classes,)
     margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
-    entropy_duals_, coverage_duals_ : array of shape (n_classes,)
-        Multipliers of the constraints.
+    coverage_, entropy_duals_, coverage_duals_ : array of shape (n_classes,)
+        Least share kept, and multipliers of the class-wise constraints.
     dual_coef_ : array of the shape of margin_duals_
         sample_weight * margin_duals_ * nominal_proba_ * y, coefficients of the decision functions.
-    gamma_, function_variance_, bias_variance_ : float
-        Parameters of the kernel, given or tuned.
-    tuning_ : list of candidates
-        The kernels that were compared; empty if nothing was tuned.
+    gamma_, function_variance_, bias_variance_, tuning_ : float, float, float, list
+        Parameters of the kernel, given or tuned, and the candidates that were compared.
     dual_value_, duality_gap_ : float
         Value of the dual and how far it is from optimal (docs/architecture.md, engines): exact for
         "exact", estimates for "gibbs", for "mean_field" an upper bound of the optimum and what the
         best classifier for these nominal probabilities could still gain.
-    objective_path_ : array of shape (n_iter_,)
-        Bound after each iteration, for the forms of the mean field that descend on one.
-    engine_diagnostics_ : dict
-        What the engine adds: for "gibbs" R-hat, effective draws, error of dual_value_.
     kkt_residual_, monte_carlo_error_ : float
         Residual of the optimality conditions and its standard error (zero unless sampled).
-    probability_slope_ : float
-        Slope of the sigmoid behind ``predict_proba``.
+    objective_path_, engine_diagnostics_ : array of shape (n_iter_,), dict
+        Bound after each iteration and further numbers, of engines that have them.
     n_iter_ : int
-    converged_ : bool
-        Whether the optimality conditions hold to ``tol``; of sampling engines, to the error of
-        sampling.
-    status_ : str
-        Why the engine stopped, in words.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
+    converged_, status_ : bool, str
+        Whether the optimality conditions hold to ``tol`` (of sampling engines, to the error of
+        sampling), and in words why the engine stopped.
 
     Examples
     --------
@@ -168,8 +152,6 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     >>> suspicious = model.anomaly_scores_ > 0.5
     >>> float(suspicious[data.anomalous].mean())
     1.0
-    >>> round(model.contamination_, 1)
-    0.4
     """
 
     _multi_class = True
@@ -248,21 +230,19 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         engine = resolve_engine(self.engine)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
-        samples = label_samples(self, y, check_weights(sample_weight, X, y), prior_nominal, groups)
+        weights = check_weights(sample_weight, X, y)
+        samples = label_samples(self, engine, y, weights, prior_nominal, groups)
         n_components = features_for(self.n_components, engine, kernel, samples)
         rows: TrainingRows = ArrayRows(X)
         if kernel.name == "precomputed":
             rows = GramRows(X, function_space(kernel, X)[0].gram())
-        else:
-            for z, label in enumerate(samples.names):
-                check_distinct_members(X[samples.class_index == z], label)
-        if n_components is not None:
+        elif n_components is not None:
             blocks = LocalBlocks(X, n_threads=block_threads(self.n_jobs))
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
         found = self._fit_rows(rows, kernel, samples, engine, n_components)
-        is_gram = kernel.name == "precomputed"
+        is_gram = isinstance(rows, GramRows)
         kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
         self._store(found, samples, kept)
         return self
@@ -296,7 +276,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         some = rows.take(subsample_rows(np.ones((len(y), 1)), np.ones(len(y)), 0))
         kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
-        samples = label_samples(self, y, weights, prior_nominal, groups)
+        samples = label_samples(self, engine, y, weights, prior_nominal, groups)
         n_components = components_for(self.n_components, len(y)) or MOST_COMPONENTS
         found = self._fit_rows(rows, kernel, samples, engine, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
@@ -430,14 +410,10 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         self._class_weights = problem.class_weights
         self._kept = kept
         self._trusted_reference: TrustedReference | None = None
-        warn_of_broken_constraints(problem, solution.multipliers, samples.names)
-        if not self.converged_:
-            residuals = f"gap {self.duality_gap_:.3g}, KKT residual {self.kkt_residual_:.3g}"
-            warn_not_converged(self, f"{self.status_}; {residuals}")
+        warn_of_shortcomings(self, problem, solution)
 
     def _reference(self) -> TrustedReference:
         """Trusted samples and their calibration, made when first asked for."""
         if self._trusted_reference is None:
-            names = self.classes_.tolist()
-            self._trusted_reference = self._kept.reference(self.n_neighbors, names)
+            self._trusted_reference = self._kept.reference(self.n_neighbors, self.classes_.tolist())
         return self._trusted_reference

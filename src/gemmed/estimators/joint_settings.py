@@ -13,10 +13,11 @@ from .._core.types import FloatArray
 from ..engines.base import needs_of, refuse_unfit
 from ..evidence.neighbours import Neighbourhood
 from ..evidence.weighing import ToTune
-from ..model.dual import FIELD_LIMIT, DualProblem, Multipliers
+from ..model.dual import FIELD_LIMIT, DualProblem
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.prior import components_for
-from .kernel_classifier import encode_labels
+from ..model.solution import Solution
+from .kernel_classifier import encode_labels, warn_not_converged
 from .validation import (
     TUNED,
     check_choice,
@@ -95,10 +96,20 @@ def check_parameters(estimator: Any) -> None:
 
 
 def label_samples(
-    estimator: Any, y: np.ndarray, weights: FloatArray, prior_nominal: Any, groups: Any
+    estimator: Any,
+    engine: Any,
+    y: np.ndarray,
+    weights: FloatArray,
+    prior_nominal: Any,
+    groups: Any,
 ) -> Labelled:
-    """Labels, and what the arguments of ``fit`` say of the samples."""
+    """Labels, and what the arguments of ``fit`` say of the samples.
+
+    An engine that cannot solve for these samples at all is refused here, by name.
+    """
     classes, labels = encode_labels(y)
+    unit_weights = bool(np.all(weights == 1.0))
+    refuse_unfit(engine, n_classes=len(classes), unit_weights=unit_weights)
     prior = np.full(len(y), float(estimator.prior_nominal))
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
@@ -107,12 +118,7 @@ def label_samples(
 
 
 def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labelled) -> int | None:
-    """Number of Nystroem features in place of the kernel, None for the kernel itself.
-
-    An engine that cannot solve for these samples at all is refused here.
-    """
-    unit_weights = bool(np.all(samples.weights == 1.0))
-    refuse_unfit(engine, n_classes=len(samples.classes), unit_weights=unit_weights)
+    """Number of Nystroem features in place of the kernel, None for the kernel itself."""
     needs = needs_of(engine)
     if kernel.name == "precomputed" or needs.exact_kernel:
         return None
@@ -154,10 +160,10 @@ def settings_of(
     )
 
 
-def warn_of_broken_constraints(problem: DualProblem, at: Multipliers, class_names: list) -> None:
-    """A multiplier at its limit means that its constraint had to give way."""
-    limit = 0.999 * FIELD_LIMIT * problem.class_weights
-    for index, label in enumerate(class_names):
+def warn_of_shortcomings(estimator: Any, problem: DualProblem, solution: Solution) -> None:
+    """Constraints that had to give way (their multipliers are at their limits), and no solution."""
+    limit, at = 0.999 * FIELD_LIMIT * problem.class_weights, solution.multipliers
+    for index, label in enumerate(estimator.classes_.tolist()):
         names = [
             name
             for name, duals in (("entropy_slack", at.mu), ("coverage", at.kappa))
@@ -171,3 +177,6 @@ def warn_of_broken_constraints(problem: DualProblem, at: Multipliers, class_name
                 ConstraintWarning,
                 stacklevel=4,
             )
+    if not solution.converged:
+        residuals = f"gap {solution.duality_gap:.3g}, KKT residual {solution.kkt_residual:.3g}"
+        warn_not_converged(estimator, f"{solution.status.value}; {residuals}")

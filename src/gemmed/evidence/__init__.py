@@ -1,1 +1,1 @@
-"""What distances and readings say of samples: evidence in nats, checks of it, p-values."""
+"""What speaks against samples, in nats; checks of it; p-values."""

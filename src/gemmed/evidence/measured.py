@@ -75,6 +75,8 @@ def measure(
             members = members[rng.choice(len(members), SPREAD_REFERENCES, replace=False)]
         references.append(members)
     spread = distances.median_to(class_index, references)
+    if isinstance(rows, ArrayRows):
+        _check_distinct(knn + spread, class_index, class_names)
     elsewhere = np.zeros(len(class_index), dtype=bool)
     if len(class_names) > 2:
         elsewhere = _at_home_elsewhere(distances, class_index, knn, neighbourhood.n_neighbors)
@@ -149,7 +151,7 @@ def _measure_blocks(
 
 
 def _check_distinct(distances: FloatArray, class_index: np.ndarray, class_names: list) -> None:
-    """Refuse a class in which all samples are the same point, as ``fit`` does."""
+    """Refuse a class in which all samples are the same point."""
     for z, name in enumerate(class_names):
         own = distances[class_index == z]
         if not np.any(own):

@@ -1,1 +1,1 @@
-"""The maximum-entropy problem of docs/model.md and the steps that solve parts of it."""
+"""The maximum-entropy problem, the kernels in it, and its steps (docs/model.md)."""

@@ -1,4 +1,4 @@
-"""Pictures of data, classifiers and anomaly scores (extra ``plot``)."""
+"""Pictures of data, classifiers and scores; how good scores are."""
 
 from .plots import plot_anomaly_scores, plot_boundaries, save_figure
 
