@@ -131,7 +131,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     gamma_, function_variance_, bias_variance_, tuning_ : float, float, float, list
         Parameters of the kernel, given or tuned, and the candidates that were compared.
     dual_value_, duality_gap_ : float
-        Value of the dual and how far it is from optimal (docs/architecture.md, engines): exact for
+        Value of the dual and how far it is from optimal (docs/architecture, engines): exact for
         "exact", estimates for "gibbs", for "mean_field" an upper bound of the optimum and what the
         best classifier for these nominal probabilities could still gain.
     kkt_residual_, monte_carlo_error_ : float
