@@ -7,14 +7,18 @@ few matrices of n_features x n_features and arrays of n_samples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
-from ..._core.conjugate_gradients import RememberedSystem, conjugate_gradients
+from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
 from .feature_passes import FeaturePasses
-from .function_space import cholesky_or_explain
+from .function_space import cholesky_or_explain, solve_factored
 from .nystroem import FeatureMap
 
 CACHE_BYTES = 1_100_000_000
@@ -59,6 +63,41 @@ MAX_REMEMBERED = 16
 """Factors remembered: one or two for each of the decision functions that share the space."""
 CHECKED_ROWS = 1024
 """Rows at which W is compared with that of remembered factors."""
+
+
+@dataclass
+class RememberedSystem:
+    """Cholesky factor of I + Phi' W Phi, of a sample of the rows, and the W that it was made for.
+
+    It preconditions the systems of a similar W, and is made anew when they take too many steps.
+    """
+
+    factor: np.ndarray
+    """Lower Cholesky factor, Fortran-ordered."""
+    curvature: FloatArray
+    """Entries of the W of the factor, at a few rows."""
+    n_active: int
+    """Rows with curvature when the factor was made."""
+    is_precise: bool
+    """Whether it was made of enough of them for posterior variances."""
+    variances: FloatArray | None = None
+    """Posterior variances of all samples that belong to the factor, once they are asked for."""
+    fresh_steps: int | None = None
+    """Steps of conjugate gradients that it took when it was used first."""
+    is_stale: bool = False
+    """Whether the factor cost more steps last time than a new one would."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solution for one right side, shape (n_features,)."""
+        return solve_factored(self.factor, right)
+
+    @cached_property
+    def n_from_data(self) -> float:
+        """Effective number of parameters: the trace of A^-1 (A - I), A the matrix factored."""
+        invert = lapack.strtri if self.factor.dtype == np.float32 else lapack.dtrtri
+        inverse, _ = invert(self.factor, lower=1)
+        lower = np.tril(inverse)
+        return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
 
 
 class BlockFeatureSpace:
@@ -235,6 +274,8 @@ class BlockFeatureSpace:
     ) -> FloatArray:
         """Solution of (I + Phi' diag(curvature) Phi) w = b from a start with a known residual."""
         floor = self._precision * float(np.linalg.norm(residual + start))
+        if float(residual @ residual) <= floor**2:
+            return start
         exact = self._is_cheap(int(np.count_nonzero(curvature)))
         if exact:
             reduction = min(reduction, EXACT_FORCING)
@@ -242,19 +283,19 @@ class BlockFeatureSpace:
         for max_steps in (PATIENCE, MAX_STEPS):
             system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
-                lambda w: self._product(curvature, w),
+                lambda w: (self._product(curvature, w), w),
+                system.solve,
                 start,
                 residual,
-                system.factor,
+                enough=lambda left: float(left @ left) <= floor**2,
                 reduction=reduction,
-                floor=floor,
                 max_steps=max_steps,
             )
             system.is_stale = self._new_factor_pays(system, outcome.n_steps)
             if outcome.solved:
                 break
-            start, residual, tolerated = outcome.solution, outcome.residual, 0.0
-        return outcome.solution
+            start, residual, tolerated = outcome.answer, outcome.residual, 0.0
+        return outcome.answer
 
     @property
     def _factor_rows(self) -> int:

@@ -202,7 +202,7 @@ class GramSpace:
         self, active: np.ndarray, root: FloatArray, factor: np.ndarray, right: FloatArray
     ) -> FloatArray:
         """(I + W^(1/2) K W^(1/2))^-1 right; a factor in single precision is refined."""
-        solution = _back_substitute(factor, right)
+        solution = solve_factored(factor, right)
         if factor.dtype == np.float64:
             return solution
         wanted = REFINED * float(np.linalg.norm(right))
@@ -212,10 +212,10 @@ class GramSpace:
             residual = right - solution - root * (self._gram @ padded)[active]
             if float(np.linalg.norm(residual)) <= wanted:
                 return solution
-            solution = solution + _back_substitute(factor, residual)
+            solution = solution + solve_factored(factor, residual)
         factor = _cholesky_of_scaled(self._gram, active, root)
         self._last = (active, root, factor)
-        return _back_substitute(factor, right)
+        return solve_factored(factor, right)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         active = np.flatnonzero(curvature)
@@ -269,12 +269,6 @@ def _part(gram: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
     return part if columns.size == len(gram) else part.take(columns, axis=1)
 
 
-def _back_substitute(factor: np.ndarray, right: FloatArray) -> FloatArray:
-    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
-    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
-    return solution.astype(np.float64)
-
-
 def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) -> np.ndarray:
     precision = _part(gram, active, active)
     precision *= root[:, None]
@@ -306,3 +300,10 @@ def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     # x' = right' factor^-T; the transpose of a C-ordered matrix is in the order of BLAS.
     solution: np.ndarray = solve(1.0, factor, right.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
     return solution
+
+
+def solve_factored(factor: np.ndarray, right: FloatArray) -> FloatArray:
+    """Solution of factor factor' x = right, in the precision of the factor."""
+    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
+    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
+    return solution.astype(np.float64)

@@ -13,8 +13,9 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
+from ..._core.conjugate_gradients import Outcome, conjugate_gradients
 from ..._core.types import FloatArray
-from .low_rank import SEED, RoughGram, RoughSystem, conjugate_gradients
+from .low_rank import SEED, RoughGram, RoughSystem
 
 FORCING, PRECISE = 0.2, 1e-7
 """Reduction of the residual of a Newton system with and without a known start. The first is a
@@ -25,6 +26,8 @@ FINE = 2e-5
 """Twice a duality gap that is small: smaller ones are reduced fourfold at a time only."""
 WEAK = 0.1
 """Curvature times variance below which a sample starts a Newton system from its pull alone."""
+MAX_STEPS = 300
+"""Products for one system, at most."""
 PROBED_VALUES = 4000
 """Random directions times samples behind posterior variances; at least one direction."""
 PROBE_ERROR = 0.005
@@ -108,12 +111,10 @@ class IterativeGramSpace:
         gap = self._picture.squared_norm(pull - parameters)
         for forcing in DESCENT_FORCINGS:
             wanted = max(forcing**2 * gap, 0.25 * min(gap, FINE))
-            move = conjugate_gradients(
-                self._product, root, rough, residual, enough=self._gap_below(wanted, root)
-            )
-            residual = move.residual
-            target += move.coefficients
-            change += move.image
+            enough = self._gap_below(wanted, root)
+            (moved, image), residual, *_ = self._iterate(root, rough, residual, enough=enough)
+            target += moved
+            change += image
             if change @ (parameters - pull) < 0.0:
                 break
         self._direction = (target - parameters, change)
@@ -154,10 +155,33 @@ class IterativeGramSpace:
         residual = (pull - start) / np.where(root > 0.0, root, 1.0)
         residual += root * (f - self._product(start))
         wanted = PRECISE**2 * self._picture.squared_norm(root * residual)
-        move = conjugate_gradients(
-            self._product, root, rough, residual, enough=self._gap_below(wanted, root)
+        found = self._iterate(root, rough, residual, enough=self._gap_below(wanted, root))
+        return start + found.answer[0]
+
+    def _iterate(
+        self,
+        root: FloatArray,
+        rough: RoughSystem,
+        residual: FloatArray,
+        *,
+        enough: Callable[[FloatArray], bool] | None = None,
+        error: float = 0.0,
+    ) -> Outcome:
+        """Solve (I + W^(1/2) K W^(1/2)) s = residual; the residual is zero where W is.
+
+        The answer is W^(1/2) s and K W^(1/2) s, shape (2, n_samples): the second is needed where W
+        is zero too, and the products that are made anyway give it.
+        """
+
+        def system(direction: FloatArray) -> tuple[FloatArray, FloatArray]:
+            weighted = root * direction
+            image = self._product(weighted)
+            return direction + root * image, np.stack([weighted, image])
+
+        start = np.zeros((2, self.n_samples))
+        return conjugate_gradients(
+            system, rough.solve, start, residual, enough=enough, error=error, max_steps=MAX_STEPS
         )
-        return start + move.coefficients
 
     def _gap_below(self, wanted: float, root: FloatArray) -> Callable[[FloatArray], bool]:
         """Whether a residual of a Newton system leaves less than ``wanted``, twice a duality gap.
@@ -192,8 +216,8 @@ class IterativeGramSpace:
         total = np.zeros(n)
         for sign, image in zip(signs, self._probed, strict=True):
             # S z = K t with (I + W K) t = z, t = z + W^(1/2) s.
-            move = conjugate_gradients(self._product, root, rough, -root * image, error=error)
-            total += sign * (image + move.image)
+            found = self._iterate(root, rough, -root * image, error=error)
+            total += sign * (image + found.answer[1])
         return total / n_probes
 
 

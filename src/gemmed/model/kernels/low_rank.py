@@ -6,20 +6,16 @@ private to it: K is about features' features + diag(private). Systems with that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .function_space import cholesky_or_explain, solve_lower
+from .function_space import cholesky_or_explain, solve_factored, solve_lower
 
 N_LANDMARKS = 192
 """More make fewer products necessary, but a system of the picture more expensive."""
 RIDGE = 1e-5
 """Share of the mean variance added to the landmarks' part of K before it is factorised."""
-MAX_STEPS = 300
 SEED = 0x67656D6D6564
 """Of the landmarks: the same problem is solved in the same way."""
 
@@ -77,8 +73,7 @@ class RoughSystem:
         """Solution for one right side, shape (n_samples,)."""
         features = self._picture.features
         inner = features @ (self._scale * right).astype(features.dtype)
-        solve = lapack.spotrs if inner.dtype == np.float32 else lapack.dpotrs
-        weights, _ = solve(self._factor, inner, lower=1)
+        weights = solve_factored(self._factor, inner).astype(features.dtype)
         return self._kept * right - self._scale * (weights @ features)
 
     def variances(self) -> tuple[FloatArray, FloatArray]:
@@ -88,55 +83,3 @@ class RoughSystem:
         shared = np.einsum("ij,ij->j", half, half).astype(np.float64)
         private = self._picture.private * self._kept
         return private + self._kept * self._kept * shared, private
-
-
-class Move(NamedTuple):
-    """What :func:`conjugate_gradients` arrived at."""
-
-    coefficients: FloatArray
-    """W^(1/2) s for the solution s."""
-    image: FloatArray
-    """What ``product`` makes of them."""
-    residual: FloatArray
-
-
-def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
-    root: FloatArray,
-    rough: RoughSystem,
-    residual: FloatArray,
-    *,
-    enough: Callable[[FloatArray], bool] | None = None,
-    error: float = 0.0,
-) -> Move:
-    """s with (I + W^(1/2) K W^(1/2)) s = residual, preconditioned by a rough system.
-
-    Parameters
-    ----------
-    product : K v for v that are zero where W is; needed where W is not
-    root : W^(1/2), shape (n_samples,)
-    rough : of the same W
-    residual : shape (n_samples,), zero where W is
-    enough : whether a residual is small enough
-    error : squared error of s in the norm of the system, as estimated, that is small enough
-    """
-    coefficients, image = np.zeros_like(residual), np.zeros_like(residual)
-    towards = rough.solve(residual)
-    direction = towards
-    size = float(residual @ towards)
-    for _ in range(MAX_STEPS):
-        if size <= error:
-            break
-        weighted = root * direction
-        part = product(weighted)
-        curved = direction + root * part
-        scale = size / float(direction @ curved)
-        coefficients += scale * weighted
-        image += scale * part
-        residual = residual - scale * curved
-        if enough is not None and enough(residual):
-            break
-        towards = rough.solve(residual)
-        previous, size = size, float(residual @ towards)
-        direction = towards + (size / previous) * direction
-    return Move(coefficients, image, residual)
