@@ -10,7 +10,7 @@ from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
 from gemmed.model.kernels.kernel import Kernel, function_space
-from gemmed.model.kernels.low_rank import RoughGram, RoughSystem, landmark_rows
+from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystem, landmark_rows
 
 N = 700
 KERNEL = Kernel("rbf", gamma=0.02, function_variance=0.7, bias_variance=0.5)
@@ -96,20 +96,22 @@ def test_the_gram_matrix_and_its_features():
     np.testing.assert_allclose(space.variances, exact.variances, rtol=1e-6)
 
 
-def test_the_rough_system_is_solved_directly():
+def test_the_approximate_system_is_solved_directly():
     X, _ = clusters(N)
     gram = KERNEL.between(X, X)
-    picture = RoughGram(np.diag(gram), gram[landmark_rows(N)])
-    rough = picture.features.T @ picture.features + np.diag(picture.private)
+    approximation = LowRankPlusDiagonal(np.diag(gram), gram[landmark_rows(N)])
+    approximate = approximation.features.T @ approximation.features + np.diag(approximation.private)
     curvature = np.random.default_rng(4).uniform(0.0, 5.0, size=N)
     root = np.sqrt(curvature)
-    system = np.eye(N) + root[:, None] * rough * root
+    system = np.eye(N) + root[:, None] * approximate * root
     right = np.random.default_rng(5).normal(size=N)
-    found = RoughSystem(picture, curvature)
+    found = LowRankSystem(approximation, curvature)
     np.testing.assert_allclose(found.solve(right), np.linalg.solve(system, right), atol=1e-8)
-    posterior = rough - rough @ (root[:, None] * np.linalg.solve(system, root[:, None] * rough))
+    posterior = approximate - approximate @ (
+        root[:, None] * np.linalg.solve(system, root[:, None] * approximate)
+    )
     np.testing.assert_allclose(found.variances()[0], np.diag(posterior), atol=1e-8)
-    np.testing.assert_allclose(picture.squared_norm(right), right @ rough @ right)
+    np.testing.assert_allclose(approximation.squared_norm(right), right @ approximate @ right)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The Gram matrix of some thousand samples: Newton systems by conjugate gradients, K itself exact.
 
-A factor of K costs N^3, a product with a vector N^2. Preconditioned by a rough picture of K a
-handful of products is enough for a Newton step; with a few random directions the picture also gives
-posterior variances to a few per cent.
+A factor of K costs N^3, a product with a vector N^2. Preconditioned by an approximation of K
+(low rank plus diagonal) a handful of products is enough for a Newton step; with a few random
+directions the approximation also gives posterior variances to a few per cent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.linalg import blas
 
 from ..._core.conjugate_gradients import Outcome, conjugate_gradients
 from ..._core.types import FloatArray
-from .low_rank import SEED, RoughGram, RoughSystem
+from .low_rank import SEED, LowRankPlusDiagonal, LowRankSystem
 
 FORCING, PRECISE = 0.2, 1e-7
 """Reduction of the residual of a Newton system with and without a known start. The first is a
@@ -45,21 +45,21 @@ class IterativeGramSpace:
     ----------
     gram : the upper triangle of K, shape (n_samples, n_samples), float32 or float64, C-ordered;
         what is below the diagonal is not read
-    cross : rows ``rough_gram.landmark_rows(n_samples)`` of K, of the same type; overwritten
+    cross : rows ``low_rank.landmark_rows(n_samples)`` of K, of the same type; overwritten
 
     Notes
     -----
     Memory: half of K, 2 N^2 bytes in single precision, if the rest was never written. Products with
     it are then good to some 1e-6 of f.
     ``newton_target`` reduces the duality gap of the current f some twentyfold when it is given the
-    parameters of f. ``posterior_variances`` are those of the rough picture of K, corrected by a
+    parameters of f. ``posterior_variances`` are those of the approximation of K, corrected by a
     regression on what random directions (always the same) show of the exact ones.
     """
 
     def __init__(self, gram: np.ndarray, cross: np.ndarray) -> None:
         self._gram = gram
         self._diagonal = np.diag(gram).astype(np.float64)
-        self._picture = RoughGram(self._diagonal, cross)
+        self._approximation = LowRankPlusDiagonal(self._diagonal, cross)
         self._direction: tuple[FloatArray, FloatArray] | None = None
         self._variances: list[tuple[FloatArray, FloatArray]] = []
         self._probed: FloatArray | None = None
@@ -105,15 +105,17 @@ class IterativeGramSpace:
         target = np.where(curvature * self._diagonal < WEAK, pull, parameters)
         moved = target - parameters
         change: FloatArray = self._product(moved) if np.any(moved) else self.zero()
-        root, rough = np.sqrt(curvature), RoughSystem(self._picture, curvature)
+        root, approximate = np.sqrt(curvature), LowRankSystem(self._approximation, curvature)
         residual: FloatArray = (pull - target) / np.where(root > 0.0, root, 1.0) - root * change
         # Of f, not of the start: samples that leave the margin make that one large.
-        gap = self._picture.squared_norm(pull - parameters)
+        gap = self._approximation.squared_norm(pull - parameters)
         for forcing in DESCENT_FORCINGS:
             wanted = max(forcing**2 * gap, 0.25 * min(gap, FINE))
             enough = self._gap_below(wanted, root)
-            (moved, image), residual, *_ = self._iterate(root, rough, residual, enough=enough)
-            target += moved
+            (gained, image), residual, *_ = self._iterate(
+                root, approximate, residual, enough=enough
+            )
+            target += gained
             change += image
             if change @ (parameters - pull) < 0.0:
                 break
@@ -150,18 +152,18 @@ class IterativeGramSpace:
 
     def _solve(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
         """The Newton target from no start, to the precision of the products."""
-        root, rough = np.sqrt(curvature), RoughSystem(self._picture, curvature)
+        root, approximate = np.sqrt(curvature), LowRankSystem(self._approximation, curvature)
         start = np.where(curvature > 0.0, 0.0, pull)
         residual = (pull - start) / np.where(root > 0.0, root, 1.0)
         residual += root * (f - self._product(start))
-        wanted = PRECISE**2 * self._picture.squared_norm(root * residual)
-        found = self._iterate(root, rough, residual, enough=self._gap_below(wanted, root))
+        wanted = PRECISE**2 * self._approximation.squared_norm(root * residual)
+        found = self._iterate(root, approximate, residual, enough=self._gap_below(wanted, root))
         return start + found.answer[0]
 
     def _iterate(
         self,
         root: FloatArray,
-        rough: RoughSystem,
+        approximate: LowRankSystem,
         residual: FloatArray,
         *,
         enough: Callable[[FloatArray], bool] | None = None,
@@ -180,7 +182,13 @@ class IterativeGramSpace:
 
         start = np.zeros((2, self.n_samples))
         return conjugate_gradients(
-            system, rough.solve, start, residual, enough=enough, error=error, max_steps=MAX_STEPS
+            system,
+            approximate.solve,
+            start,
+            residual,
+            enough=enough,
+            error=error,
+            max_steps=MAX_STEPS,
         )
 
     def _gap_below(self, wanted: float, root: FloatArray) -> Callable[[FloatArray], bool]:
@@ -189,16 +197,16 @@ class IterativeGramSpace:
         The gap weighs errors of f that all samples share, which the length of a residual hardly
         shows.
         """
-        return lambda residual: self._picture.squared_norm(root * residual) <= wanted
+        return lambda residual: self._approximation.squared_norm(root * residual) <= wanted
 
     def _estimate_variances(self, curvature: FloatArray) -> FloatArray:
-        """The diagonal of (K^-1 + W)^-1 from the picture and a few random directions."""
-        rough = RoughSystem(self._picture, curvature)
-        guess, private = rough.variances()
+        """The diagonal of (K^-1 + W)^-1 from the approximation and a few random directions."""
+        approximate = LowRankSystem(self._approximation, curvature)
+        guess, private = approximate.variances()
         leverage = np.minimum(curvature * guess, LARGEST_LEVERAGE)
         # Held-out margins divide by 1 - W v: the more a sample moves f, the better v must be.
         needed = guess * (1.0 - leverage)
-        seen = self._probe(np.sqrt(curvature), rough, PROBE_ERROR * float(needed.sum()))
+        seen = self._probe(np.sqrt(curvature), approximate, PROBE_ERROR * float(needed.sum()))
         own = private / guess
         columns = [np.ones_like(guess), leverage, leverage**2, own, own * leverage, own * own]
         terms = np.stack(columns, axis=1)
@@ -206,7 +214,7 @@ class IterativeGramSpace:
         weights, *_ = linalg.lstsq(design.T @ design, design.T @ (seen / needed))
         return np.minimum(guess * np.clip(terms @ weights, 0.2, 2.0), self._diagonal)
 
-    def _probe(self, root: FloatArray, rough: RoughSystem, error: float) -> FloatArray:
+    def _probe(self, root: FloatArray, approximate: LowRankSystem, error: float) -> FloatArray:
         """Unbiased, noisy estimates of the diagonal of (K^-1 + W)^-1."""
         n = self.n_samples
         n_probes = -(-PROBED_VALUES // n)
@@ -216,7 +224,7 @@ class IterativeGramSpace:
         total = np.zeros(n)
         for sign, image in zip(signs, self._probed, strict=True):
             # S z = K t with (I + W K) t = z, t = z + W^(1/2) s.
-            found = self._iterate(root, rough, -root * image, error=error)
+            found = self._iterate(root, approximate, -root * image, error=error)
             total += sign * (image + found.answer[1])
         return total / n_probes
 
