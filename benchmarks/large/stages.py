@@ -66,7 +66,7 @@ def main():
 
     rng = np.random.default_rng(0)
     kernel = Kernel("rbf", gamma=gamma)
-    chosen = choose_landmarks(blocks, classes, m, rng)
+    chosen = choose_landmarks(classes, m, rng)
     feature_map, _, seconds = timed(nystroem_map, kernel, take_rows(blocks, chosen))
     add("landmarks", seconds, multiplications=m**3 / 6)
     _, _, seconds = timed(lambda: list(blocks.map(_raw, feature_map)))

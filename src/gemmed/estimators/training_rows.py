@@ -206,9 +206,7 @@ class BlockRows:
             usable = _usable(class_index, trust)
             rng = np.random.default_rng([seed, self.n_components])
             if callable(kernel.name):  # a user's function may know rows of X only, not their means
-                rows = choose_landmarks(
-                    self.blocks, class_index, self.n_components, rng, weights=usable
-                )
+                rows = choose_landmarks(class_index, self.n_components, rng, weights=usable)
                 landmarks = self.take(rows)
             else:
                 landmarks = landmark_points(

@@ -108,9 +108,6 @@ class BlockFeatureSpace:
     blocks : the rows of X
     feature_map : phi
     cache_bytes : memory budget for kept features; 0 computes them in every pass
-    variances : array of shape (n_samples,), prior variances of f at the samples in place of those
-        that the features carry. With the diagonal of the kernel itself, what the landmarks leave
-        unexplained counts as private to each sample, and a pass over the features is saved.
 
     Notes
     -----
@@ -120,17 +117,11 @@ class BlockFeatureSpace:
     """
 
     def __init__(
-        self,
-        blocks: Blocks,
-        feature_map: FeatureMap,
-        *,
-        cache_bytes: int = CACHE_BYTES,
-        variances: FloatArray | None = None,
+        self, blocks: Blocks, feature_map: FeatureMap, *, cache_bytes: int = CACHE_BYTES
     ) -> None:
         self._map = feature_map
         self._passes = FeaturePasses(blocks, feature_map, cache_bytes)
         self._precision = PRECISION[np.dtype(feature_map.dtype).name]
-        self._variances = variances
         self._remembered: list[RememberedSystem] = []
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._checked = np.unique(np.linspace(0, self.n_samples - 1, CHECKED_ROWS).astype(np.intp))
@@ -146,12 +137,9 @@ class BlockFeatureSpace:
     def n_samples(self) -> int:
         return self._passes.n_samples
 
-    @property
+    @cached_property
     def variances(self) -> FloatArray:
-        """The diagonal of Phi Phi' unless given, shape (n_samples,)."""
-        if self._variances is None:
-            self._variances = self._passes.squares()
-        return self._variances
+        return self._passes.squares()
 
     def zero(self) -> FloatArray:
         return np.zeros(self._map.n_features)

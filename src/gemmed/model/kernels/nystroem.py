@@ -88,11 +88,6 @@ class LinearMap:
     def from_raw(self, products: FloatArray) -> FloatArray:
         return products
 
-    def decision(self, X: np.ndarray, weights: FloatArray) -> FloatArray:
-        """f = phi(X) weights."""
-        slope = np.sqrt(self.function_variance) * weights[:-1]
-        return X @ slope + np.sqrt(self.bias_variance) * weights[-1]
-
 
 @dataclass(frozen=True)
 class NystroemMap:
@@ -144,18 +139,6 @@ class NystroemMap:
     def from_raw(self, products: FloatArray) -> FloatArray:
         inner = linalg.solve_triangular(self.factor, products[:-1], lower=True)
         return np.concatenate([inner, products[-1:]])
-
-    def decision(self, X: np.ndarray, weights: FloatArray) -> FloatArray:
-        """f = phi(X) weights, in blocks; shape (len(X),)."""
-        coefficients = self.to_raw(weights)
-        constant = np.sqrt(self.kernel.bias_variance) * coefficients[-1]
-        inner = coefficients[:-1].astype(self.dtype)
-        values = np.empty(len(X))
-        step = max(16, CACHE_VALUES // len(self.landmarks))
-        for start in range(0, len(X), step):
-            piece = slice(start, start + step)
-            values[piece] = self._without_bias(X[piece]) @ inner
-        return values + constant
 
     def _without_bias(self, X: np.ndarray) -> np.ndarray:
         if self.kernel.name == "rbf":
