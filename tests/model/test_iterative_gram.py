@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-import gemmed.model.kernels.kernel
+import gemmed.model.kernels.choose_space
 from gemmed import GEMMEDClassifier
 from gemmed.estimators.training_rows import ITERATED_UP_TO, components_for
 from gemmed.model.decision_step import DecisionFunction
+from gemmed.model.kernels.choose_space import function_space
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
-from gemmed.model.kernels.kernel import Kernel, function_space
+from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystem, landmark_rows
 
 N = 700
@@ -124,7 +125,7 @@ def test_the_approximate_system_is_solved_directly():
     ],
 )
 def test_many_samples_have_the_same_kernel(kernel, outlier, monkeypatch):
-    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 300)
+    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 300)
     X, _ = clusters(300)
     X[:2] += outlier
     space, projection = function_space(kernel, X, iterative=True)
@@ -140,7 +141,7 @@ def test_a_fit_is_that_of_factors(monkeypatch):
     y[np.random.default_rng(6).random(1600) < 0.15] *= -1
     given = {"gamma": 0.02, "function_variance": 0.5, "bias_variance": 1.0, "random_state": 0}
     by_products = GEMMEDClassifier(**given).fit(X, y)
-    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 10**9)
+    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 10**9)
     by_factors = GEMMEDClassifier(**given).fit(X, y)
     assert by_products.converged_
     assert by_factors.converged_

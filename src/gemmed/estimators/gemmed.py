@@ -9,7 +9,7 @@ import numpy as np
 from .._core.threads import block_threads
 from ..engines import Exact, MeanField, PaperAlgorithm, resolve_engine
 from ..evidence.neighbours import NeighborGraph
-from ..model.kernels.kernel import function_space
+from ..model.kernels.choose_space import function_space
 from ..model.tuning import some_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from .fit_method import CallbackSupportMixin, fit_method

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._core.threads import blas_threads
 from ..model.decision_step import solve_decision
-from ..model.kernels.kernel import function_space
+from ..model.kernels.choose_space import function_space
 from .fit_method import fit_method
 from .kernel_classifier import KernelMarginClassifier, encode_labels
 from .validation import (

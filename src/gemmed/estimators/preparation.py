@@ -13,8 +13,9 @@ from ..evidence.class_entropy import ClassEntropy, weigh_classes
 from ..evidence.group_support import remote_samples_teach
 from ..evidence.neighbours import NeighborGraph, Neighbourhood
 from ..evidence.support import teaches_itself
+from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
-from ..model.kernels.kernel import Kernel, function_space
+from ..model.kernels.kernel import Kernel
 from ..model.tuning import MAX_ROWS, Candidate, some_rows, tune_kernel
 from .training_rows import TrainingRows
 

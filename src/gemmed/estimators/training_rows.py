@@ -27,8 +27,9 @@ from ..evidence.reference_sets import (
 )
 from ..evidence.stuck import MAX_ROWS, StuckValues, find_stuck_values
 from ..model.kernels.block_space import BlockFeatureSpace
+from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
-from ..model.kernels.kernel import Kernel, function_space
+from ..model.kernels.kernel import Kernel
 from ..model.kernels.landmarks import choose_landmarks, landmark_points
 from ..model.kernels.nystroem import FeatureMap, LinearMap, nystroem_map
 from ..rows.blocks import Blocks, take_rows

@@ -20,8 +20,9 @@ from .._core.progress import report
 from .._core.types import FloatArray
 from .calibration import fit_slope
 from .decision_step import DecisionFunction
+from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
-from .kernels.kernel import Kernel, function_space
+from .kernels.kernel import Kernel
 from .margin_loss import margin_loss
 
 WIDTHS = (0.3, 1.0, 3.0)

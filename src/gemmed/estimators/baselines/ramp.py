@@ -16,8 +16,9 @@ from ..._core.types import FloatArray
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ...evidence.neighbours import knn_distances
 from ...model.calibration import fit_slope
+from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
-from ...model.kernels.kernel import Kernel, function_space
+from ...model.kernels.kernel import Kernel
 from ..kernel_classifier import KernelMarginClassifier, encode_labels
 from ..med import warn_not_converged
 from ..validation import check_number, check_training_data, check_weights, make_kernel
