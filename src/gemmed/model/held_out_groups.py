@@ -14,7 +14,8 @@ from scipy import linalg
 from .._core.exceptions import UnscaledDataError
 from .._core.types import FloatArray
 from ..evidence.remote import FEWEST_GROUPS
-from .kernels.function_space import FunctionSpace, cholesky_or_explain, solve_lower
+from .kernels.cholesky import cholesky_or_explain, solve_lower
+from .kernels.function_space import FunctionSpace
 
 MOST_SAMPLES = 3000
 """Blocks of groups need the kernel matrix and its factor."""

@@ -17,8 +17,9 @@ from scipy.linalg import lapack
 from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
+from .cholesky import cholesky_or_explain, solve_factored
 from .feature_passes import FeaturePasses
-from .function_space import cholesky_or_explain, solve_factored
+from .function_space import SEED, WeightParameters, below_own_noise, difference
 from .nystroem import FeatureMap
 
 CACHE_BYTES = 1_100_000_000
@@ -40,12 +41,6 @@ SAME_CURVATURE = 0.25
 """Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
-LARGEST_LEVERAGE = 0.95
-"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
-SEED = 0x67656D6D6564
-"""Of the rows in factors and the random directions: the same problem is solved in the same way.
-
-Not a small number: data made with the same seed would be sampled by their own random numbers."""
 SKETCHED, FEW_SKETCHED = 128, 64
 """Random directions by which the posterior variances of many samples are estimated."""
 MANY_ROWS = 50
@@ -100,7 +95,7 @@ class RememberedSystem:
         return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
 
 
-class BlockFeatureSpace:
+class BlockFeatureSpace(WeightParameters):
     """K = Phi Phi', Phi in blocks.
 
     Parameters
@@ -155,12 +150,6 @@ class BlockFeatureSpace:
         self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (coefficients.copy(), total)]
         return total
 
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        return float(parameters @ parameters)
-
     def newton_target(
         self,
         f: FloatArray,
@@ -189,24 +178,20 @@ class BlockFeatureSpace:
         system = self._system_at(curvature, SAME_CURVATURE, precise=True)
         if len(rows) <= 2 * m:
             found = self._exact_variances(system.factor, rows)
-            return self._below_own_noise(system, found, curvature[rows])
+            return self._corrected(system, found, curvature[rows])
         if system.variances is None:
             n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
             directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
             directions /= np.sqrt(n_directions)
             weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
             system.variances = self._passes.squared_values(weights)
-        return self._below_own_noise(system, system.variances[rows], curvature[rows])
+        return self._corrected(system, system.variances[rows], curvature[rows])
 
     def features(self) -> FloatArray:
         """Phi whole: for small samples, and for the engines that need it."""
         return self._passes.features_of(np.arange(self.n_samples))
 
-    def gram(self) -> FloatArray:
-        phi = self.features()
-        return phi @ phi.T
-
-    def _below_own_noise(
+    def _corrected(
         self, system: RememberedSystem, variances: FloatArray, curvature: FloatArray
     ) -> FloatArray:
         """Estimates that obey W v < 1, as the exact posterior variances do.
@@ -219,10 +204,7 @@ class BlockFeatureSpace:
         if system.n_active > self._factor_rows:
             variances = variances * (1.0 - system.n_from_data / self._factor_rows)
             return variances / (1.0 + curvature * variances)
-        limit = np.divide(
-            LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
-        )
-        return np.minimum(variances, limit)
+        return below_own_noise(variances, curvature)
 
     def _exact_variances(self, factor: np.ndarray, rows: np.ndarray) -> FloatArray:
         half = linalg.solve_triangular(
@@ -235,7 +217,8 @@ class BlockFeatureSpace:
     ) -> RememberedSystem:
         """The remembered system whose W is closest if it is close enough, else a new one."""
         usable = [system for system in self._remembered if system.is_precise or not precise]
-        differences = [self._difference(system, curvature) for system in usable]
+        seen = curvature[self._checked]
+        differences = [difference(system.curvature, seen) for system in usable]
         if not differences or min(differences) > tolerated:
             system = self._new_system(curvature, precise)
         else:
@@ -251,11 +234,6 @@ class BlockFeatureSpace:
         is_precise = precise or n_active <= rows
         factor = self._factor(curvature, rows)
         return RememberedSystem(factor, curvature[self._checked], n_active, is_precise)
-
-    def _difference(self, system: RememberedSystem, curvature: FloatArray) -> float:
-        """Relative difference of W from that of the factor, at a few rows."""
-        seen = curvature[self._checked]
-        return float(np.abs(system.curvature - seen).sum() / max(float(seen.sum()), 1e-300))
 
     def _solve(
         self, curvature: FloatArray, start: FloatArray, residual: FloatArray, reduction: float

@@ -13,7 +13,7 @@ from .function_space import FeatureSpace, FunctionSpace, GramSpace
 from .iterative_gram import IterativeGramSpace
 from .kernel import Kernel
 from .low_rank import landmark_rows
-from .rbf import SingleRBF, largest_exponent
+from .rbf import SingleRBF
 
 LARGE_VARIANCE = 1e6
 """Prior variance of f above which data are taken for unscaled."""
@@ -82,13 +82,10 @@ def function_space(
 def _iterative_space(kernel: Kernel, X: FloatArray) -> IterativeGramSpace:
     chosen = landmark_rows(len(X))
     variance = kernel.function_variance + kernel.bias_variance
-    if (
-        kernel.name == "rbf"
-        and variance <= LARGEST_IN_SINGLE
-        and largest_exponent(X, kernel.gamma) <= FARTHEST_IN_SINGLE
-    ):
+    if kernel.name == "rbf" and variance <= LARGEST_IN_SINGLE:
         single = SingleRBF(X, kernel.gamma, kernel.function_variance, kernel.bias_variance)
-        return IterativeGramSpace(single.upper_triangle(), single.rows(chosen))
+        if single.farthest <= FARTHEST_IN_SINGLE:
+            return IterativeGramSpace(single.upper_triangle(), single.rows(chosen))
     gram: np.ndarray = kernel.gram(X)
     variances = np.diag(gram)
     _warn_of_large_variance(variances)

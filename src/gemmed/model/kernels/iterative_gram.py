@@ -15,7 +15,15 @@ from scipy.linalg import blas
 
 from ..._core.conjugate_gradients import Outcome, conjugate_gradients
 from ..._core.types import FloatArray
-from .low_rank import SEED, LowRankPlusDiagonal, LowRankSystem
+from .function_space import (
+    LARGEST_LEVERAGE,
+    SEED,
+    CoefficientParameters,
+    below_own_noise,
+    difference,
+    features_of,
+)
+from .low_rank import LowRankPlusDiagonal, LowRankSystem
 
 FORCING, PRECISE = 0.2, 1e-7
 """Reduction of the residual of a Newton system with and without a known start. The first is a
@@ -34,11 +42,9 @@ PROBE_ERROR = 0.005
 """Relative error of the sum of all variances by which they are too large, at most."""
 SIMILAR = 0.25
 """Relative difference of W up to which posterior variances are used again."""
-LARGEST_LEVERAGE = 0.95
-"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 
 
-class IterativeGramSpace:
+class IterativeGramSpace(CoefficientParameters):
     """K stored whole and used exactly; no step costs more than a few products with it.
 
     Parameters
@@ -66,30 +72,13 @@ class IterativeGramSpace:
         self.n_products = 0
 
     @property
-    def n_samples(self) -> int:
-        return int(self._gram.shape[0])
-
-    @property
     def variances(self) -> FloatArray:
         return self._diagonal
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self.n_samples)
 
     def values(self, parameters: FloatArray) -> FloatArray:
         if self._direction is not None and np.array_equal(self._direction[0], parameters):
             return self._direction[1]
         return self._product(parameters)
-
-    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients
-
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second_values)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        # An indefinite rounding error is no length.
-        return max(float(parameters @ self._product(parameters)), 0.0)
 
     def newton_target(
         self,
@@ -123,30 +112,26 @@ class IterativeGramSpace:
         return target
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
-        similar = [v for w, v in self._variances if _difference(w, curvature) <= SIMILAR]
+        similar = [v for w, v in self._variances if difference(w, curvature) <= SIMILAR]
         if not similar:
             similar = [self._estimate_variances(curvature)]
             self._variances = [*self._variances[-3:], (curvature.copy(), similar[0])]
-        found = similar[0]
-        limit = np.divide(
-            LARGEST_LEVERAGE, curvature, out=np.full_like(found, np.inf), where=curvature > 0
-        )
-        return np.minimum(found, limit)[rows]
+        return below_own_noise(similar[0], curvature)[rows]
 
     def features(self) -> FloatArray:
-        eigenvalues, vectors = linalg.eigh(self.gram())
-        precision = float(np.finfo(self._gram.dtype).eps)
-        kept = eigenvalues > np.sqrt(self.n_samples) * precision * max(eigenvalues[-1], 0.0)
-        return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+        rounding = float(np.finfo(self._gram.dtype).eps)
+        return features_of(self.gram(), np.sqrt(self.n_samples) * rounding)
 
     def gram(self) -> FloatArray:
         upper = np.triu(self._gram).astype(np.float64)
         return upper + np.triu(upper, 1).T
 
-    def _product(self, vector: FloatArray) -> FloatArray:
+    def _product(self, parameters: FloatArray) -> FloatArray:
         # The upper triangle of a C-ordered matrix is the lower one of its transpose: BLAS's order.
         multiply = blas.ssymv if self._gram.dtype == np.float32 else blas.dsymv
-        image: np.ndarray = multiply(1.0, self._gram.T, vector.astype(self._gram.dtype), lower=1)
+        image: np.ndarray = multiply(
+            1.0, self._gram.T, parameters.astype(self._gram.dtype), lower=1
+        )
         self.n_products += 1
         return image.astype(np.float64)
 
@@ -227,7 +212,3 @@ class IterativeGramSpace:
             found = self._iterate(root, approximate, -root * image, error=error)
             total += sign * (image + found.answer[1])
         return total / n_probes
-
-
-def _difference(first: FloatArray, second: FloatArray) -> float:
-    return float(np.abs(first - second).sum()) / max(float(second.sum()), 1e-300)

@@ -10,14 +10,13 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .function_space import cholesky_or_explain, solve_factored, solve_lower
+from .cholesky import cholesky_or_explain, solve_factored, solve_lower
+from .function_space import SEED
 
 N_LANDMARKS = 192
 """More make fewer products necessary, but each solve with the approximation more expensive."""
 RIDGE = 1e-5
 """Share of the mean variance added to the landmarks' part of K before it is factorised."""
-SEED = 0x67656D6D6564
-"""Of the landmarks: the same problem is solved in the same way."""
 
 
 def landmark_rows(n_samples: int) -> np.ndarray:

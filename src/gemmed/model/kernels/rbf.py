@@ -6,6 +6,7 @@ to the mean of the points z: distances stay the same, but less cancels in them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,9 @@ class RBF:
         right = gamma * np.vstack([2.0 * Z.T, -ones, -np.einsum("ij,ij->i", Z, Z)])
         self._right = right.astype(dtype)
 
-    def values(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def values(self, X: np.ndarray) -> np.ndarray:
         """Kernel matrix of shape (len(X), n_points)."""
-        if out is None:
-            out = np.empty((len(X), self._right.shape[1]), dtype=self._dtype)
+        out = np.empty((len(X), self._right.shape[1]), dtype=self._dtype)
         step = max(LEAST_ROWS, CACHE_VALUES // max(1, self._right.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
@@ -89,13 +89,23 @@ class SingleRBF:
     """
 
     def __init__(self, points: FloatArray, gamma: float, variance: float, bias: float) -> None:
-        X = points - points.mean(axis=0)
-        squares = gamma * np.einsum("ij,ij->i", X, X)
-        ones = np.ones(len(X))
-        left = [2.0 * gamma * X, np.log(variance) - squares, ones]
-        self._left = np.column_stack(left).astype(np.float32)
-        self._right = np.column_stack([X, ones, -squares]).astype(np.float32).T
+        self._points = points - points.mean(axis=0)
+        self._squares = gamma * np.einsum("ij,ij->i", self._points, self._points)
+        self.farthest = float(self._squares.max())
+        """Largest gamma |x|^2: single precision errs by some 1e-7 of it."""
+        self._gamma, self._log_variance = gamma, np.log(variance)
         self._bias, self._own = np.float32(bias), np.float32(variance + bias)
+
+    @cached_property
+    def _left(self) -> np.ndarray:
+        offset, ones = self._log_variance - self._squares, np.ones(len(self._points))
+        columns = [2.0 * self._gamma * self._points, offset, ones]
+        return np.column_stack(columns).astype(np.float32)
+
+    @cached_property
+    def _right(self) -> np.ndarray:
+        columns = [self._points, np.ones(len(self._points)), -self._squares]
+        return np.column_stack(columns).astype(np.float32).T
 
     def rows(self, chosen: np.ndarray) -> np.ndarray:
         """Some rows of the kernel matrix."""
@@ -119,9 +129,3 @@ class SingleRBF:
     def _finish(self, exponents: np.ndarray) -> None:
         np.exp(exponents, out=exponents)
         exponents += self._bias
-
-
-def largest_exponent(points: FloatArray, gamma: float) -> float:
-    """Largest gamma |x|^2 about the centre: single precision errs by some 1e-7 of it."""
-    X = points - points.mean(axis=0)
-    return gamma * float(np.einsum("ij,ij->i", X, X).max())
