@@ -11,13 +11,13 @@ import sys
 import time
 
 import numpy as np
+from gemmed.evidence.reference_sets import MAX_REFERENCES, reference_distances
 from record import Record, parser, timed
 from samples import data, rbf_width
 
 from gemmed import GEMMEDClassifier
 from gemmed._core.threads import single_blas_thread
 from gemmed.evidence.neighbours import default_splits
-from gemmed.evidence.reference_sets import MAX_REFERENCES, reference_distances
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -66,7 +66,7 @@ def main():
 
     rng = np.random.default_rng(0)
     kernel = Kernel("rbf", gamma=gamma)
-    chosen = choose_landmarks(blocks, classes, m, rng)
+    chosen = choose_landmarks(classes, m, rng)
     feature_map, _, seconds = timed(nystroem_map, kernel, take_rows(blocks, chosen))
     add("landmarks", seconds, multiplications=m**3 / 6)
     _, _, seconds = timed(lambda: list(blocks.map(_raw, feature_map)))

@@ -15,8 +15,9 @@ from gemmed.datasets import make_ring
 from gemmed.estimators.baselines import ramp
 from gemmed.estimators.baselines.box_svm import BoxSVM, held_out_margins, solve_box_svm
 from gemmed.estimators.baselines.ramp import RampSVC
+from gemmed.model.kernels.choose_space import function_space
 from gemmed.model.kernels.function_space import FunctionSpace
-from gemmed.model.kernels.kernel import Kernel, function_space
+from gemmed.model.kernels.kernel import Kernel
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gemmed.datasets import make_ring
 from gemmed.estimators.baselines.box_svm import solve_box_svm
 from gemmed.estimators.baselines.trimmed import TrimmedSVC, keep_largest
-from gemmed.model.kernels.kernel import Kernel, function_space
+from gemmed.model.kernels.choose_space import function_space
+from gemmed.model.kernels.kernel import Kernel
 
 pytestmark = pytest.mark.filterwarnings("error")
 

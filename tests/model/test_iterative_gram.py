@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-import gemmed.model.kernels.kernel
+import gemmed.model.kernels.choose_space
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import DecisionFunction
+from gemmed.model.kernels.choose_space import function_space
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
-from gemmed.model.kernels.kernel import Kernel, function_space
-from gemmed.model.kernels.low_rank import RoughGram, RoughSystem, landmark_rows
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystem, landmark_rows
 from gemmed.model.kernels.prior import ITERATED_UP_TO, components_for
 
 N = 700
@@ -96,20 +97,22 @@ def test_the_gram_matrix_and_its_features():
     np.testing.assert_allclose(space.variances, exact.variances, rtol=1e-6)
 
 
-def test_the_rough_system_is_solved_directly():
+def test_the_approximate_system_is_solved_directly():
     X, _ = clusters(N)
     gram = KERNEL.between(X, X)
-    picture = RoughGram(np.diag(gram), gram[landmark_rows(N)])
-    rough = picture.features.T @ picture.features + np.diag(picture.private)
+    approximation = LowRankPlusDiagonal(np.diag(gram), gram[landmark_rows(N)])
+    approximate = approximation.features.T @ approximation.features + np.diag(approximation.private)
     curvature = np.random.default_rng(4).uniform(0.0, 5.0, size=N)
     root = np.sqrt(curvature)
-    system = np.eye(N) + root[:, None] * rough * root
+    system = np.eye(N) + root[:, None] * approximate * root
     right = np.random.default_rng(5).normal(size=N)
-    found = RoughSystem(picture, curvature)
+    found = LowRankSystem(approximation, curvature)
     np.testing.assert_allclose(found.solve(right), np.linalg.solve(system, right), atol=1e-8)
-    posterior = rough - rough @ (root[:, None] * np.linalg.solve(system, root[:, None] * rough))
+    posterior = approximate - approximate @ (
+        root[:, None] * np.linalg.solve(system, root[:, None] * approximate)
+    )
     np.testing.assert_allclose(found.variances()[0], np.diag(posterior), atol=1e-8)
-    np.testing.assert_allclose(picture.squared_norm(right), right @ rough @ right)
+    np.testing.assert_allclose(approximation.squared_norm(right), right @ approximate @ right)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_the_rough_system_is_solved_directly():
     ],
 )
 def test_many_samples_have_the_same_kernel(kernel, outlier, monkeypatch):
-    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 300)
+    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 300)
     X, _ = clusters(300)
     X[:2] += outlier
     space, projection = function_space(kernel, X, iterative=True)
@@ -138,7 +141,7 @@ def test_a_fit_is_that_of_factors(monkeypatch):
     y[np.random.default_rng(6).random(1600) < 0.15] *= -1
     given = {"gamma": 0.02, "function_variance": 0.5, "bias_variance": 1.0, "random_state": 0}
     by_products = GEMMEDClassifier(**given).fit(X, y)
-    monkeypatch.setattr(gemmed.model.kernels.kernel, "ITERATIVE_FROM", 10**9)
+    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 10**9)
     by_factors = GEMMEDClassifier(**given).fit(X, y)
     assert by_products.converged_
     assert by_factors.converged_

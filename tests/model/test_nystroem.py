@@ -7,7 +7,7 @@ import pytest
 
 from gemmed._core.exceptions import UnscaledDataError
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import choose_landmarks, landmark_points, stratified_sample
+from gemmed.model.kernels.landmarks import choose_landmarks, landmark_points
 from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
 from gemmed.rows.blocks import LocalBlocks
 
@@ -66,14 +66,13 @@ def test_nearly_singular_landmarks_stay_finite_and_close():
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "poly", "callable"])
-def test_raw_features_and_decision_agree_with_features(kernel):
+def test_raw_features_agree_with_features(kernel):
     X, rng = sample(70), np.random.default_rng(3)
     made = nystroem_map(kernel, sample(15, seed=1), dtype=np.float64)
     w, v = rng.normal(size=made.n_features), rng.normal(size=70)
     phi = made.features(X)
     np.testing.assert_allclose(made.raw(X) @ made.to_raw(w), phi @ w, atol=1e-9)
     np.testing.assert_allclose(made.from_raw(made.raw(X).T @ v), phi.T @ v, atol=1e-9)
-    np.testing.assert_allclose(made.decision(X, w), phi @ w, atol=1e-9)
 
 
 def test_linear_map_is_the_linear_kernel():
@@ -82,8 +81,6 @@ def test_linear_map_is_the_linear_kernel():
     made = LinearMap(4, 0.5, 2.0, np.float64)
     phi = made.features(X)
     np.testing.assert_allclose(phi @ phi.T, kernel.between(X, X))
-    w = np.arange(5.0)
-    np.testing.assert_allclose(made.decision(X, w), phi @ w)
 
 
 def test_data_far_from_the_origin_lose_few_digits():
@@ -101,66 +98,39 @@ def test_kernels_without_landmarks_are_refused():
 
 
 def test_samples_of_weight_zero_are_never_landmarks():
-    X, rng = sample(400), np.random.default_rng(0)
-    classes = np.arange(400) % 2
     weights = (np.arange(400) % 5 > 0).astype(float)
-    for rule in ("uniform", "residual"):
-        rows = choose_landmarks(
-            LocalBlocks(X), classes, 100, rng, weights=weights, rule=rule, kernel=KERNELS[0]
-        )
-        assert len(rows) == len(np.unique(rows)) == 100
-        assert np.all(weights[rows] > 0)
+    rows = choose_landmarks(np.arange(400) % 2, 100, np.random.default_rng(0), weights=weights)
+    assert len(rows) == len(np.unique(rows)) == 100
+    assert np.all(weights[rows] > 0)
 
 
 def test_rare_classes_are_represented():
     classes = np.r_[np.zeros(9900, int), np.ones(100, int)]
     rng = np.random.default_rng(0)
-    rows = stratified_sample(classes, 100, np.ones(10_000), rng)
+    rows = choose_landmarks(classes, 100, rng)
     assert len(rows) == 100
     assert 20 <= classes[rows].sum() <= 30
-    few = stratified_sample(np.r_[np.zeros(990, int), np.ones(10, int)], 100, np.ones(1000), rng)
+    few = choose_landmarks(np.r_[np.zeros(990, int), np.ones(10, int)], 100, rng)
     assert len(few) == 100
     assert np.all(np.isin(np.arange(990, 1000), few))
 
 
 def test_large_weights_are_drawn_more_often():
     weights = np.r_[np.full(500, 4.0), np.ones(500)]
-    rows = stratified_sample(np.zeros(1000, int), 200, weights, np.random.default_rng(0))
+    rows = choose_landmarks(np.zeros(1000, int), 200, np.random.default_rng(0), weights=weights)
     assert 140 < np.sum(rows < 500) < 175
 
 
 def test_same_seed_same_landmarks():
-    X, classes = sample(500), np.arange(500) % 3
-    for rule in ("uniform", "residual"):
-        first, second = (
-            choose_landmarks(
-                LocalBlocks(X), classes, 50, np.random.default_rng(7), rule=rule, kernel=KERNELS[0]
-            )
-            for _ in range(2)
-        )
-        np.testing.assert_array_equal(first, second)
-
-
-def test_residual_rule_explains_more_of_the_kernel():
-    """Nine tenths of the samples are one cluster, which few landmarks explain."""
-    rng = np.random.default_rng(0)
-    X = np.vstack([0.01 * rng.normal(size=(1800, 2)), 3.0 * rng.normal(size=(200, 2))])
-    kernel, classes = Kernel("rbf", gamma=0.1, bias_variance=0.0), np.zeros(2000, int)
-    left = {}
-    for rule in ("uniform", "residual"):
-        rows = choose_landmarks(
-            LocalBlocks(X), classes, 40, np.random.default_rng(1), rule=rule, kernel=kernel
-        )
-        phi = nystroem_map(kernel, X[rows]).features(X)
-        left[rule] = 2000 - float((phi**2).sum())
-    assert left["residual"] < 0.5 * left["uniform"]
+    first, second = (
+        choose_landmarks(np.arange(500) % 3, 50, np.random.default_rng(7)) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
 
 
 def test_fewer_usable_rows_than_landmarks_are_all_taken():
     weights = np.r_[np.ones(5), np.zeros(20)]
-    rows = choose_landmarks(
-        LocalBlocks(sample(25)), np.zeros(25, int), 10, np.random.default_rng(0), weights=weights
-    )
+    rows = choose_landmarks(np.zeros(25, int), 10, np.random.default_rng(0), weights=weights)
     np.testing.assert_array_equal(rows, np.arange(5))
 
 
@@ -171,7 +141,7 @@ def test_means_of_rows_explain_more_than_rows():
     X[:, :2] += 4.0 * rng.integers(-1, 2, size=(4000, 2))
     kernel, classes = Kernel("rbf", gamma=0.05, bias_variance=0.0), np.arange(4000) % 2
     points = landmark_points(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
-    rows = choose_landmarks(LocalBlocks(X), classes, 60, np.random.default_rng(1), weights=ONES)
+    rows = choose_landmarks(classes, 60, np.random.default_rng(1), weights=ONES)
     assert points.shape == (60, 10)
     left = [
         4000 - float((nystroem_map(kernel, Z).features(X) ** 2).sum()) for Z in (points, X[rows])
@@ -207,16 +177,6 @@ def test_few_rows_are_landmarks_themselves():
     assert all(np.any(np.all(point == X, axis=1)) for point in points)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rule": "best"}, "rule='best' is unknown"),
-        ({"rule": "residual"}, "needs the kernel"),
-        ({"weights": np.zeros(25)}, "some above zero"),
-    ],
-)
-def test_wrong_options_are_told(options, message):
-    with pytest.raises(ValueError, match=message):
-        choose_landmarks(
-            LocalBlocks(sample(25)), np.zeros(25, int), 10, np.random.default_rng(0), **options
-        )
+def test_weights_that_choose_nobody_are_told():
+    with pytest.raises(ValueError, match="some above zero"):
+        choose_landmarks(np.zeros(25, int), 10, np.random.default_rng(0), weights=np.zeros(25))

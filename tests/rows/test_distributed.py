@@ -40,7 +40,7 @@ def solve(blocks, y, m=80, dtype=np.float32):
     """The whole large-sample fit; weights of f and nominal probabilities."""
     classes = (y > 0).astype(np.intp)
     d = knn_distances(BlockDistances(blocks), classes, [0, 1], Neighbourhood(5), 300)
-    chosen = choose_landmarks(blocks, classes, m, np.random.default_rng(0))
+    chosen = choose_landmarks(classes, m, np.random.default_rng(0))
     made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
     space = BlockFeatureSpace(blocks, made)
     solution = MeanField("collapsed").solve(

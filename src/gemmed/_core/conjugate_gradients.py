@@ -1,94 +1,69 @@
-"""Newton systems (I + Phi' W Phi) w = b by conjugate gradients, with remembered preconditioners.
+"""Conjugate gradients with a preconditioner: linear systems A x = b by products with A alone.
 
-A step of conjugate gradients costs one pass over the rows. A Cholesky factor of the matrix at a
-similar W, from a sample of the rows, makes a few steps enough; it is made anew when they are not.
+A is symmetric and positive definite. A product with it is what costs, a solve with the
+preconditioner is cheap; the better that one resembles A, the fewer products are needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from scipy.linalg import lapack
-
 from .types import FloatArray
-
-
-@dataclass
-class RememberedSystem:
-    """A factor and the W that it was made for."""
-
-    factor: np.ndarray
-    """Lower Cholesky factor, Fortran-ordered."""
-    curvature: FloatArray
-    """Entries of the W of the factor, at a few rows."""
-    n_active: int
-    """Rows with curvature when the factor was made."""
-    is_precise: bool
-    """Whether it was made of enough of them for posterior variances."""
-    variances: FloatArray | None = None
-    """Posterior variances of all samples that belong to the factor, once they are asked for."""
-    fresh_steps: int | None = None
-    """Steps of conjugate gradients that it took when it was used first."""
-    is_stale: bool = False
-    """Whether the factor cost more steps last time than a new one would."""
-
-    @cached_property
-    def n_from_data(self) -> float:
-        """Effective number of parameters: the trace of A^-1 (A - I), A the matrix factored."""
-        invert = lapack.strtri if self.factor.dtype == np.float32 else lapack.dtrtri
-        inverse, _ = invert(self.factor, lower=1)
-        lower = np.tril(inverse)
-        return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
 
 
 class Outcome(NamedTuple):
     """What :func:`conjugate_gradients` arrived at."""
 
-    solution: FloatArray
+    answer: FloatArray
     residual: FloatArray
     n_steps: int
     solved: bool
 
 
 def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
+    system: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    precondition: Callable[[FloatArray], FloatArray],
     start: FloatArray,
     residual: FloatArray,
-    factor: np.ndarray,
     *,
-    reduction: float,
-    floor: float,
+    enough: Callable[[FloatArray], bool] | None = None,
+    error: float = 0.0,
+    reduction: float = 0.0,
     max_steps: int,
 ) -> Outcome:
-    """Preconditioned conjugate gradients from a start with a known residual.
+    """Solution of a system from a start with a known residual.
 
-    Stops when the residual, in the norm of the preconditioner, is ``reduction`` times what it was,
-    or its length is below ``floor`` (the precision of the products).
+    Parameters
+    ----------
+    system : takes a direction p to A p and to what the answer gains by it, any linear function of
+        p: p itself if x is the answer, or products with p that A p is made of and that the caller
+        would otherwise have to make again
+    precondition : approximate inverse of A, applied to a residual
+    start : the answer at the start
+    residual : b - A x at the start
+    enough : whether a residual is small enough; asked after every step
+    error : estimate of the squared error of x in the norm of A that is small enough
+    reduction : that error over the one at the start, not squared, that is small enough
+    max_steps : products with A, at most
     """
-    x = start
-    towards = _solve(factor, residual)
+    answer = start
+    towards = precondition(residual)
     direction = towards
-    size = first = float(residual @ towards)
+    size = float(residual @ towards)
+    limit = max(error, reduction**2 * size)
     for n_steps in range(max_steps + 1):
-        if size <= reduction**2 * first or float(residual @ residual) <= floor**2:
-            return Outcome(x, residual, n_steps, True)
+        if size <= limit:
+            return Outcome(answer, residual, n_steps, True)
         if n_steps == max_steps:
             break
-        image = product(direction)
+        image, gained = system(direction)
         scale = size / float(direction @ image)
-        x = x + scale * direction
+        answer = answer + scale * gained
         residual = residual - scale * image
-        towards = _solve(factor, residual)
+        if enough is not None and enough(residual):
+            return Outcome(answer, residual, n_steps + 1, True)
+        towards = precondition(residual)
         previous, size = size, float(residual @ towards)
         direction = towards + (size / previous) * direction
-    return Outcome(x, residual, max_steps, False)
-
-
-def _solve(factor: np.ndarray, right: FloatArray) -> FloatArray:
-    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
-    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
-    return solution.astype(np.float64)
+    return Outcome(answer, residual, max_steps, False)

@@ -12,7 +12,8 @@ from .._core.types import BoolArray, FloatArray
 from ..engines import Start, resolve_engine
 from ..evidence.neighbours import NeighborGraph
 from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
-from ..model.kernels.kernel import Kernel, function_space
+from ..model.kernels.choose_space import function_space
+from ..model.kernels.kernel import Kernel
 from ..model.kernels.prior import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.threads import blas_threads
 from ..model.decision_step import solve_med
-from ..model.kernels.kernel import function_space
+from ..model.kernels.choose_space import function_space
 from .fit_method import fit_method
 from .kernel_classifier import (
     KernelMarginClassifier,

@@ -13,8 +13,9 @@ import numpy as np
 from scipy import special
 
 from .._core.types import FloatArray
+from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
-from ..model.kernels.kernel import Kernel, function_space
+from ..model.kernels.kernel import Kernel
 from ..model.tuning import MAX_ROWS, Candidate, subsample_rows, tune_kernel
 from ..rows.training import TrainingRows
 from .gathered import Evidence

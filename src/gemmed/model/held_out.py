@@ -14,7 +14,8 @@ from scipy import linalg
 
 from .._core.exceptions import UnscaledDataError
 from .._core.types import FloatArray
-from .kernels.function_space import FunctionSpace, cholesky_or_explain, solve_lower
+from .kernels.cholesky import cholesky_or_explain, solve_lower
+from .kernels.function_space import FunctionSpace
 from .margin_loss import curvature_at
 
 FEWEST_GROUPS = 10

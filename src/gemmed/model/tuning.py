@@ -19,8 +19,9 @@ from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
 from .calibration import fit_slope
+from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
-from .kernels.kernel import Kernel, function_space
+from .kernels.kernel import Kernel
 from .med import learn_med
 
 WIDTHS = (0.3, 1.0, 3.0)

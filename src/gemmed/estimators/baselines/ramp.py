@@ -16,8 +16,9 @@ from ..._core.types import FloatArray
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ...evidence.references import mean_of_smallest
 from ...model.calibration import fit_slope
+from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
-from ...model.kernels.kernel import Kernel, function_space
+from ...model.kernels.kernel import Kernel
 from ..fit_method import fit_method
 from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
 from ..stored_function import function_of_samples

@@ -9,8 +9,8 @@ import numpy as np
 from ..._core.threads import blas_threads
 from ..._core.types import FloatArray
 from ...model.calibration import fit_slope
+from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
-from ...model.kernels.kernel import function_space
 from ..fit_method import fit_method
 from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
 from ..stored_function import function_of_samples

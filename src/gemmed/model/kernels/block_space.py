@@ -7,14 +7,19 @@ few matrices of n_features x n_features and arrays of n_samples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
-from ..._core.conjugate_gradients import RememberedSystem, conjugate_gradients
+from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
+from .cholesky import cholesky_or_explain, solve_factored
 from .feature_passes import FeaturePasses
-from .function_space import cholesky_or_explain
+from .function_space import SEED, WeightParameters, below_own_noise, difference
 from .nystroem import FeatureMap
 
 CACHE_BYTES = 1_100_000_000
@@ -36,12 +41,6 @@ SAME_CURVATURE = 0.25
 """Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
-LARGEST_LEVERAGE = 0.95
-"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
-SEED = 0x67656D6D6564
-"""Of the rows in factors and the random directions: the same problem is solved in the same way.
-
-Not a small number: data made with the same seed would be sampled by their own random numbers."""
 SKETCHED, FEW_SKETCHED = 128, 64
 """Random directions by which the posterior variances of many samples are estimated."""
 MANY_ROWS = 50
@@ -61,7 +60,42 @@ CHECKED_ROWS = 1024
 """Rows at which W is compared with that of remembered factors."""
 
 
-class BlockFeatureSpace:
+@dataclass
+class RememberedSystem:
+    """Cholesky factor of I + Phi' W Phi, of a sample of the rows, and the W that it was made for.
+
+    It preconditions the systems of a similar W, and is made anew when they take too many steps.
+    """
+
+    factor: np.ndarray
+    """Lower Cholesky factor, Fortran-ordered."""
+    curvature: FloatArray
+    """Entries of the W of the factor, at a few rows."""
+    n_active: int
+    """Rows with curvature when the factor was made."""
+    is_precise: bool
+    """Whether it was made of enough of them for posterior variances."""
+    variances: FloatArray | None = None
+    """Posterior variances of all samples that belong to the factor, once they are asked for."""
+    fresh_steps: int | None = None
+    """Steps of conjugate gradients that it took when it was used first."""
+    is_stale: bool = False
+    """Whether the factor cost more steps last time than a new one would."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solution for one right side, shape (n_features,)."""
+        return solve_factored(self.factor, right)
+
+    @cached_property
+    def n_from_data(self) -> float:
+        """Effective number of parameters: the trace of A^-1 (A - I), A the matrix factored."""
+        invert = lapack.strtri if self.factor.dtype == np.float32 else lapack.dtrtri
+        inverse, _ = invert(self.factor, lower=1)
+        lower = np.tril(inverse)
+        return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
+
+
+class BlockFeatureSpace(WeightParameters):
     """K = Phi Phi', Phi in blocks.
 
     Parameters
@@ -69,9 +103,6 @@ class BlockFeatureSpace:
     blocks : the rows of X
     feature_map : phi
     cache_bytes : memory budget for kept features; 0 computes them in every pass
-    variances : array of shape (n_samples,), prior variances of f at the samples in place of those
-        that the features carry. With the diagonal of the kernel itself, what the landmarks leave
-        unexplained counts as private to each sample, and a pass over the features is saved.
 
     Notes
     -----
@@ -81,17 +112,11 @@ class BlockFeatureSpace:
     """
 
     def __init__(
-        self,
-        blocks: Blocks,
-        feature_map: FeatureMap,
-        *,
-        cache_bytes: int = CACHE_BYTES,
-        variances: FloatArray | None = None,
+        self, blocks: Blocks, feature_map: FeatureMap, *, cache_bytes: int = CACHE_BYTES
     ) -> None:
         self._map = feature_map
         self._passes = FeaturePasses(blocks, feature_map, cache_bytes)
         self._precision = PRECISION[np.dtype(feature_map.dtype).name]
-        self._variances = variances
         self._remembered: list[RememberedSystem] = []
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._checked = np.unique(np.linspace(0, self.n_samples - 1, CHECKED_ROWS).astype(np.intp))
@@ -107,12 +132,9 @@ class BlockFeatureSpace:
     def n_samples(self) -> int:
         return self._passes.n_samples
 
-    @property
+    @cached_property
     def variances(self) -> FloatArray:
-        """The diagonal of Phi Phi' unless given, shape (n_samples,)."""
-        if self._variances is None:
-            self._variances = self._passes.squares()
-        return self._variances
+        return self._passes.squares()
 
     def zero(self) -> FloatArray:
         return np.zeros(self._map.n_features)
@@ -127,12 +149,6 @@ class BlockFeatureSpace:
         total = self._passes.adjoint(coefficients)
         self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (coefficients.copy(), total)]
         return total
-
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        return float(parameters @ parameters)
 
     def newton_target(
         self,
@@ -162,24 +178,20 @@ class BlockFeatureSpace:
         system = self._system_at(curvature, SAME_CURVATURE, precise=True)
         if len(rows) <= 2 * m:
             found = self._exact_variances(system.factor, rows)
-            return self._below_own_noise(system, found, curvature[rows])
+            return self._corrected(system, found, curvature[rows])
         if system.variances is None:
             n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
             directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
             directions /= np.sqrt(n_directions)
             weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
             system.variances = self._passes.squared_values(weights)
-        return self._below_own_noise(system, system.variances[rows], curvature[rows])
+        return self._corrected(system, system.variances[rows], curvature[rows])
 
     def features(self) -> FloatArray:
         """Phi whole: for small samples, and for the engines that need it."""
         return self._passes.features_of(np.arange(self.n_samples))
 
-    def gram(self) -> FloatArray:
-        phi = self.features()
-        return phi @ phi.T
-
-    def _below_own_noise(
+    def _corrected(
         self, system: RememberedSystem, variances: FloatArray, curvature: FloatArray
     ) -> FloatArray:
         """Estimates that obey W v < 1, as the exact posterior variances do.
@@ -192,10 +204,7 @@ class BlockFeatureSpace:
         if system.n_active > self._factor_rows:
             variances = variances * (1.0 - system.n_from_data / self._factor_rows)
             return variances / (1.0 + curvature * variances)
-        limit = np.divide(
-            LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
-        )
-        return np.minimum(variances, limit)
+        return below_own_noise(variances, curvature)
 
     def _exact_variances(self, factor: np.ndarray, rows: np.ndarray) -> FloatArray:
         half = linalg.solve_triangular(
@@ -208,7 +217,8 @@ class BlockFeatureSpace:
     ) -> RememberedSystem:
         """The remembered system whose W is closest if it is close enough, else a new one."""
         usable = [system for system in self._remembered if system.is_precise or not precise]
-        differences = [self._difference(system, curvature) for system in usable]
+        seen = curvature[self._checked]
+        differences = [difference(system.curvature, seen) for system in usable]
         if not differences or min(differences) > tolerated:
             system = self._new_system(curvature, precise)
         else:
@@ -225,16 +235,13 @@ class BlockFeatureSpace:
         factor = self._factor(curvature, rows)
         return RememberedSystem(factor, curvature[self._checked], n_active, is_precise)
 
-    def _difference(self, system: RememberedSystem, curvature: FloatArray) -> float:
-        """Relative difference of W from that of the factor, at a few rows."""
-        seen = curvature[self._checked]
-        return float(np.abs(system.curvature - seen).sum() / max(float(seen.sum()), 1e-300))
-
     def _solve(
         self, curvature: FloatArray, start: FloatArray, residual: FloatArray, reduction: float
     ) -> FloatArray:
         """Solution of (I + Phi' diag(curvature) Phi) w = b from a start with a known residual."""
         floor = self._precision * float(np.linalg.norm(residual + start))
+        if float(residual @ residual) <= floor**2:
+            return start
         exact = self._is_cheap(int(np.count_nonzero(curvature)))
         if exact:
             reduction = min(reduction, EXACT_FORCING)
@@ -242,19 +249,19 @@ class BlockFeatureSpace:
         for max_steps in (PATIENCE, MAX_STEPS):
             system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
-                lambda w: self._product(curvature, w),
+                lambda w: (self._product(curvature, w), w),
+                system.solve,
                 start,
                 residual,
-                system.factor,
+                enough=lambda left: float(left @ left) <= floor**2,
                 reduction=reduction,
-                floor=floor,
                 max_steps=max_steps,
             )
             system.is_stale = self._new_factor_pays(system, outcome.n_steps)
             if outcome.solved:
                 break
-            start, residual, tolerated = outcome.solution, outcome.residual, 0.0
-        return outcome.solution
+            start, residual, tolerated = outcome.answer, outcome.residual, 0.0
+        return outcome.answer
 
     @property
     def _factor_rows(self) -> int:

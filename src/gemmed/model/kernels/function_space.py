@@ -7,14 +7,15 @@ The mean-field engine needs only Newton steps and inner products; the samplers n
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import blas, lapack
 
 from ..._core.exceptions import UnscaledDataError
 from ..._core.types import FloatArray
+from .cholesky import cholesky_or_explain, solve_factored, solve_lower
 
 SINGLE_PRECISION_FROM = 300
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
@@ -23,6 +24,12 @@ Its solution is then refined in double precision: a direction with errors of 1e-
 REFINED = 1e-8
 """Relative residual of a refined solution."""
 MAX_REFINEMENTS = 6
+SEED = 0x67656D6D6564
+"""Of whatever is drawn at random in a space: the same problem is solved in the same way.
+
+Not a small number: data made with the same seed would be sampled by their own random numbers."""
+LARGEST_LEVERAGE = 0.95
+"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 
 
 class FunctionSpace(Protocol):
@@ -84,7 +91,56 @@ class FunctionSpace(Protocol):
         ...
 
 
-class FeatureSpace:
+class WeightParameters(ABC):
+    """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second)
+
+    def squared_norm(self, parameters: FloatArray) -> float:
+        return float(parameters @ parameters)
+
+    @abstractmethod
+    def features(self) -> FloatArray:
+        """Phi."""
+
+    def gram(self) -> FloatArray:
+        phi = self.features()
+        return phi @ phi.T
+
+
+class CoefficientParameters(ABC):
+    """For spaces whose parameters are coefficients a of the kernel, f = K a."""
+
+    _gram: np.ndarray
+    """K, or its upper triangle."""
+
+    @property
+    def n_samples(self) -> int:
+        return int(self._gram.shape[0])
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self.n_samples)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._product(parameters)
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second_values)
+
+    def squared_norm(self, parameters: FloatArray) -> float:
+        # An indefinite rounding error is no length.
+        return max(float(parameters @ self._product(parameters)), 0.0)
+
+    @abstractmethod
+    def _product(self, parameters: FloatArray) -> FloatArray:
+        """K a."""
+
+
+class FeatureSpace(WeightParameters):
     """K = Phi Phi' with fewer features than samples."""
 
     def __init__(self, features: FloatArray) -> None:
@@ -106,12 +162,6 @@ class FeatureSpace:
 
     def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
         return self._features.T @ coefficients
-
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        return float(parameters @ parameters)
 
     def newton_target(
         self,
@@ -139,11 +189,8 @@ class FeatureSpace:
     def features(self) -> FloatArray:
         return self._features
 
-    def gram(self) -> FloatArray:
-        return self._features @ self._features.T
 
-
-class GramSpace:
+class GramSpace(CoefficientParameters):
     """K stored whole; every step costs (number of samples inside the margin)^3.
 
     Memory: 8 N^2 bytes for K, and half as much again for a copy in single precision if N is large.
@@ -155,28 +202,11 @@ class GramSpace:
         self._last: tuple[np.ndarray, FloatArray, np.ndarray] | None = None
 
     @property
-    def n_samples(self) -> int:
-        return int(self._gram.shape[0])
-
-    @property
     def variances(self) -> FloatArray:
         return np.diag(self._gram).copy()
 
-    def zero(self) -> FloatArray:
-        return np.zeros(self.n_samples)
-
-    def values(self, parameters: FloatArray) -> FloatArray:
+    def _product(self, parameters: FloatArray) -> FloatArray:
         return self._gram @ parameters
-
-    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients
-
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second_values)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        # An indefinite rounding error is no length.
-        return max(float(parameters @ (self._gram @ parameters)), 0.0)
 
     def newton_target(
         self,
@@ -202,7 +232,7 @@ class GramSpace:
         self, active: np.ndarray, root: FloatArray, factor: np.ndarray, right: FloatArray
     ) -> FloatArray:
         """(I + W^(1/2) K W^(1/2))^-1 right; a factor in single precision is refined."""
-        solution = _back_substitute(factor, right)
+        solution = solve_factored(factor, right)
         if factor.dtype == np.float64:
             return solution
         wanted = REFINED * float(np.linalg.norm(right))
@@ -212,10 +242,10 @@ class GramSpace:
             residual = right - solution - root * (self._gram @ padded)[active]
             if float(np.linalg.norm(residual)) <= wanted:
                 return solution
-            solution = solution + _back_substitute(factor, residual)
+            solution = solution + solve_factored(factor, residual)
         factor = _cholesky_of_scaled(self._gram, active, root)
         self._last = (active, root, factor)
-        return _back_substitute(factor, right)
+        return solve_factored(factor, right)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         active = np.flatnonzero(curvature)
@@ -255,9 +285,7 @@ class GramSpace:
         return self._single
 
     def features(self) -> FloatArray:
-        eigenvalues, vectors = linalg.eigh(self._gram)
-        kept = eigenvalues > self.n_samples * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
-        return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+        return features_of(self._gram, self.n_samples * float(np.finfo(float).eps))
 
     def gram(self) -> FloatArray:
         return self._gram
@@ -269,12 +297,6 @@ def _part(gram: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
     return part if columns.size == len(gram) else part.take(columns, axis=1)
 
 
-def _back_substitute(factor: np.ndarray, right: FloatArray) -> FloatArray:
-    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
-    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
-    return solution.astype(np.float64)
-
-
 def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) -> np.ndarray:
     precision = _part(gram, active, active)
     precision *= root[:, None]
@@ -283,26 +305,21 @@ def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) 
     return cholesky_or_explain(precision)
 
 
-def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor, Fortran-ordered, of I + (positive semi-definite).
-
-    Fails only beyond all precision. The matrix may be overwritten.
-    """
-    factorise = lapack.spotrf if precision.dtype == np.float32 else lapack.dpotrf
-    # The transpose of a C-ordered symmetric matrix is itself, in the order of LAPACK.
-    factor: np.ndarray
-    factor, failed = factorise(precision.T, lower=1, overwrite_a=1)
-    if failed:
-        raise UnscaledDataError(
-            "the kernel matrix spans more orders of magnitude than floating point resolves: "
-            "scale X (StandardScaler), or lower bias_variance or C."
-        )
-    return factor
+def features_of(gram: FloatArray, precision: float) -> FloatArray:
+    """Phi with Phi Phi' = K; eigenvalues up to ``precision`` times the largest are rounding."""
+    eigenvalues, vectors = linalg.eigh(gram)
+    kept = eigenvalues > precision * max(eigenvalues[-1], 0.0)
+    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
 
 
-def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solution of factor x = right for a C-ordered ``right``, which is overwritten."""
-    solve = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
-    # x' = right' factor^-T; the transpose of a C-ordered matrix is in the order of BLAS.
-    solution: np.ndarray = solve(1.0, factor, right.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-    return solution
+def below_own_noise(variances: FloatArray, curvature: FloatArray) -> FloatArray:
+    """Estimated posterior variances v with W v < 1, as the exact ones have it."""
+    limit = np.divide(
+        LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
+    )
+    return np.minimum(variances, limit)
+
+
+def difference(before: FloatArray, curvature: FloatArray) -> float:
+    """Relative difference of curvatures: what was computed for similar ones may be used again."""
+    return float(np.abs(before - curvature).sum() / max(float(curvature.sum()), 1e-300))

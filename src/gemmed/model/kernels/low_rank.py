@@ -1,4 +1,4 @@
-"""A rough picture of a Gram matrix: systems with the exact one are preconditioned by it.
+"""A Gram matrix as low rank plus diagonal: it preconditions systems with the exact one.
 
 A few landmarks stand for what samples share, and what they leave of the variance of each sample is
 private to it: K is about features' features + diag(private). Systems with that are solved directly.
@@ -6,31 +6,26 @@ private to it: K is about features' features + diag(private). Systems with that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .function_space import cholesky_or_explain, solve_lower
+from .cholesky import cholesky_or_explain, solve_factored, solve_lower
+from .function_space import SEED
 
 N_LANDMARKS = 192
-"""More make fewer products necessary, but a system of the picture more expensive."""
+"""More make fewer products necessary, but each solve with the approximation more expensive."""
 RIDGE = 1e-5
 """Share of the mean variance added to the landmarks' part of K before it is factorised."""
-MAX_STEPS = 300
-SEED = 0x67656D6D6564
-"""Of the landmarks: the same problem is solved in the same way."""
 
 
 def landmark_rows(n_samples: int) -> np.ndarray:
-    """Samples by which K is pictured, always the same."""
+    """Samples by which K is approximated, always the same."""
     return np.sort(np.random.default_rng(SEED).permutation(n_samples)[:N_LANDMARKS])
 
 
-class RoughGram:
-    """K as features' features + diag(private).
+class LowRankPlusDiagonal:
+    """K, approximately: features' features + diag(private).
 
     Parameters
     ----------
@@ -47,27 +42,27 @@ class RoughGram:
         self.buffer = np.empty_like(self.features)
 
     def squared_norm(self, coefficients: FloatArray) -> float:
-        """coefficients' K coefficients, roughly."""
+        """coefficients' K coefficients, approximately."""
         shared = self.features @ coefficients.astype(self.features.dtype)
         return float(shared @ shared) + float(self.private @ (coefficients * coefficients))
 
 
-class RoughSystem:
-    """I + W^(1/2) K W^(1/2) for the picture of K.
+class LowRankSystem:
+    """I + W^(1/2) K W^(1/2) for the approximation of K.
 
     Parameters
     ----------
-    picture : of K
+    approximation : of K
     curvature : W, shape (n_samples,)
     """
 
-    def __init__(self, picture: RoughGram, curvature: FloatArray) -> None:
-        self._picture = picture
-        self._kept = 1.0 / (1.0 + curvature * picture.private)
+    def __init__(self, approximation: LowRankPlusDiagonal, curvature: FloatArray) -> None:
+        self._approximation = approximation
+        self._kept = 1.0 / (1.0 + curvature * approximation.private)
         self._scale = np.sqrt(curvature) * self._kept
-        buffer = picture.buffer
+        buffer = approximation.buffer
         weights = np.sqrt(curvature * self._kept).astype(buffer.dtype)
-        np.multiply(picture.features, weights, out=buffer)
+        np.multiply(approximation.features, weights, out=buffer)
         square = blas.ssyrk if buffer.dtype == np.float32 else blas.dsyrk
         precision = square(1.0, buffer.T, trans=1, lower=1)
         precision.flat[:: len(precision) + 1] += 1.0
@@ -75,68 +70,15 @@ class RoughSystem:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solution for one right side, shape (n_samples,)."""
-        features = self._picture.features
+        features = self._approximation.features
         inner = features @ (self._scale * right).astype(features.dtype)
-        solve = lapack.spotrs if inner.dtype == np.float32 else lapack.dpotrs
-        weights, _ = solve(self._factor, inner, lower=1)
+        weights = solve_factored(self._factor, inner).astype(features.dtype)
         return self._kept * right - self._scale * (weights @ features)
 
     def variances(self) -> tuple[FloatArray, FloatArray]:
         """The diagonal of (K^-1 + W)^-1 and the part of it that is private to the samples."""
-        self._picture.buffer[...] = self._picture.features
-        half = solve_lower(self._factor, self._picture.buffer)
+        self._approximation.buffer[...] = self._approximation.features
+        half = solve_lower(self._factor, self._approximation.buffer)
         shared = np.einsum("ij,ij->j", half, half).astype(np.float64)
-        private = self._picture.private * self._kept
+        private = self._approximation.private * self._kept
         return private + self._kept * self._kept * shared, private
-
-
-class Move(NamedTuple):
-    """What :func:`conjugate_gradients` arrived at."""
-
-    coefficients: FloatArray
-    """W^(1/2) s for the solution s."""
-    image: FloatArray
-    """What ``product`` makes of them."""
-    residual: FloatArray
-
-
-def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
-    root: FloatArray,
-    rough: RoughSystem,
-    residual: FloatArray,
-    *,
-    enough: Callable[[FloatArray], bool] | None = None,
-    error: float = 0.0,
-) -> Move:
-    """s with (I + W^(1/2) K W^(1/2)) s = residual, preconditioned by a rough system.
-
-    Parameters
-    ----------
-    product : K v for v that are zero where W is; needed where W is not
-    root : W^(1/2), shape (n_samples,)
-    rough : of the same W
-    residual : shape (n_samples,), zero where W is
-    enough : whether a residual is small enough
-    error : squared error of s in the norm of the system, as estimated, that is small enough
-    """
-    coefficients, image = np.zeros_like(residual), np.zeros_like(residual)
-    towards = rough.solve(residual)
-    direction = towards
-    size = float(residual @ towards)
-    for _ in range(MAX_STEPS):
-        if size <= error:
-            break
-        weighted = root * direction
-        part = product(weighted)
-        curved = direction + root * part
-        scale = size / float(direction @ curved)
-        coefficients += scale * weighted
-        image += scale * part
-        residual = residual - scale * curved
-        if enough is not None and enough(residual):
-            break
-        towards = rough.solve(residual)
-        previous, size = size, float(residual @ towards)
-        direction = towards + (size / previous) * direction
-    return Move(coefficients, image, residual)

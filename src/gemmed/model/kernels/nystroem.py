@@ -14,9 +14,9 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from ..._core.exceptions import UnscaledDataError
 from ..._core.types import FloatArray
 from .kernel import Kernel
+from .rbf import CACHE_VALUES, LEAST_ROWS, RBF
 
 RANK_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """Landmarks are dropped that the others explain up to this share of the kernel's largest value.
@@ -24,8 +24,6 @@ RANK_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 In single precision k(x, z) carries errors of some 1e-6. Division by pivots of at least
 sqrt(1e-5) = 0.003 keeps the error of a feature below 1e-3 in the least important directions
 and near 1e-6 in the leading ones."""
-CACHE_VALUES = 262_144
-"""Kernel values computed at a time: they stay in the processor's cache between steps."""
 COLUMNS_AT_ONCE = 128
 """Features computed by one matrix product."""
 
@@ -88,11 +86,6 @@ class LinearMap:
     def from_raw(self, products: FloatArray) -> FloatArray:
         return products
 
-    def decision(self, X: np.ndarray, weights: FloatArray) -> FloatArray:
-        """f = phi(X) weights."""
-        slope = np.sqrt(self.function_variance) * weights[:-1]
-        return X @ slope + np.sqrt(self.bias_variance) * weights[-1]
-
 
 @dataclass(frozen=True)
 class NystroemMap:
@@ -131,7 +124,7 @@ class NystroemMap:
         rank = len(self.landmarks)
         result = np.empty((len(X), rank + 1), dtype=self.dtype)
         result[:, -1] = np.sqrt(self.kernel.bias_variance)
-        step = max(16, CACHE_VALUES // rank)
+        step = max(LEAST_ROWS, CACHE_VALUES // rank)
         for start in range(0, len(X), step):
             piece = slice(start, start + step)
             result[piece, :rank] = self._without_bias(X[piece])
@@ -145,47 +138,17 @@ class NystroemMap:
         inner = linalg.solve_triangular(self.factor, products[:-1], lower=True)
         return np.concatenate([inner, products[-1:]])
 
-    def decision(self, X: np.ndarray, weights: FloatArray) -> FloatArray:
-        """f = phi(X) weights, in blocks; shape (len(X),)."""
-        coefficients = self.to_raw(weights)
-        constant = np.sqrt(self.kernel.bias_variance) * coefficients[-1]
-        inner = coefficients[:-1].astype(self.dtype)
-        values = np.empty(len(X))
-        step = max(16, CACHE_VALUES // len(self.landmarks))
-        for start in range(0, len(X), step):
-            piece = slice(start, start + step)
-            values[piece] = self._without_bias(X[piece]) @ inner
-        return values + constant
-
     def _without_bias(self, X: np.ndarray) -> np.ndarray:
         if self.kernel.name == "rbf":
-            return self._rbf(X)
+            return self._rbf.values(X)
         if callable(self.kernel.name):  # a user's function sees what the small solver shows it
             return self._inner_kernel.between(X.astype(np.float64), self.landmarks)
         return self._inner_kernel.between(X.astype(self.dtype), self._landmarks_in_dtype)
 
-    def _rbf(self, X: np.ndarray) -> np.ndarray:
-        """exp(-gamma |x - z|^2) by one product of [x, |x|^2, 1] with [2 z, -1, -|z|^2] gamma."""
-        centre, right = self._rbf_product
-        left = np.empty((len(X), X.shape[1] + 2), dtype=self.dtype)
-        # In double precision and rounded once, whatever the precision of X.
-        np.subtract(X, centre, out=left[:, :-2], dtype=np.float64, casting="same_kind")
-        np.einsum("ij,ij->i", left[:, :-2], left[:, :-2], out=left[:, -2])
-        left[:, -1] = 1.0
-        values: np.ndarray = left @ right
-        np.minimum(values, 0.0, out=values)
-        np.exp(values, out=values)
-        if self.kernel.function_variance != 1.0:
-            values *= self.dtype(self.kernel.function_variance)
-        return values
-
     @cached_property
-    def _rbf_product(self) -> tuple[np.ndarray, np.ndarray]:
-        centre = self.landmarks.mean(axis=0, dtype=np.float64)
-        Z = self.landmarks - centre
-        ones = np.ones(len(Z))
-        right = self.kernel.gamma * np.vstack([2.0 * Z.T, -ones, -np.einsum("ij,ij->i", Z, Z)])
-        return centre, right.astype(self.dtype)
+    def _rbf(self) -> RBF:
+        variance = self.kernel.function_variance
+        return RBF(self.landmarks, self.kernel.gamma, variance=variance, dtype=self.dtype)
 
     @cached_property
     def _inner_kernel(self) -> Kernel:
@@ -217,12 +180,7 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float
             "must be None."
         )
     landmarks = np.asarray(landmarks, dtype=np.float64)
-    matrix = replace(kernel, bias_variance=0.0).between(landmarks, landmarks)
-    if not np.all(np.isfinite(matrix)):
-        raise UnscaledDataError(
-            f"kernel={kernel.name!r} is not finite between some samples: scale X (StandardScaler), "
-            "or mend the kernel function."
-        )
+    matrix = replace(kernel, bias_variance=0.0).gram(landmarks)
     tolerance = RANK_TOLERANCE[np.dtype(dtype).name] * max(float(np.diag(matrix).max()), 1e-300)
     factor, pivots, rank, _ = lapack.dpstrf(matrix, tol=tolerance, lower=1)
     kept = pivots[:rank] - 1

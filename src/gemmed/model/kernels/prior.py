@@ -10,8 +10,9 @@ from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
 from ...rows.training import BlockRows
 from .block_space import BlockFeatureSpace
+from .choose_space import function_space
 from .function_space import FunctionSpace
-from .kernel import Kernel, function_space
+from .kernel import Kernel
 from .landmarks import choose_landmarks, landmark_points
 from .nystroem import FeatureMap, LinearMap, nystroem_map
 
@@ -88,7 +89,7 @@ def _feature_map(
     usable = _usable(class_index, trust)
     rng = np.random.default_rng([seed, n_components])
     if callable(kernel.name):  # a user's function may know rows of X only, not their means
-        chosen = choose_landmarks(blocks, class_index, n_components, rng, weights=usable)
+        chosen = choose_landmarks(class_index, n_components, rng, weights=usable)
         return nystroem_map(kernel, rows.take(chosen))
     return nystroem_map(
         kernel, landmark_points(blocks, class_index, n_components, rng, weights=usable)
