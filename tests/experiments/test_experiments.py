@@ -10,15 +10,16 @@ import time
 import numpy as np
 import pytest
 
-from gemmed.experiments.files import OutputError, prepare_folder, write_csv, write_json
-from gemmed.experiments.reproduce import (
+from gemmed._core.exceptions import (
+    OutputError,
     StoredRunError,
     UnknownTargetError,
-    reproduce,
-    resolve_targets,
+    WorkerDiedError,
 )
+from gemmed.experiments.files import prepare_folder, write_csv, write_json
+from gemmed.experiments.reproduce import reproduce, resolve_targets
 from gemmed.experiments.ring import METHODS, evaluate_run, ring_task
-from gemmed.experiments.runner import RunStore, Task, WorkerDiedError, run_tasks
+from gemmed.experiments.runner import RunStore, Task, run_tasks
 from gemmed.experiments.summary import summarise
 from gemmed.experiments.targets import TARGETS
 

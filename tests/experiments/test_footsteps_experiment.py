@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import read_manifest
 from gemmed.cli.main import main
 from gemmed.experiments import footsteps
@@ -20,7 +21,6 @@ from gemmed.experiments.footsteps_methods import (
 )
 from gemmed.experiments.footsteps_tables import TABLES, markdown, table_rows, verdict
 from gemmed.experiments.footsteps_targets import footsteps_target
-from gemmed.experiments.recordings import RecordingsError
 
 SMALL = Size(n_human=7, n_animal=7, n_train=5)
 
@@ -185,7 +185,7 @@ def test_simulate_footsteps_refuses_to_simulate_nobody(tmp_path, capsys):
 
 
 def test_recordings_ask_for_their_folder(tmp_path):
-    with pytest.raises(RecordingsError, match="--data"):
+    with pytest.raises(ExperimentDataError, match="--data"):
         acoustic_target("recordings", data=None)
-    with pytest.raises(RecordingsError, match="neither fsdd nor"):
+    with pytest.raises(ExperimentDataError, match="neither fsdd nor"):
         acoustic_target("recordings", data=tmp_path)

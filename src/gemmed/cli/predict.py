@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .._core.exceptions import TableError
 from .outputs import check_not_an_input, check_output, emit_table
 from .terminal import busy, note, warnings_as_notes
 from .training import add_reading_options
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     check_not_an_input(options.out, options.table, options.model)
     from ..estimators.model_files import load_model
     from ..estimators.table_columns import query_frame, unseen_categories
-    from ..rows.tables import TableError, read_table
+    from ..rows.tables import read_table
 
     with warnings_as_notes():
         model = load_model(options.model)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from .._core.exceptions import EngineError
+from .._core.exceptions import EngineError, GridTooLargeError
 from .._core.types import FloatArray
 from ..model.dual import DualProblem, Moments, Multipliers, Solution, log_partition_given_f
 from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
@@ -59,10 +59,6 @@ class Quadrature:
     def hessian(self, problem: DualProblem, at: Multipliers) -> FloatArray:
         """Hessian of the dual in the flat variables (lam, mu, kappa)."""
         return -_WeightIntegral(problem).curvature(at).log_partition_hessian
-
-
-class GridTooLargeError(EngineError):
-    """The mass of the integral is spread over more cells than can be visited."""
 
 
 class _WeightIntegral:

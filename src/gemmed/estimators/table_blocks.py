@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
 from ..rows.dask_blocks import DaskBlocks, lump_bounds, lump_homes, submit_lump
 from ..rows.dask_partitions import Lump
 from ..rows.sources import spool_rows
 from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
-from ..rows.tables import Table, TableError
+from ..rows.tables import Table
 from .table_columns import ColumnPlan, Roles, feature_frame, plan_columns, table_pipeline
 
 SAMPLE_ROWS = 50_000

