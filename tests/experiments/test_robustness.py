@@ -12,19 +12,28 @@ from sklearn.svm import SVC
 from gemmed import MEDClassifier
 from gemmed._core.exceptions import DegenerateDataError, ExperimentDataError
 from gemmed.cli import main
-from gemmed.experiments import robustness, robustness_targets, tables
 from gemmed.experiments.reproduce import reproduce
-from gemmed.experiments.robustness import CELLS, ORACLE, Cell, Suite, measure_method, reliability
-from gemmed.experiments.robustness_methods import METHODS, available_methods, for_classes
-from gemmed.experiments.robustness_summary import (
+from gemmed.experiments.robustness import runs as robustness
+from gemmed.experiments.robustness import table_names, tables
+from gemmed.experiments.robustness import targets as robustness_targets
+from gemmed.experiments.robustness.methods import METHODS, available_methods, for_classes
+from gemmed.experiments.robustness.rank_plots import groups_not_told_apart
+from gemmed.experiments.robustness.runs import (
+    CELLS,
+    ORACLE,
+    Cell,
+    Suite,
+    measure_method,
+    reliability,
+)
+from gemmed.experiments.robustness.summary import (
     EVERY_FAULT,
     calibration_rows,
     critical_difference,
     mean_ranks,
     rows_of_cells,
 )
-from gemmed.experiments.tables import load_table, make_trial, split
-from gemmed.report.ranks import groups_not_told_apart
+from gemmed.experiments.robustness.tables import load_table, make_trial, split
 
 FLIPS = Cell("flips", 0.2)
 CLEAN = CELLS[0]
@@ -38,10 +47,10 @@ def write_table(folder, name, header, rows):
 
 
 def test_suite_is_large_and_its_two_parts_are_disjoint():
-    assert len(tables.SUITE) >= 22
-    assert len(tables.DEVELOPMENT) == 10
-    assert not set(tables.DEVELOPMENT) & set(tables.JUDGE)
-    assert set(tables.SUITE) == set(tables.DEVELOPMENT) | set(tables.JUDGE)
+    assert len(table_names.SUITE) >= 22
+    assert len(table_names.DEVELOPMENT) == 10
+    assert not set(table_names.DEVELOPMENT) & set(table_names.JUDGE)
+    assert set(table_names.SUITE) == set(table_names.DEVELOPMENT) | set(table_names.JUDGE)
 
 
 def test_table_is_read_with_the_target_in_any_column(tmp_path):
@@ -301,10 +310,10 @@ def test_a_missing_package_is_named_in_the_manifest(monkeypatch):
 
 
 def test_lists_of_tables_have_names():
-    chosen = robustness_targets.resolve_tables("development, sklearn:wine,banana")
-    assert chosen == (*tables.DEVELOPMENT, "sklearn:wine")
+    chosen = table_names.resolve_tables("development, sklearn:wine,banana")
+    assert chosen == (*table_names.DEVELOPMENT, "sklearn:wine")
     with pytest.raises(ExperimentDataError, match="names no table"):
-        robustness_targets.resolve_tables(" , ")
+        table_names.resolve_tables(" , ")
 
 
 def test_command_line_asks_for_the_data_folder(tmp_path, capsys):

@@ -9,6 +9,8 @@ from typing import Any
 
 from .. import __version__
 from .._core.optional import require
+from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
+from ..experiments.robustness.table_names import GROUPS
 from .progress import TargetProgress
 
 EPILOG = """examples:
@@ -37,14 +39,12 @@ def add_command(commands: Any) -> None:
         "targets",
         nargs="+",
         metavar="TARGET",
-        help="boundary, scores, noise, corruption, precision-recall, auc, step-sizes, or all; "
-        "on sound: footsteps, recordings; "
-        "on tables: robustness, robustness-tuned, robustness-multiclass",
+        help=_target_names(),
     )
     parser.add_argument(
         "--runs",
         type=int,
-        help="repetitions (default: 50; footsteps 10, robustness 5, robustness-tuned 2)",
+        help=f"repetitions (default: {_default_runs()})",
     )
     parser.add_argument(
         "--data",
@@ -54,7 +54,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--tables",
         metavar="NAMES",
-        help="tables or lists of them (suite, development, judge, keel, sklearn), with commas",
+        help=f"tables or lists of them ({', '.join(GROUPS)}), with commas",
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
@@ -65,6 +65,25 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--out", default="results", help="folder for the files (default: results)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run)
+
+
+def _target_names() -> str:
+    """All targets, family by family; ``all`` are those of the simulation."""
+    others = dict.fromkeys(entry.family for entry in TARGETS.values())
+    del others[SIMULATION]
+    parts = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
+    return "; ".join(parts + [f"{family}: {', '.join(names_of(family))}" for family in others])
+
+
+def _default_runs() -> str:
+    """Repetitions of the simulation, then those of the targets that have others."""
+    usual = TARGETS[names_of(SIMULATION)[0]].default_runs
+    others = [
+        f"{name} {entry.default_runs}"
+        for name, entry in TARGETS.items()
+        if entry.default_runs != usual
+    ]
+    return f"{usual}; {', '.join(others)}"
 
 
 def run(options: argparse.Namespace) -> int:

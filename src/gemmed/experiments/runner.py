@@ -19,6 +19,9 @@ from .._core.exceptions import WorkerDiedError
 from .files import read_json, write_json
 
 Result = dict[str, Any]
+"""What a run found: plain data, as JSON has them."""
+Runs = Mapping[str, Result]
+"""Results by the names of their tasks."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .plots import import_pyplot, save_figure
-
-Rows = list[dict[str, Any]]
+from ...report.plots import import_pyplot, save_figure
+from ..summary import Rows
 
 
 def draw_fault_grids(

@@ -11,10 +11,13 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..engines import PaperAlgorithm
-from ..estimators.gemmed import GEMMEDClassifier
-from .ring import training_set
-from .runner import Result, Task
+from ...engines import PaperAlgorithm
+from ...estimators.gemmed import GEMMEDClassifier
+from ..runner import Result, Runs, Task
+from ..summary import Rows, mean_and_error
+from ..target import Options, Target
+from .curves import draw_step_sizes
+from .runs import method_parameters, training_set
 
 # The figure of the paper varies one step size and holds the other two at these values.
 FIXED = {"phi": 1e-3, "psi": 1e-2, "tau": 2e-2}
@@ -25,6 +28,23 @@ SWEEPS = {
 }
 CELLS = ((15, 0.2), (15, 0.4), (55, 0.2), (55, 0.4))
 N_STEPS = 150
+
+
+def step_sizes_target(options: Options) -> Target:
+    """Error against each step size."""
+    return Target(
+        "test error of the paper's Algorithm 1 against its step sizes",
+        _tasks,
+        _rows,
+        draw_step_sizes,
+        {
+            **method_parameters(),
+            "cells": CELLS,
+            "fixed": FIXED,
+            "sweeps": SWEEPS,
+            "steps": N_STEPS,
+        },
+    )
 
 
 def evaluate_steps(
@@ -62,3 +82,36 @@ def step_task(radius: float, rate: float, seed: int, name: str, value: float) ->
         evaluate_steps,
         {"radius": radius, "rate": rate, "seed": seed, **steps},
     )
+
+
+def _tasks(n_runs: int) -> list[Task]:
+    return [
+        step_task(radius, rate, seed, name, value)
+        for radius, rate in CELLS
+        for name, values in SWEEPS.items()
+        for value in values
+        for seed in range(n_runs)
+    ]
+
+
+def _rows(runs: Runs, n_runs: int) -> Rows:
+    rows: Rows = []
+    for radius, rate in CELLS:
+        for name, values in SWEEPS.items():
+            for value in values:
+                tasks = [step_task(radius, rate, s, name, value) for s in range(n_runs)]
+                errors = [runs[task.name]["Algorithm 1"]["error"] for task in tasks]
+                mean, error = mean_and_error(errors)
+                rows.append(
+                    {
+                        "R": radius,
+                        "r_a": rate,
+                        "step": name,
+                        "value": value,
+                        "runs": n_runs,
+                        "mean": mean,
+                        "standard_error": error,
+                        "standard_deviation": float(np.std(errors)),
+                    }
+                )
+    return rows

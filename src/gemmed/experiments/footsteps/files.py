@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..acoustics import ManifestEntry, segment_bounds, strongest_starts, write_audio, write_manifest
-from ..datasets.footsteps import DURATION, N_SENSORS, RATE, FootstepRecording, iter_footsteps
-from ..datasets.footsteps.faults import faulty_share
-from .files import prepare_folder, write_csv
-from .footsteps import ANOMALOUS_SHARE, WINDOW
+from ...acoustics import (
+    ManifestEntry,
+    segment_bounds,
+    strongest_starts,
+    write_audio,
+    write_manifest,
+)
+from ...datasets.footsteps import DURATION, N_SENSORS, RATE, FootstepRecording, iter_footsteps
+from ...datasets.footsteps.faults import faulty_share
+from ..files import prepare_folder, write_csv
+from .runs import ANOMALOUS_SHARE, WINDOW
 
 AUDIO, MANIFEST, FAULTS, SEGMENTS = "audio", "manifest.csv", "faults.csv", "segments.csv"
 

@@ -6,18 +6,17 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from .._core.types import FloatArray
-from ..datasets.corruption import Corruption
-from ..report.metrics import precision_recall, roc
-from .robustness_methods import GEM_MED, METHODS, available_methods, folds, for_classes
-from .runner import Result, Task
+from ..._core.types import FloatArray
+from ...datasets.corruption import Corruption
+from ...report.metrics import precision_recall, roc
+from ..runner import Result, Task
+from .methods import GEM_MED, METHODS, available_methods, folds, for_classes
 from .tables import Trial, make_trial
 
 ORACLE = "SVM on the clean part"
@@ -85,10 +84,28 @@ class Suite(NamedTuple):
     binary: bool = True
     tuned: bool = False
 
+    @property
+    def name(self) -> str:
+        """Of the target, which its files and the folder of its runs begin with."""
+        versions = ("-tuned" if self.tuned else "", "" if self.binary else "-multiclass")
+        return "robustness" + "".join(versions)
+
     def task(self, table: str, cell: Cell, seed: int) -> Task:
-        """All methods on one training set."""
-        return robustness_task(
-            table, cell, seed, data=self.data, binary=self.binary, tuned=self.tuned
+        """All methods on one training set: a table, a fault, a seed."""
+        place = f"{table}/{cell.label}".replace(":", "-").replace(" ", "_")
+        return Task(
+            f"{self.name}/{place}/seed-{seed:03d}",
+            evaluate_methods,
+            {
+                "table": table,
+                "kind": cell.kind,
+                "rate": cell.rate,
+                "seed": seed,
+                "data": self.data,
+                "binary": self.binary,
+                "tuned": self.tuned,
+                "methods": available_methods(tuned=self.tuned)[0],
+            },
         )
 
     def tasks(self, n_runs: int) -> list[Task]:
@@ -107,64 +124,16 @@ def evaluate_methods(
     seed: int,
     data: str | None,
     binary: bool,
-    methods: Sequence[str],
-) -> Result:
-    """Measures of every method at its defaults; see :func:`measure_method`."""
-    return _evaluate(table, kind, rate, seed, data, binary, methods, tuned=False)
-
-
-def evaluate_tuned(
-    table: str,
-    kind: Corruption | None,
-    rate: float,
-    seed: int,
-    data: str | None,
-    binary: bool,
-    methods: Sequence[str],
-) -> Result:
-    """As evaluate_methods, parameters chosen by cross-validation on the corrupted data."""
-    return _evaluate(table, kind, rate, seed, data, binary, methods, tuned=True)
-
-
-def robustness_task(
-    table: str,
-    cell: Cell,
-    seed: int,
-    *,
-    data: str | Path | None,
-    binary: bool = True,
-    tuned: bool = False,
-) -> Task:
-    """One training set: a table, a fault, a seed."""
-    names = available_methods(tuned=tuned)[0]
-    folder = "robustness" + ("-tuned" if tuned else "") + ("" if binary else "-multiclass")
-    place = f"{table}/{cell.label}".replace(":", "-").replace(" ", "_")
-    return Task(
-        f"{folder}/{place}/seed-{seed:03d}",
-        evaluate_tuned if tuned else evaluate_methods,
-        {
-            "table": table,
-            "kind": cell.kind,
-            "rate": cell.rate,
-            "seed": seed,
-            "data": None if data is None else str(data),
-            "binary": binary,
-            "methods": names,
-        },
-    )
-
-
-def _evaluate(
-    table: str,
-    kind: Corruption | None,
-    rate: float,
-    seed: int,
-    data: str | None,
-    binary: bool,
-    methods: Sequence[str],
-    *,
     tuned: bool,
+    methods: Sequence[str],
 ) -> Result:
+    """Measures of every method; see :func:`measure_method`.
+
+    Parameters
+    ----------
+    tuned : whether parameters are chosen by cross-validation on the corrupted data; otherwise every
+        method is at its defaults
+    """
     trial = make_trial(table, kind, rate, seed, data, binary=binary)
     nominal = ~trial.corrupted
     oracle = SVC().fit(trial.X[nominal], trial.y[nominal])

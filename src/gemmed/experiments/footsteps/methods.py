@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import SVC
 
-from .._core.types import BoolArray, FloatArray
-from ..estimators.baselines import RODClassifier, TwoStageClassifier
-from ..estimators.detector import GEMDetector
-from ..estimators.gemmed import GEMMEDClassifier
-from ..estimators.med import MEDClassifier
+from ..._core.types import BoolArray, FloatArray
+from ...estimators.baselines import RODClassifier, TwoStageClassifier
+from ...estimators.detector import GEMDetector
+from ...estimators.gemmed import GEMMEDClassifier
+from ...estimators.med import MEDClassifier
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05
@@ -35,7 +35,7 @@ DETECTING = (*ROD_FRACTIONS, "GEM+MED", REFERENCE)
 """Methods that say which segments are anomalous."""
 
 
-class TrainingData(Protocol):
+class Split(Protocol):
     """What a method sees of a split."""
 
     @property
@@ -93,9 +93,9 @@ METHODS: dict[str, Callable[[float, int], Any]] = {
 }
 
 
-def fit_method(
+def train_on_split(
     name: str,
-    data: TrainingData,
+    data: Split,
     gamma: float,
     seed: int,
     *,
@@ -119,7 +119,7 @@ def fit_method(
 
 def choose_gamma(
     name: str,
-    data: TrainingData,
+    data: Split,
     seed: int,
     *,
     chosen: Mapping[str, float],
@@ -131,7 +131,7 @@ def choose_gamma(
     Parameters
     ----------
     chosen : what was chosen for other methods; ROD takes that of the SVM
-    grouped, margin_rate : as in ``fit_method``
+    grouped, margin_rate : as in :func:`train_on_split`
     """
     if name in SAME_GAMMA_AS:
         return chosen[SAME_GAMMA_AS[name]]
@@ -154,7 +154,7 @@ def gamma_unit(X: FloatArray) -> float:
 
 
 def alarms_of(
-    name: str, model: Any, data: TrainingData, gem_alarms: BoolArray
+    name: str, model: Any, data: Split, gem_alarms: BoolArray
 ) -> tuple[BoolArray, BoolArray]:
     """What a method calls anomalous among the training and the test segments.
 
@@ -169,7 +169,7 @@ def alarms_of(
     return model.screened_, gem_alarms
 
 
-def _rod_alarms(model: Any, data: TrainingData, fraction: float) -> tuple[BoolArray, BoolArray]:
+def _rod_alarms(model: Any, data: Split, fraction: float) -> tuple[BoolArray, BoolArray]:
     """The share that ROD may ablate: smallest eta in training, nearest to the boundary in the test.
 
     ROD has no detector for samples without a label. What it ablates are samples of large hinge

@@ -6,11 +6,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..datasets.footsteps import DURATION, RATE
-from ..datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS
-from ..report import acoustic_plots
-from .files import write_text
-from .footsteps import (
+from ...datasets.footsteps import DURATION, RATE
+from ...datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS
+from ..files import write_text
+from ..runner import Runs, Task
+from ..summary import Rows
+from ..target import Options, Target
+from .methods import (
+    FALSE_ALARM_RATE,
+    FOLDS,
+    GAMMA_STEPS,
+    METHODS,
+    N_NEIGHBORS,
+    ORACLE,
+    REFERENCE,
+)
+from .pictures import show_spectrograms, show_timelines, show_waves
+from .plots import TablePanel, draw_tables
+from .runs import (
     ANOMALOUS_SHARE,
     FULL_SIZE,
     N_COMPONENTS,
@@ -20,25 +33,12 @@ from .footsteps import (
     Size,
     footsteps_task,
 )
-from .footsteps_methods import (
-    FALSE_ALARM_RATE,
-    FOLDS,
-    GAMMA_STEPS,
-    METHODS,
-    N_NEIGHBORS,
-    ORACLE,
-    REFERENCE,
-)
-from .footsteps_pictures import draw_spectrograms, draw_timelines, draw_waves
-from .footsteps_tables import TABLES, Methods, Rows, markdown, table_rows
-from .runner import Task
-from .targets import Runs, Target
+from .tables import TABLES, Methods, markdown, table_rows
 
 FOOTSTEPS = "footsteps"
-DEFAULT_RUNS, QUICK_RUNS = 10, 2
 
 
-def footsteps_target(size: Size = FULL_SIZE) -> Target:
+def footsteps_target(options: Options, size: Size = FULL_SIZE) -> Target:
     """The three tables of the paper with pictures of the data and of what was found."""
     return Target(
         "humans alone or with an animal, four sensors that fail: accuracy and detection",
@@ -46,8 +46,6 @@ def footsteps_target(size: Size = FULL_SIZE) -> Target:
         partial(_rows, size),
         _draw,
         _parameters(size),
-        default_runs=DEFAULT_RUNS,
-        quick_runs=QUICK_RUNS,
         details=partial(_details, size),
         more_files=partial(_write_more, size),
     )
@@ -70,27 +68,27 @@ def _rows(size: Size, runs: Runs, n_runs: int) -> Rows:
 
 def _draw(rows: Rows, path: Path) -> None:
     panels = [
-        acoustic_plots.TablePanel(
+        TablePanel(
             table.title,
             [r for r in rows if r["table"] == name and r["measure"] == table.measure],
         )
         for name, table in TABLES.items()
     ]
-    acoustic_plots.draw_tables(panels, path, emphasis=REFERENCE, reference=ORACLE)
+    draw_tables(panels, path, emphasis=REFERENCE, reference=ORACLE)
 
 
 def _write_more(size: Size, runs: Runs, n_runs: int, folder: Path) -> list[str]:
     names = [f"{FOOTSTEPS}-{part}" for part in ("tables.md", "waves.png", "spectrograms.png")]
     write_text(folder / names[0], markdown(_runs_of_row(size, runs, n_runs)))
-    draw_waves(folder / names[1])
-    draw_spectrograms(folder / names[2])
+    show_waves(folder / names[1])
+    show_spectrograms(folder / names[2])
     timelines = f"{FOOTSTEPS}-timelines.png"
     detected = {
         row: runs[footsteps_task(row, 0, size).name]["detected"]
         for row, sensors in SENSORS.items()
         if len(sensors) == 1
     }
-    draw_timelines(detected, size, folder / timelines)
+    show_timelines(detected, size, folder / timelines)
     return [*names, timelines]
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .footsteps_methods import METHODS, ORACLE, REFERENCE
-from .summary import mean_and_error, summarise
+from ..summary import Rows, mean_and_error, summarise
+from .methods import METHODS, ORACLE, REFERENCE
 
-Rows = list[dict[str, Any]]
 Methods = Mapping[str, Mapping[str, float]]
 
 
-class Table(NamedTuple):
+class PaperTable(NamedTuple):
     """One table of the paper."""
 
     title: str
@@ -59,20 +58,20 @@ def _columns(methods: Sequence[str], text: str) -> dict[str, dict[str, tuple[flo
     return table
 
 
-TABLES: dict[str, Table] = {
-    "nominal": Table(
+TABLES: dict[str, PaperTable] = {
+    "nominal": PaperTable(
         "Accuracy on the nominal test set (GEM, 5 % false alarms)",
         "nominal_accuracy",
         ("truly_nominal_accuracy", "gamma"),
         _columns(_CLASSIFIERS, _PAPER_NOMINAL),
     ),
-    "corrupted": Table(
+    "corrupted": PaperTable(
         "Accuracy on the whole, corrupted test set",
         "corrupted_accuracy",
         (),
         _columns(_CLASSIFIERS, _PAPER_CORRUPTED),
     ),
-    "detection": Table(
+    "detection": PaperTable(
         "Anomaly detection accuracy on training and test data",
         "detection_accuracy",
         (

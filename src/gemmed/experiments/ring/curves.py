@@ -1,33 +1,15 @@
-"""Curves over cells of an experiment, from the rows of its table."""
+"""Curves over the cells of the simulation, from the rows of its tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from .._core.types import FloatArray
-from .plots import STYLES, import_pyplot, save_figure
-
-Rows = list[dict[str, Any]]
+from ...report.plots import STYLES, import_pyplot, save_figure
+from ..summary import Rows
 
 EXCESS_SHOWN = (-0.6, 2.4)
 """Points of excess error shown enlarged; methods that broke down leave the panel."""
-
-
-@dataclass(frozen=True)
-class LinearFunction:
-    """w1 x1 + w2 x2 + b, with the method that the boundary plot asks for."""
-
-    w1: float
-    w2: float
-    b: float
-
-    def decision_function(self, X: FloatArray) -> FloatArray:
-        X = np.asarray(X)
-        return self.w1 * X[:, 0] + self.w2 * X[:, 1] + self.b
 
 
 def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._core.exceptions import ExperimentDataError
-from ..report.calibration_plots import draw_calibration
-from ..report.fault_grid import draw_fault_grids
-from ..report.ranks import RankPanel, draw_ranks
-from . import tables
-from .files import write_csv
-from .robustness import CELLS, ORACLE, TUNED_CELLS, Suite
-from .robustness_methods import FOLDS, METHODS, available_methods
-from .robustness_summary import (
+from ..files import write_csv
+from ..runner import Runs
+from ..summary import Rows
+from ..target import Options, Target
+from . import table_names
+from .calibration_plots import draw_calibration
+from .fault_grid import draw_fault_grids
+from .methods import FOLDS, METHODS, available_methods
+from .rank_plots import RankPanel, draw_ranks
+from .runs import CELLS, ORACLE, TUNED_CELLS, Cell, Suite
+from .summary import (
     EVERY_FAULT,
-    Rows,
-    Runs,
     calibration_rows,
     contamination_rows,
     mean_ranks,
@@ -27,64 +26,57 @@ from .robustness_summary import (
     rows_of_cells,
     run_details,
 )
-from .targets import Target
+from .tables import TEST_ROWS, TRAIN_ROWS, check_tables
 
-ROBUSTNESS, TUNED, MULTICLASS = "robustness", "robustness-tuned", "robustness-multiclass"
-NAMES = (ROBUSTNESS, TUNED, MULTICLASS)
-DEFAULT_RUNS, TUNED_RUNS = 5, 2
 QUICK_TUNED_CELLS = TUNED_CELLS[1:3]
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "suite": tables.SUITE,
-    "development": tables.DEVELOPMENT,
-    "judge": tables.JUDGE,
-    "keel": tables.KEEL,
-    "sklearn": tables.WITHOUT_FILES,
-}
-"""Lists of tables that have a name."""
 
 
-def robustness_target(
-    name: str, *, data: str | Path | None, chosen: str | None = None, quick: bool = False
-) -> Target:
-    """One version of the suite.
+def default_target(options: Options) -> Target:
+    """Two classes, methods at their defaults."""
+    default = table_names.QUICK if options.quick else table_names.SUITE
+    return _target(_suite(options, default, CELLS))
 
-    Parameters
-    ----------
-    name : "robustness", "robustness-tuned" or "robustness-multiclass"
-    data : folder with the files of the tables
-    chosen : names of tables or of lists of tables, separated by commas; by default all of the suite
-    quick : a few tables and faults
-    """
-    tuned, binary = name == TUNED, name != MULTICLASS
-    default = tables.QUICK if quick else tables.SUITE if binary else tables.MULTICLASS
-    if quick and not binary:
-        default = tables.MULTICLASS[:2]
-    names = resolve_tables(chosen) if chosen else default[:1] if quick and tuned else default
-    folder = None if data is None else str(Path(data).resolve())
-    tables.check_tables(names, folder, binary=binary)
-    cells = (QUICK_TUNED_CELLS if quick else TUNED_CELLS) if tuned else CELLS
-    suite = Suite(names, cells, folder, binary, tuned)
+
+def tuned_target(options: Options) -> Target:
+    """Two classes, parameters chosen by cross-validation on the corrupted data."""
+    if options.quick:
+        suite = _suite(options, table_names.QUICK[:1], QUICK_TUNED_CELLS, tuned=True)
+    else:
+        suite = _suite(options, table_names.SUITE, TUNED_CELLS, tuned=True)
+    return _target(suite)
+
+
+def multiclass_target(options: Options) -> Target:
+    """All classes, methods at their defaults."""
+    default = table_names.MULTICLASS[:2] if options.quick else table_names.MULTICLASS
+    return _target(_suite(options, default, CELLS, binary=False))
+
+
+def _suite(
+    options: Options,
+    default: tuple[str, ...],
+    cells: tuple[Cell, ...],
+    *,
+    binary: bool = True,
+    tuned: bool = False,
+) -> Suite:
+    """The tables that were asked for, each read once: a missing one is reported before any run."""
+    names = table_names.resolve_tables(options.tables) if options.tables else default
+    folder = None if options.data is None else str(Path(options.data).resolve())
+    check_tables(names, folder, binary=binary)
+    return Suite(names, cells, folder, binary, tuned)
+
+
+def _target(suite: Suite) -> Target:
     return Target(
         _description(suite),
         suite.tasks,
         partial(rows_of_cells, suite),
         partial(_draw_grids, suite),
         _parameters(suite),
-        default_runs=TUNED_RUNS if tuned else DEFAULT_RUNS,
-        quick_runs=1,
         details=run_details,
-        more_files=partial(_write_more, name, suite),
+        more_files=partial(_write_more, suite),
     )
-
-
-def resolve_tables(chosen: str) -> tuple[str, ...]:
-    """Names of tables, lists replaced by what they hold, each table once."""
-    parts = [part.strip() for part in chosen.split(",") if part.strip()]
-    if not parts:
-        raise ExperimentDataError(
-            f"--tables {chosen!r} names no table: use {', '.join(GROUPS)} or names of tables"
-        )
-    return tuple(dict.fromkeys(name for part in parts for name in GROUPS.get(part, (part,))))
 
 
 def _description(suite: Suite) -> str:
@@ -99,8 +91,8 @@ def _parameters(suite: Suite) -> dict[str, Any]:
         "tables": list(suite.tables),
         "data": suite.data,
         "faults": [cell.label for cell in suite.cells],
-        "training_rows": tables.TRAIN_ROWS,
-        "test_rows": tables.TEST_ROWS,
+        "training_rows": TRAIN_ROWS,
+        "test_rows": TEST_ROWS,
         "classes": "two largest" if suite.binary else "all",
         "tuning": f"grid of 9, {FOLDS}-fold cross-validation" if suite.tuned else "none",
         "methods": {name: " ".join(repr(METHODS[name].make(0)).split()) for name in names},
@@ -130,8 +122,9 @@ def _draw_grids(suite: Suite, rows: Rows, path: Path) -> None:
     draw_fault_grids(rows, path, methods=_order(rows), reference=ORACLE, note=note)
 
 
-def _write_more(name: str, suite: Suite, runs: Runs, n_runs: int, folder: Path) -> list[str]:
+def _write_more(suite: Suite, runs: Runs, n_runs: int, folder: Path) -> list[str]:
     """Ranks and calibration: a table and a picture each; the contamination as a table."""
+    name = suite.name
     ranks = mean_ranks(suite, runs, n_runs)
     write_csv(folder / f"{name}-ranks.csv", rank_rows(ranks))
     panels = [

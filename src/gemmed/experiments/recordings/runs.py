@@ -13,15 +13,15 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.preprocessing import StandardScaler
 
-from .._core.exceptions import ExperimentDataError
-from .._core.types import BoolArray, FloatArray
-from ..acoustics import mfcc, read_audio, window_features
-from ..datasets.footsteps import FAULT_KINDS, inject_fault
-from ..estimators.detector import GEMDetector
-from ..estimators.gemmed import GEMMEDClassifier
-from ..report.metrics import roc
-from .footsteps_methods import N_NEIGHBORS, REFERENCE, choose_gamma, fit_method
-from .runner import Result, Task
+from ..._core.exceptions import ExperimentDataError
+from ..._core.types import BoolArray, FloatArray
+from ...acoustics import mfcc, read_audio, window_features
+from ...datasets.footsteps import FAULT_KINDS, inject_fault
+from ...estimators.detector import GEMDetector
+from ...estimators.gemmed import GEMMEDClassifier
+from ...report.metrics import roc
+from ..footsteps.methods import N_NEIGHBORS, REFERENCE, choose_gamma, train_on_split
+from ..runner import Result, Task
 
 DIGITS_FOLDER, HEARTS_FOLDER = "fsdd", "cinc2016_heart_sounds"
 DIGITS = ("3", "8")
@@ -134,7 +134,7 @@ def _trained(name: str, data: ClipSplit, split: int) -> tuple[Any, float]:
         warnings.simplefilter("ignore")
         # Clips do not overlap: those of one speaker may vouch for each other.
         gamma = choose_gamma(name, data, split, chosen={}, grouped=False, margin_rate=MARGIN_RATE)
-        model = fit_method(name, data, gamma, split, grouped=False, margin_rate=MARGIN_RATE)
+        model = train_on_split(name, data, gamma, split, grouped=False, margin_rate=MARGIN_RATE)
     return model, 100.0 * float(np.mean(model.predict(data.X_test) != data.y_test))
 
 

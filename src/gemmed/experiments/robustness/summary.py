@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from .._core.types import FloatArray
-from .robustness import N_BINS, ORACLE, Cell, Suite
-from .robustness_methods import GEM_MED, METHODS
-from .runner import Result
-from .summary import mean_and_error
+from ..._core.types import FloatArray
+from ..runner import Result, Runs
+from ..summary import Rows, mean_and_error
+from .methods import GEM_MED, METHODS
+from .runs import N_BINS, ORACLE, Cell, Suite
 
-Rows = list[dict[str, Any]]
-Runs = Mapping[str, Result]
 MEASURES = (
     "error",
     "excess_error",

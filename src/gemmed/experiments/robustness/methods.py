@@ -20,12 +20,12 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
-from .._core.exceptions import GemmedError
-from .._core.types import FloatArray
-from ..estimators.baselines import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
-from ..estimators.detector import GEMDetector
-from ..estimators.gemmed import GEMMEDClassifier
-from ..estimators.med import MEDClassifier
+from ..._core.exceptions import GemmedError
+from ..._core.types import FloatArray
+from ...estimators.baselines import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
+from ...estimators.detector import GEMDetector
+from ...estimators.gemmed import GEMMEDClassifier
+from ...estimators.med import MEDClassifier
 
 GUESS = 0.2
 """What methods are told that need a contamination rate; the truth is between 0 and 0.4."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .plots import import_pyplot, save_figure
+from ...report.plots import import_pyplot, save_figure
+from ..summary import Rows
 
-Rows = list[dict[str, Any]]
 COLOURS = {
     "all": "#222222",
     "clean": "#777777",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 
-from ..datasets import Layout, RingData, make_ring
-from ..estimators.baselines import RampSVC, RODClassifier, TwoStageClassifier
-from ..estimators.detector import GEMDetector
-from ..estimators.gemmed import GEMMEDClassifier
-from ..estimators.med import MEDClassifier
-from ..report.metrics import precision_recall, roc
-from .runner import Result, Task
+from ...datasets import Layout, RingData, make_ring
+from ...estimators.baselines import RampSVC, RODClassifier, TwoStageClassifier
+from ...estimators.detector import GEMDetector
+from ...estimators.gemmed import GEMMEDClassifier
+from ...estimators.med import MEDClassifier
+from ...report.metrics import precision_recall, roc
+from ..runner import Result, Task
 
 RADII = (15, 35, 55, 75)
 RATES = (0.2, 0.3, 0.4, 0.5)
@@ -106,3 +106,21 @@ def ring_task(layout: Layout, radius: float, rate: float, seed: int) -> Task:
         evaluate_run,
         {"layout": layout, "radius": radius, "rate": rate, "seed": seed},
     )
+
+
+def method_parameters() -> dict[str, Any]:
+    """What the manifest says of sample size and methods."""
+    return {
+        "samples_per_class": N_PER_CLASS,
+        "methods": {key: repr(make(0)) for key, make in METHODS.items()},
+    }
+
+
+def simulation_parameters(radii: Sequence[float], rates: Sequence[float]) -> dict[str, Any]:
+    """What the manifest says of runs on these cells."""
+    return {
+        **method_parameters(),
+        "layouts": LAYOUTS,
+        "radii": list(radii),
+        "rates": list(rates),
+    }
