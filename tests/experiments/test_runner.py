@@ -5,8 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+import scipy.linalg  # noqa: F401  SciPy has a BLAS of its own
+from threadpoolctl import threadpool_info
 
 from gemmed._core.exceptions import WorkerDiedError
 from gemmed.experiments.runner import RunStore, Task, run_tasks
@@ -87,3 +90,46 @@ def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, numbe
     )
     assert all(path.stat().st_mtime_ns == made for path, made in kept.items())
     assert (tmp_path / "noise.png").exists()
+
+
+def linger(folder):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(60)
+    return {}
+
+
+START = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_runner
+from gemmed.experiments.runner import RunStore, Task, run_tasks
+tasks = [Task(str(i), test_runner.linger, {"folder": sys.argv[2]}) for i in range(2)]
+run_tasks(tasks, RunStore(Path(sys.argv[2], "runs"), "1"), jobs=2)
+"""
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(Path(__file__).parent), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(list(tmp_path.iterdir())) == 2
+    process.kill()
+    process.communicate(timeout=20)  # returns only when no worker holds the pipe
+
+
+def threads_of_blas():
+    return {"threads": [library["num_threads"] for library in threadpool_info()]}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_have_one_blas_thread(tmp_path, monkeypatch, jobs):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    task = Task("threads", threads_of_blas, {})
+    found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["threads"]["threads"]
+    assert found and set(found) == {1}
