@@ -11,7 +11,9 @@ from .. import __version__
 from .._core.optional import require
 from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
 from ..experiments.robustness.table_names import GROUPS
+from .commands import add_jobs_option, add_json_option, add_parser
 from .progress import TargetProgress
+from .terminal import print_table
 
 EPILOG = """examples:
   gemmed reproduce boundary scores --out results
@@ -28,12 +30,13 @@ Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the sam
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "reproduce",
-        help="redo figures of the paper on simulated data",
+        run,
+        summary="redo figures of the paper on simulated data",
         description="Redo figures of the paper: numbers (CSV, JSON) and pictures (PNG).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "targets",
@@ -56,15 +59,12 @@ def add_command(commands: Any) -> None:
         metavar="NAMES",
         help=f"tables or lists of them ({', '.join(GROUPS)}), with commas",
     )
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
-    )
+    add_jobs_option(parser)
     parser.add_argument(
         "--quick", action="store_true", help="few repetitions and tables, to try it out"
     )
     parser.add_argument("--out", default="results", help="folder for the files (default: results)")
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    parser.set_defaults(run=run)
+    add_json_option(parser)
 
 
 def _target_names() -> str:
@@ -106,16 +106,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summaries, indent=1))
     else:
-        _print_table(summaries)
+        cells = [
+            [
+                summary["target"],
+                summary["runs"],
+                f"{summary['seconds']:.1f}",
+                os.path.join(summary["out"], summary["files"][0]),
+            ]
+            for summary in summaries
+        ]
+        print_table(["target", "runs", "seconds", "picture"], cells)
     return 0
-
-
-def _print_table(summaries: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("target", "runs", "seconds", "picture", box=None)
-    for summary in summaries:
-        picture = os.path.join(summary["out"], summary["files"][0])
-        table.add_row(summary["target"], str(summary["runs"]), f"{summary['seconds']:.1f}", picture)
-    Console().print(table)

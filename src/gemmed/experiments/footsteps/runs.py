@@ -84,10 +84,10 @@ class SplitData(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def simulated_segments(seed: int, n_human: int, n_animal: int, faults: bool = True) -> SegmentSet:
+def simulated_segments(seed: int, n_human: int, n_animal: int) -> SegmentSet:
     """Simulate and compute features, once in a process."""
     rows, labels, subjects, anomalous = [], [], [], []
-    for recording in iter_footsteps(n_human, n_animal, faults=faults, random_state=seed):
+    for recording in iter_footsteps(n_human, n_animal, random_state=seed):
         features = [segment_features(s, RATE, window=WINDOW) for s in recording.signals]
         rows.append(np.stack([f.mfcc for f in features], axis=1).astype(np.float32))
         windows = np.stack([f.window_starts for f in features])

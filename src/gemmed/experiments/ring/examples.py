@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,26 +41,23 @@ class LinearFunction:
 
 def boundary_target(options: Options) -> Target:
     """Decision boundaries with the data."""
-    return Target(
-        "decision boundaries of SVM, ROD and GEM-MED with the data",
-        lambda n_runs: [],
-        _boundary_rows,
-        _draw_boundary,
-        simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE]),
-        repeats=False,
-    )
+    description = "decision boundaries of SVM, ROD and GEM-MED with the data"
+    return _example_target(description, _boundary_rows, _draw_boundary)
 
 
 def scores_target(options: Options) -> Target:
     """Anomaly scores of every training sample."""
-    return Target(
-        "anomaly scores of GEM-MED and ROD",
-        lambda n_runs: [],
-        _score_rows,
-        _draw_scores,
-        simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE]),
-        repeats=False,
-    )
+    return _example_target("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores)
+
+
+def _example_target(
+    description: str,
+    rows: Callable[[Runs, int], Rows],
+    draw: Callable[[Rows, Path], None],
+) -> Target:
+    """A target without runs: what it shows is fitted when its rows are made."""
+    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
+    return Target(description, lambda n_runs: [], rows, draw, parameters, repeats=False)
 
 
 def _score_rows(runs: Runs, n_runs: int) -> Rows:

@@ -13,8 +13,14 @@ from .._core.exceptions import ManifestError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
+from .manifest import REQUIRED
 from .recordings import FLAGS
 from .transformers import SegmentPCA, component_names
+
+TIMES = ("start", "end", "window_start")
+"""Seconds of a segment in its recording."""
+FACTS = (*REQUIRED, "segment", *TIMES, *FLAGS)
+"""Columns that are not features."""
 
 
 @dataclass(frozen=True)
@@ -119,19 +125,8 @@ def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     from pyarrow import parquet
 
     arrow = parquet.read_table(path)
-    facts = (
-        "path",
-        "label",
-        "subject",
-        "sensor",
-        "segment",
-        "start",
-        "end",
-        "window_start",
-        *FLAGS,
-    )
-    known = [name for name in arrow.column_names if name in facts]
-    names = [name for name in arrow.column_names if name not in facts]
+    known = [name for name in arrow.column_names if name in FACTS]
+    names = [name for name in arrow.column_names if name not in FACTS]
     values = {name: arrow[name].to_numpy() for name in known}
     return FeatureTable(values, np.stack([arrow[name].to_numpy() for name in names], axis=1), names)
 
