@@ -46,7 +46,7 @@ def footsteps_target(options: Options, size: Size = FULL_SIZE) -> Target:
         partial(_rows, size),
         _draw,
         _parameters(size),
-        details=partial(_details, size),
+        details=_details,
         more_files=partial(_write_more, size),
     )
 
@@ -114,7 +114,7 @@ def _parameters(size: Size) -> dict[str, Any]:
     }
 
 
-def _details(size: Size, runs: Runs) -> dict[str, Any]:
+def _details(runs: Runs) -> dict[str, Any]:
     """Times by method, what the splits were like, and warnings, over all runs."""
     results = list(runs.values())
     if not results:

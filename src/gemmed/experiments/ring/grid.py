@@ -30,7 +30,7 @@ from .runs import (
 CURVE_RADII = (15, 55)
 
 
-class Cell(NamedTuple):
+class RingCell(NamedTuple):
     """Where all methods are compared."""
 
     layout: Layout
@@ -95,7 +95,7 @@ def auc_target(options: Options) -> Target:
     )
 
 
-RowsOfCell = Callable[[Cell, list[Result]], Rows]
+RowsOfCell = Callable[[RingCell, list[Result]], Rows]
 
 
 def _grid_target(
@@ -105,7 +105,7 @@ def _grid_target(
     rows_of_cell: RowsOfCell,
     draw: Callable[[Rows, Path], None],
 ) -> Target:
-    cells = [Cell(layout, R, q) for layout in LAYOUTS for R in radii for q in rates]
+    cells = [RingCell(layout, R, q) for layout in LAYOUTS for R in radii for q in rates]
 
     def tasks(n_runs: int) -> list[Task]:
         return [task for cell in cells for task in cell.tasks(n_runs)]
@@ -120,7 +120,7 @@ def _summaries(measures: Sequence[str]) -> RowsOfCell:
     return lambda cell, results: summarise(cell.columns, results, measures, REFERENCE)
 
 
-def _precision_recall_rows(cell: Cell, results: list[Result]) -> Rows:
+def _precision_recall_rows(cell: RingCell, results: list[Result]) -> Rows:
     rows: Rows = []
     for method, measures in results[0].items():
         if "precision_at_recall" not in measures:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
+from .runs import N_BINS
 
 COLOURS = {
     "all": "#222222",
@@ -63,10 +64,9 @@ def _draw_curve(ax: Any, rows: Rows) -> None:
 
 
 def _draw_counts(ax: Any, rows: Rows) -> None:
-    n_bins = 10
     total = sum(row["samples"] for row in rows)
     ax.bar(
-        [(row["bin"] + 0.5) / n_bins for row in rows],
+        [(row["bin"] + 0.5) / N_BINS for row in rows],
         [100.0 * row["samples"] / total for row in rows],
         width=0.09,
         color="#5b7f95",
