@@ -18,7 +18,7 @@ from .blocks import BlockFunction, split_rows, sum_blocks
 from .dask_partitions import Method, Partition, PartitionActors, each, summed
 from .sources import parquet_files
 
-BLOCK_ROWS = 16_384
+DASK_BLOCK_ROWS = 16_384
 """Rows of a block, at most."""
 SMALL_BYTES = 65_536
 """Broadcast arrays up to this size travel with every task; others are a task of their own."""
@@ -136,7 +136,7 @@ class DaskPass:
 
 
 def dask_blocks(
-    X: Any, client: Any = None, *, dtype: Any = np.float32, block_rows: int = BLOCK_ROWS
+    X: Any, client: Any = None, *, dtype: Any = np.float32, block_rows: int = DASK_BLOCK_ROWS
 ) -> DaskBlocks:
     """Blocks of a Dask array or data frame, held in memory by the workers.
 
@@ -164,7 +164,7 @@ def parquet_blocks(
     label: str | None = None,
     columns: Sequence[str] | None = None,
     dtype: Any = np.float32,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = DASK_BLOCK_ROWS,
 ) -> tuple[DaskBlocks, np.ndarray | None]:
     """Blocks of Parquet files that the workers read themselves, and the labels.
 

@@ -147,7 +147,7 @@ def _friedman(by_table: FloatArray) -> float:
     return float(stats.friedmanchisquare(*by_table.T).pvalue)
 
 
-def rank_rows(ranks: Iterable[MeanRanks]) -> Rows:
+def rows_of_ranks(ranks: Iterable[MeanRanks]) -> Rows:
     """The mean ranks as a table."""
     return [
         {

@@ -22,8 +22,8 @@ from .summary import (
     calibration_rows,
     contamination_rows,
     mean_ranks,
-    rank_rows,
     rows_of_cells,
+    rows_of_ranks,
     run_details,
 )
 from .tables import TEST_ROWS, TRAIN_ROWS, check_tables
@@ -126,7 +126,7 @@ def _write_more(suite: Suite, runs: Runs, n_runs: int, folder: Path) -> list[str
     """Ranks and calibration: a table and a picture each; the contamination as a table."""
     name = suite.name
     ranks = mean_ranks(suite, runs, n_runs)
-    write_csv(folder / f"{name}-ranks.csv", rank_rows(ranks))
+    write_csv(folder / f"{name}-ranks.csv", rows_of_ranks(ranks))
     panels = [
         RankPanel(
             f"{_title(group.family)}: mean rank by test error, {group.n_tables} tables",
