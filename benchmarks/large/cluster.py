@@ -17,7 +17,7 @@ from gemmed import GEMMEDClassifier
 from gemmed._core.progress import listening
 from gemmed.rows import dask_blocks
 from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.dask_blocks import BLOCK_ROWS
+from gemmed.rows.dask_blocks import DASK_BLOCK_ROWS
 
 
 def fit(blocks, sample, m, listener=None):
@@ -56,7 +56,7 @@ def main():
         if record.find(n=n, workers=workers):
             continue
         if workers == "none":
-            blocks = LocalBlocks(sample.X, block_rows=BLOCK_ROWS)
+            blocks = LocalBlocks(sample.X, block_rows=DASK_BLOCK_ROWS)
             model, wall, own = fit(blocks, sample, options.landmarks)
             values[workers] = model.decision_function(X_test)
             record.add(n=n, workers=workers, seconds=wall, cpu=own)
@@ -67,7 +67,7 @@ def main():
             ) as cluster,
             Client(cluster) as client,
         ):
-            rows = da.from_array(sample.X, chunks=(BLOCK_ROWS, -1))
+            rows = da.from_array(sample.X, chunks=(DASK_BLOCK_ROWS, -1))
             blocks = dask_blocks(rows, client)
             client.run(_import_gemmed)
             killer = Killer(client) if "killed" in workers else None

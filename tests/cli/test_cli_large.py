@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from test_cli_models import call, refusal
 
+from gemmed._core.exceptions import TableError
 from gemmed.cli import main
 from gemmed.estimators.model_files import load_model
 from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_table
 from gemmed.estimators.table_columns import Roles
 from gemmed.rows.table_batches import BATCH_ROWS, open_batches
-from gemmed.rows.tables import TableError, read_table
+from gemmed.rows.tables import read_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -8,19 +8,18 @@ from sklearn.svm import SVC
 
 from gemmed.acoustics import read_manifest
 from gemmed.cli.main import main
-from gemmed.experiments import footsteps
-from gemmed.experiments.acoustic_targets import acoustic_target
-from gemmed.experiments.footsteps import SENSORS, Size, simulated_segments, split_data
-from gemmed.experiments.footsteps_methods import (
+from gemmed.experiments.footsteps import runs as footsteps
+from gemmed.experiments.footsteps.methods import (
     DETECTING,
     METHODS,
     ORACLE,
     choose_gamma,
     gamma_unit,
 )
-from gemmed.experiments.footsteps_tables import TABLES, markdown, table_rows, verdict
-from gemmed.experiments.footsteps_targets import footsteps_target
-from gemmed.experiments.recordings import RecordingsError
+from gemmed.experiments.footsteps.runs import SENSORS, Size, simulated_segments, split_data
+from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, verdict
+from gemmed.experiments.footsteps.target import footsteps_target
+from gemmed.experiments.target import Options
 
 SMALL = Size(n_human=7, n_animal=7, n_train=5)
 
@@ -150,7 +149,7 @@ def test_tables_show_the_numbers_of_the_paper_beside_ours(result):
 
 def test_the_target_writes_tables_and_pictures(result, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("agg")
-    target = footsteps_target(SMALL)
+    target = footsteps_target(Options(), SMALL)
     tasks = target.tasks(1)
     assert [task.arguments["row"] for task in tasks] == list(SENSORS)
     runs = {task.name: result for task in tasks}
@@ -182,10 +181,3 @@ def test_simulate_footsteps_refuses_to_simulate_nobody(tmp_path, capsys):
     assert main(arguments) == 2
     assert "at least one subject" in capsys.readouterr().err
     assert not out.exists()
-
-
-def test_recordings_ask_for_their_folder(tmp_path):
-    with pytest.raises(RecordingsError, match="--data"):
-        acoustic_target("recordings", data=None)
-    with pytest.raises(RecordingsError, match="neither fsdd nor"):
-        acoustic_target("recordings", data=tmp_path)

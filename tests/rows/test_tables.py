@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed import GEMMEDClassifier, MEDClassifier
+from gemmed._core.exceptions import TableError
 from gemmed.estimators.model_files import load_model, save_model
 from gemmed.estimators.table_columns import (
     FarLimit,
@@ -16,7 +17,7 @@ from gemmed.estimators.table_columns import (
     training_data,
     unseen_categories,
 )
-from gemmed.rows.tables import Table, TableError, csv_text, read_table, write_table
+from gemmed.rows.tables import Table, csv_text, read_table, write_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

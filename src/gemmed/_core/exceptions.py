@@ -2,11 +2,19 @@
 
     Exception
     +-- GemmedError
-        +-- EngineError (also ValueError)       an engine cannot solve the problem it was given
+        +-- EngineError (also ValueError)          an engine cannot solve the problem it was given
+        |   +-- GridTooLargeError                  an integral is spread over too many cells
         +-- DegenerateDataError (also ValueError)  data without the variation a method needs
         +-- UnscaledDataError (also ValueError)    numbers too far apart for floating point
+        +-- TableError (also ValueError)           a table of the user cannot be used
+        +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
         +-- AudioFileError (also ValueError)       a recording cannot be used
         +-- ManifestError (also ValueError)        a table of recordings cannot be used
+        +-- OutputError (also OSError)             a file or folder cannot be written
+        +-- UnknownTargetError (also ValueError)   no experiment has this name
+        +-- ExperimentDataError (also ValueError)  data of an experiment are missing or broken
+        +-- StoredRunError                         an earlier run lacks what a target needs
+        +-- WorkerDiedError                        a worker process was killed
 
     Warning
     +-- GemmedWarning (UserWarning)
@@ -16,6 +24,7 @@
         +-- ConstraintWarning            a class-wise constraint cannot be met
         +-- CalibrationWarning           too few samples for the false-alarm rate
         +-- UnscaledDataWarning          a kernel so large that margins mean nothing
+        +-- ModelVersionWarning          a model was saved by another major version
 
 Wrong parameters and malformed arrays raise scikit-learn's own ValueError / TypeError, and a solver
 that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users of scikit-learn
@@ -31,6 +40,10 @@ class EngineError(GemmedError, ValueError):
     """An engine cannot solve the problem it was given; the message names one that can."""
 
 
+class GridTooLargeError(EngineError):
+    """The mass of the integral is spread over more cells than can be visited."""
+
+
 class DegenerateDataError(GemmedError, ValueError):
     """The data lack the variation a method needs (a class of identical points, constant X)."""
 
@@ -39,12 +52,40 @@ class UnscaledDataError(GemmedError, ValueError):
     """Numbers in X or in the kernel lie too far apart (or overflow) for floating point."""
 
 
+class TableError(GemmedError, ValueError):
+    """A file is not a table, or a column is not what it is needed for."""
+
+
+class ModelFileError(GemmedError, ValueError):
+    """A file is not a model that can be loaded, or a model cannot be saved."""
+
+
 class AudioFileError(GemmedError, ValueError):
     """A recording is missing, unreadable, empty or not finite."""
 
 
 class ManifestError(GemmedError, ValueError):
     """A table of recordings cannot be read or lacks a column."""
+
+
+class OutputError(GemmedError, OSError):
+    """A file or folder cannot be written."""
+
+
+class UnknownTargetError(GemmedError, ValueError):
+    """A target of ``gemmed reproduce`` that does not exist was asked for."""
+
+
+class ExperimentDataError(GemmedError, ValueError):
+    """Tables or recordings of an experiment are not where they should be, or cannot be used."""
+
+
+class StoredRunError(GemmedError):
+    """A file of an earlier run does not hold what a target needs."""
+
+
+class WorkerDiedError(GemmedError):
+    """A worker process was killed."""
 
 
 class GemmedWarning(UserWarning):
@@ -73,3 +114,7 @@ class UnscaledDataWarning(GemmedWarning):
 
 class CalibrationWarning(GemmedWarning):
     """A class has too few samples to raise alarms at the wanted false-alarm rate."""
+
+
+class ModelVersionWarning(GemmedWarning):
+    """A model was saved by another major version of gemmed."""

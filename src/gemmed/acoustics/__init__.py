@@ -4,6 +4,14 @@ Arrays need nothing beyond scikit-learn; files need the extra ``audio``.
 """
 
 from .audio import Audio, audio_rate, read_audio, resample, write_audio
+from .feature_table import (
+    FeatureTable,
+    Reduction,
+    join_sensors,
+    read_table,
+    reduce_table,
+    write_table,
+)
 from .features import (
     FeatureSettings,
     SegmentFeatures,
@@ -15,14 +23,6 @@ from .manifest import ManifestEntry, read_manifest, write_manifest
 from .mfcc import mfcc
 from .recordings import RecordingFeatures, recording_features
 from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
-from .table import (
-    FeatureTable,
-    Reduction,
-    join_sensors,
-    read_table,
-    reduce_table,
-    write_table,
-)
 from .transformers import AcousticFeatures, MFCCTransformer, SegmentPCA, StrongestWindow
 
 __all__ = [

@@ -18,9 +18,9 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
-from .manifest import ManifestEntry
+from .feature_table import TIMES, FeatureTable
+from .manifest import REQUIRED, ManifestEntry
 from .recordings import FLAGS, recording_features
-from .table import FeatureTable
 from .transformers import mfcc_names
 
 
@@ -107,10 +107,10 @@ def assemble_parts(
     counts = [len(result["start"]) for result in results]
     facts: dict[str, Any] = {
         name: np.repeat(np.array([getattr(entry, name) for entry in entries], object), counts)
-        for name in ("path", "label", "subject", "sensor")
+        for name in REQUIRED
     }
     facts["segment"] = np.concatenate([np.arange(count) for count in counts])
-    for name in ("start", "end", "window_start"):
+    for name in TIMES:
         facts[name] = np.concatenate([result[name] for result in results])
     for name in FLAGS:
         facts[name] = np.concatenate([result["flags"][name] for result in results])

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from .commands import add_json_option, add_parser
 from .outputs import check_not_an_input, check_output, emit_table
 from .terminal import print_table
 from .training import Training, add_training_options, summary_lines, summary_of, train
@@ -28,12 +29,13 @@ REASONS = ("prior", "margin", "entropy", "coverage")
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "audit",
-        help="find the rows of a table that are not to be trusted",
+        run,
+        summary="find the rows of a table that are not to be trusted",
         description="Rank the rows of a labelled table by how suspicious they are, with reasons.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--out", metavar="FILE", help="CSV or Parquet file for the suspicious rows, - for CSV here"
@@ -48,9 +50,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="column that names the rows; it is copied, not learned from"
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,8 +94,8 @@ def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
     import numpy as np
     import pandas as pd
 
-    explained = training.classifier.explain()
-    rows = training.data.rows
+    explained = training.learned.classifier.explain()
+    rows = training.rows
     columns: dict[str, Any] = {"row": rows + 1}
     if identifier is not None:
         columns[identifier] = training.table.text(identifier)[0][rows]

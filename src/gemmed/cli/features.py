@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._core.optional import require
+from .commands import add_jobs_option, add_json_option, add_parser
 from .progress import TargetProgress
 
 if TYPE_CHECKING:
@@ -42,19 +43,18 @@ Finished recordings are kept in the folder OUT.parts: the same command does only
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "features",
-        help="MFCC features of recordings",
+        run,
+        summary="MFCC features of recordings",
         description="Write MFCC features of the segments of recordings; defaults as in the paper.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("manifest", metavar="MANIFEST", help="table of recordings")
     parser.add_argument("--out", required=True, help="file to write (.parquet or .csv)")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
-    )
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    add_jobs_option(parser)
+    add_json_option(parser)
     parser.add_argument("--rate", type=float, help="sample rate (default: the most common one)")
     parser.add_argument(
         "--segments",
@@ -83,7 +83,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--join", action="store_true", help="sensors side by side, one row a subject and segment"
     )
-    parser.set_defaults(run=run)
 
 
 def _count_or_all(text: str) -> int | None:
@@ -250,11 +249,12 @@ class _Work:
 
 
 def _facts(table: FeatureTable, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    from ..acoustics.recordings import FLAGS
+
     powers = [part["cepstral_power"] for part in parts if "problem" not in part]
-    flags = ("silent", "clipped", "padded", "offset", "truncated")
     return {
         "cepstral_power": sum(powers) / len(powers),
-        "flagged_segments": {name: int(table.facts[name].sum()) for name in flags},
+        "flagged_segments": {name: int(table.facts[name].sum()) for name in FLAGS},
     }
 
 

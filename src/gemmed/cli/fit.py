@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from .._core.optional import require
+from .commands import add_json_option, add_parser
 from .outputs import check_not_an_input, check_output
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
 from .terminal import busy
@@ -32,18 +33,18 @@ rows of a CSV file are sent to them.
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "fit",
-        help="train a classifier on a table and save it",
+        run,
+        summary="train a classifier on a table and save it",
         description="Train a robust classifier on a CSV or Parquet table and save it to a file.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add_json_option(parser, "print the summary as JSON")
     add_training_options(parser)
     add_streaming_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

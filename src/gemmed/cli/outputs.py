@@ -7,11 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .._core.exceptions import GemmedError
-
-
-class OutputError(GemmedError, OSError):
-    """A file cannot be written."""
+from .._core.exceptions import OutputError
 
 
 def check_output(path: str) -> None:

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from .._core.exceptions import TableError
+from .commands import add_json_option, add_parser
 from .outputs import check_not_an_input, check_output, emit_table
 from .terminal import busy, note, warnings_as_notes
 from .training import add_reading_options
@@ -22,12 +24,13 @@ p_value and suspicious with --screen. Columns are found by name, others are kept
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "predict",
-        help="predict the classes of a table with a saved model",
+        run,
+        summary="predict the classes of a table with a saved model",
         description="Predict the class of each row of a table with a model of gemmed fit.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
     parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
@@ -45,11 +48,8 @@ def add_command(commands: Any) -> None:
         help="mark rows unlike the trusted training rows; RATE is the share of good rows that may "
         "be marked by mistake, such as 0.05",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON: a summary, and the predictions if no --out"
-    )
+    add_json_option(parser, "print JSON: a summary, and the predictions if no --out")
     add_reading_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     check_not_an_input(options.out, options.table, options.model)
     from ..estimators.model_files import load_model
     from ..estimators.table_columns import query_frame, unseen_categories
-    from ..rows.tables import TableError, read_table
+    from ..rows.tables import read_table
 
     with warnings_as_notes():
         model = load_model(options.model)
@@ -115,21 +115,18 @@ def _predicted(model: Any, frame: Any) -> Any:
 
 def _last_step(model: Any, frame: Any) -> tuple[Any, Any]:
     """The last estimator of a pipeline and what the steps before make of the frame."""
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(model, Pipeline):
-        return model[-1], model[:-1].transform(frame)
-    return model, frame
-
-
-def _name_of(model: Any) -> str:
-    return f"the model, {type(_last_of(model)).__name__},"
+    last = _last_of(model)
+    return last, frame if last is model else model[:-1].transform(frame)
 
 
 def _last_of(model: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _name_of(model: Any) -> str:
+    return f"the model, {type(_last_of(model)).__name__},"
 
 
 def _report_extra(columns: list[str], used: list[str]) -> None:

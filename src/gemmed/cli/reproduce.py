@@ -9,7 +9,11 @@ from typing import Any
 
 from .. import __version__
 from .._core.optional import require
+from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
+from ..experiments.robustness.table_names import GROUPS
+from .commands import add_jobs_option, add_json_option, add_parser
 from .progress import TargetProgress
+from .terminal import print_table
 
 EPILOG = """examples:
   gemmed reproduce boundary scores --out results
@@ -26,25 +30,24 @@ Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the sam
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = add_parser(
+        commands,
         "reproduce",
-        help="redo figures of the paper on simulated data",
+        run,
+        summary="redo figures of the paper on simulated data",
         description="Redo figures of the paper: numbers (CSV, JSON) and pictures (PNG).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "targets",
         nargs="+",
         metavar="TARGET",
-        help="boundary, scores, noise, corruption, precision-recall, auc, step-sizes, or all; "
-        "on sound: footsteps, recordings; "
-        "on tables: robustness, robustness-tuned, robustness-multiclass",
+        help=_target_names(),
     )
     parser.add_argument(
         "--runs",
         type=int,
-        help="repetitions (default: 50; footsteps 10, robustness 5, robustness-tuned 2)",
+        help=f"repetitions (default: {_default_runs()})",
     )
     parser.add_argument(
         "--data",
@@ -54,17 +57,33 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--tables",
         metavar="NAMES",
-        help="tables or lists of them (suite, development, judge, keel, sklearn), with commas",
+        help=f"tables or lists of them ({', '.join(GROUPS)}), with commas",
     )
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
-    )
+    add_jobs_option(parser)
     parser.add_argument(
         "--quick", action="store_true", help="few repetitions and tables, to try it out"
     )
     parser.add_argument("--out", default="results", help="folder for the files (default: results)")
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    parser.set_defaults(run=run)
+    add_json_option(parser)
+
+
+def _target_names() -> str:
+    """All targets, family by family; ``all`` are those of the simulation."""
+    others = dict.fromkeys(entry.family for entry in TARGETS.values())
+    del others[SIMULATION]
+    parts = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
+    return "; ".join(parts + [f"{family}: {', '.join(names_of(family))}" for family in others])
+
+
+def _default_runs() -> str:
+    """Repetitions of the simulation, then those of the targets that have others."""
+    usual = TARGETS[names_of(SIMULATION)[0]].default_runs
+    others = [
+        f"{name} {entry.default_runs}"
+        for name, entry in TARGETS.items()
+        if entry.default_runs != usual
+    ]
+    return f"{usual}; {', '.join(others)}"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -87,16 +106,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summaries, indent=1))
     else:
-        _print_table(summaries)
+        cells = [
+            [
+                summary["target"],
+                summary["runs"],
+                f"{summary['seconds']:.1f}",
+                os.path.join(summary["out"], summary["files"][0]),
+            ]
+            for summary in summaries
+        ]
+        print_table(["target", "runs", "seconds", "picture"], cells)
     return 0
-
-
-def _print_table(summaries: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("target", "runs", "seconds", "picture", box=None)
-    for summary in summaries:
-        picture = os.path.join(summary["out"], summary["files"][0])
-        table.add_row(summary["target"], str(summary["runs"]), f"{summary['seconds']:.1f}", picture)
-    Console().print(table)

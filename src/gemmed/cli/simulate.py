@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core.optional import require
+from .commands import add_json_option, add_parser
 from .progress import TargetProgress
 
 EPILOG = """examples:
@@ -36,12 +37,13 @@ def add_command(commands: Any) -> None:
     kinds = parser.add_subparsers(
         title="data", metavar="DATA", required=True, parser_class=type(parser)
     )
-    ring = kinds.add_parser(
+    ring = add_parser(
+        kinds,
         "ring",
-        help="two Gaussian classes, anomalies on a ring around them",
+        run_ring,
+        summary="two Gaussian classes, anomalies on a ring around them",
         description="Two Gaussian classes in the plane, anomalies on a ring around them (CSV).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     ring.add_argument("--out", required=True, help="file to write")
     ring.add_argument("--per-class", type=int, default=100, help="training samples a class")
@@ -50,18 +52,18 @@ def add_command(commands: Any) -> None:
     ring.add_argument("--corruption", type=float, default=0.2, help="share of anomalies")
     ring.add_argument("--layout", choices=["paper", "separated"], default="paper")
     ring.add_argument("--seed", type=int, default=0)
-    ring.add_argument("--json", action="store_true", help="print a summary as JSON")
-    ring.set_defaults(run=run_ring)
+    add_json_option(ring)
     _add_footsteps(kinds)
 
 
 def _add_footsteps(kinds: Any) -> None:
-    footsteps = kinds.add_parser(
+    footsteps = add_parser(
+        kinds,
         "footsteps",
-        help="humans alone or with an animal, recorded by four sensors that fail at times",
+        run_footsteps,
+        summary="humans alone or with an animal, recorded by four sensors that fail at times",
         description="Recordings of walkers by four acoustic sensors that fail at times (WAV, CSV).",
         epilog=FOOTSTEPS_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     footsteps.add_argument("--out", required=True, help="folder to write")
     footsteps.add_argument("--humans", type=int, default=84, help="humans alone (default: 84)")
@@ -73,15 +75,14 @@ def _add_footsteps(kinds: Any) -> None:
     )
     footsteps.add_argument("--healthy", action="store_true", help="the same without faults")
     footsteps.add_argument("--seed", type=int, default=0)
-    footsteps.add_argument("--json", action="store_true", help="print a summary as JSON")
-    footsteps.set_defaults(run=run_footsteps)
+    add_json_option(footsteps)
 
 
 def run_footsteps(options: argparse.Namespace) -> int:
     """Write recordings, manifest and truth."""
     require("rich", "the command line needs", "cli")
     require("soundfile", "recordings need", "audio")
-    from ..experiments.footsteps_files import write_footsteps
+    from ..experiments.footsteps.files import write_footsteps
 
     with TargetProgress(enabled=not options.json) as bar:
         summary = write_footsteps(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
-import signal
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._core.interrupts import without_interrupts
 from .progress import FitProgress
 from .terminal import busy, note, warnings_as_notes
 from .training import (
@@ -96,19 +95,6 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
     return Learned(
         scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
     )
-
-
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches neither this block nor the processes it starts: they end with the cluster."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

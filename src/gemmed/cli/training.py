@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan, Roles, TrainingData
+    from ..estimators.table_columns import ColumnPlan, Roles
     from ..rows.tables import Table
 
 
@@ -35,23 +35,12 @@ class Learned(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A table, what was used of it, and the fitted pipeline."""
+    """A whole table in memory, and what was learned from it."""
 
     table: Table
-    data: TrainingData
-    pipeline: Pipeline
-
-    @property
-    def classifier(self) -> Any:
-        """The fitted classifier at the end of the pipeline."""
-        return self.pipeline[-1]
-
-    @property
-    def learned(self) -> Learned:
-        """What a summary needs of it."""
-        data = self.data
-        n_unlabelled = len(self.table) - len(data.labels)
-        return Learned(self.pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
+    rows: np.ndarray
+    """Numbers of the rows that were used, from 0."""
+    learned: Learned
 
 
 def add_reading_options(parser: Any) -> None:
@@ -180,11 +169,13 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
     roles = roles_of(options, not_features=not_features)
     data = training_data(table, **roles._asdict())
-    report_left_out(data.plan, len(table) - len(data.labels))
+    n_unlabelled = len(table) - len(data.labels)
+    report_left_out(data.plan, n_unlabelled)
     pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
-    return Training(table, data, pipeline)
+    learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
+    return Training(table, data.rows, learned)
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import linalg, special
 
-from .._core.exceptions import EngineError
+from .._core.exceptions import EngineError, GridTooLargeError
 from .._core.types import FloatArray
 from ..model.dual import DualProblem, Moments, Multipliers, log_partition_given_f
 from ..model.solution import Solution
@@ -66,10 +66,6 @@ class Quadrature:
     def hessian(self, problem: DualProblem, at: Multipliers) -> FloatArray:
         """Hessian of the dual in the flat variables (lam, mu, kappa)."""
         return -_WeightIntegral(problem).curvature(at).log_partition_hessian
-
-
-class GridTooLargeError(EngineError):
-    """The mass of the integral is spread over more cells than can be visited."""
 
 
 class _WeightIntegral:

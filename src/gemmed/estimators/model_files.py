@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import GemmedError, GemmedWarning
+from .._core.exceptions import ModelFileError, ModelVersionWarning
 from .._core.optional import require
 from .._core.whole_files import replacing
 from .renamed import present_name, with_present_names
@@ -44,14 +44,6 @@ MODEL_ROOMS = {"engines", "estimators", "evidence", "model"}
 
 HARMLESS = {"numpy.dtype"}
 """Types of other packages that only hold a value; imputers keep the type of their input."""
-
-
-class ModelFileError(GemmedError, ValueError):
-    """A file is not a model that can be loaded, or a model cannot be saved."""
-
-
-class ModelVersionWarning(GemmedWarning):
-    """A model was saved by another major version of gemmed."""
 
 
 class ModelHeader(NamedTuple):

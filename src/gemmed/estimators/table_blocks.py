@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
-from ..rows.dask_blocks import DaskBlocks, lump_bounds, lump_homes, submit_lump
-from ..rows.dask_partitions import Lump
+from ..rows.dask_blocks import DaskBlocks, partition_bounds, partition_homes, submit_partition
+from ..rows.dask_partitions import Partition
 from ..rows.sources import spool_rows
 from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
-from ..rows.tables import Table, TableError
+from ..rows.tables import Table
 from .table_columns import ColumnPlan, Roles, feature_frame, plan_columns, table_pipeline
 
 SAMPLE_ROWS = 50_000
@@ -125,19 +126,19 @@ def cluster_blocks(batches: ParquetBatches | CSVBatches, scan: Scan, client: Any
     Workers read Parquet files themselves: paths must mean the same to all of them. Rows of a CSV
     file are read here and sent, and kept by the scheduler in case a worker dies.
     """
-    homes = lump_homes(client)
-    bounds = lump_bounds(scan.batch_sizes, len(homes))
+    homes = partition_homes(client)
+    bounds = partition_bounds(scan.batch_sizes, len(homes))
     if isinstance(batches, CSVBatches):
-        contents = _sent_lumps(batches, scan, bounds)
+        contents = _sent_partitions(batches, scan, bounds)
     else:
-        contents = _read_lumps(batches, scan, bounds)
+        contents = _read_partitions(batches, scan, bounds)
     sizes = scan.block_sizes
-    lumps = []
+    partitions = []
     for (first, last), home, content in zip(bounds, itertools.cycle(homes), contents, strict=False):
         own = tuple(size for size in sizes[first:last] if size)
-        future = submit_lump(client, home, *content)
-        lumps.append(Lump(future, tuple(range(len(own))), own))
-    return DaskBlocks(client, [lump for lump in lumps if lump.sizes])
+        future = submit_partition(client, home, *content)
+        partitions.append(Partition(future, tuple(range(len(own))), own))
+    return DaskBlocks(client, [partition for partition in partitions if partition.sizes])
 
 
 def _check_roles(batches: ParquetBatches | CSVBatches, roles: Roles) -> None:
@@ -203,20 +204,20 @@ def _matrix(recipe: Recipe, scan: Scan, table: Table) -> Iterator[np.ndarray]:
         yield recipe.matrix(table, used)
 
 
-def _sent_lumps(
+def _sent_partitions(
     batches: CSVBatches, scan: Scan, bounds: list[tuple[int, int]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The task of every lump: its blocks, made here."""
+    """The task of every partition: its blocks, made here."""
     recipe, tables = scan.recipe, batches.batches()
     for first, last in bounds:
         part = itertools.islice(tables, last - first)
         yield _itself, [matrix for table in part for matrix in _matrix(recipe, scan, table)]
 
 
-def _read_lumps(
+def _read_partitions(
     batches: ParquetBatches, scan: Scan, bounds: list[tuple[int, int]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The task of every lump: which parts of which row groups to read."""
+    """The task of every partition: which parts of which row groups to read."""
     starts = np.cumsum([0, *scan.batch_sizes])
     for first, last in bounds:
         start, stop = int(starts[first]), int(starts[last])

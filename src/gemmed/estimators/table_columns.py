@@ -17,8 +17,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.exceptions import TableError
 from .._core.types import FloatArray
-from ..rows.tables import MISSING_TEXT, Table, TableError, shortened
+from ..rows.tables import MISSING_TEXT, Table, shortened
 from .validation import check_number, check_query_data, check_unlabelled_data
 
 MAX_CATEGORIES = 30

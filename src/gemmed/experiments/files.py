@@ -11,12 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import OutputError
 from .._core.whole_files import replacing
-
-
-class OutputError(GemmedError, OSError):
-    """A folder or file of results cannot be written."""
 
 
 def prepare_folder(path: str | os.PathLike[str]) -> Path:

@@ -12,35 +12,12 @@ import numpy as np
 import scipy
 import sklearn
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import StoredRunError
 from ..report.plots import import_pyplot
-from .acoustic_targets import NAMES as ACOUSTIC_TARGETS
-from .acoustic_targets import acoustic_target
 from .files import prepare_folder, write_csv, write_json
-from .ring import METHODS, N_PER_CLASS
-from .robustness_targets import NAMES as TABLE_TARGETS
-from .robustness_targets import robustness_target
+from .registry import TARGETS, resolve_targets
 from .runner import RunStore, run_tasks
-from .targets import TARGETS, Target
-
-ALL = "all"
-
-
-class StoredRunError(GemmedError):
-    """A file of an earlier run does not hold what a target needs."""
-
-
-class UnknownTargetError(GemmedError, ValueError):
-    """A target that does not exist was asked for."""
-
-
-def resolve_targets(names: Sequence[str]) -> list[str]:
-    """The targets meant, in the order of the registry, each once; ``all`` are the paper's."""
-    known = [*TARGETS, *ACOUSTIC_TARGETS, *TABLE_TARGETS]
-    unknown = [name for name in names if name != ALL and name not in known]
-    if unknown:
-        raise UnknownTargetError(f"unknown target {unknown[0]!r}: use {', '.join(known)} or {ALL}")
-    return [name for name in known if name in names or (ALL in names and name in TARGETS)]
+from .target import Options, Target
 
 
 def reproduce(
@@ -65,21 +42,17 @@ def reproduce(
     if (n_runs is not None and n_runs < 1) or jobs < 1:
         name, value = ("jobs", jobs) if jobs < 1 else ("runs", n_runs)
         raise ValueError(f"{name}={value} must be at least 1")
-    made = {
-        name: TARGETS[name]
-        if name in TARGETS
-        else acoustic_target(name, data=data)
-        if name in ACOUSTIC_TARGETS
-        else robustness_target(name, data=data, chosen=tables, quick=quick)
-        for name in chosen
-    }
+    options = Options(data, tables, quick)
+    # All are made first: what is missing for one of them is said before the first has run.
+    made = {name: TARGETS[name].make(options) for name in chosen}
     folder = prepare_folder(out)
     import_pyplot().switch_backend("agg")
     store = RunStore(folder / "runs", version)
     summaries = []
     for name, target in made.items():
-        repetitions = target.default_runs if n_runs is None else n_runs
-        repetitions = min(repetitions, target.quick_runs) if quick else repetitions
+        entry = TARGETS[name]
+        repetitions = entry.default_runs if n_runs is None else n_runs
+        repetitions = min(repetitions, entry.quick_runs) if quick else repetitions
         summaries.append(
             _make(
                 name,
@@ -129,7 +102,7 @@ def _make(
         "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")] + more_files,
         "runs": n_runs if target.repeats else 1,
         "seeds": list(range(n_runs if target.repeats else 1)),
-        "parameters": {**(_simulation() if name in TARGETS else {}), **target.parameters},
+        "parameters": dict(target.parameters),
         **target.details(runs),
         "tasks": len({task.name for task in tasks}),
         "seconds": round(time.perf_counter() - start, 2),
@@ -142,10 +115,3 @@ def _make(
     }
     write_json(folder / f"{name}.manifest.json", summary)
     return {**summary, "out": str(folder)}
-
-
-def _simulation() -> dict[str, Any]:
-    return {
-        "samples_per_class": N_PER_CLASS,
-        "methods": {key: repr(make(0)) for key, make in METHODS.items()},
-    }

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import WorkerDiedError
+from .._core.interrupts import without_interrupts
 from .files import read_json, write_json
 
 Result = dict[str, Any]
+"""What a run found: plain data, as JSON has them."""
+Runs = Mapping[str, Result]
+"""Results by the names of their tasks."""
+WATCH_EVERY = 1.0
+"""Seconds between two looks of a worker at its parent."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,7 @@ class Task:
     arguments: Mapping[str, Any]
 
 
-class WorkerDiedError(GemmedError):
-    """A worker process was killed."""
+Finished = Generator[tuple[Task, Result], None, None]
 
 
 class RunStore:
@@ -81,73 +87,53 @@ def run_tasks(
     open_tasks = [task for name, task in unique.items() if name not in results]
     progress(len(results), len(unique))
     finished = _in_this_process(open_tasks) if jobs == 1 else _in_processes(open_tasks, jobs)
-    for task, result in finished:
-        store.save(task, result)
-        results[task.name] = result
-        progress(len(results), len(unique))
+    with closing(finished):  # whatever ends this, the workers end with it
+        for task, result in finished:
+            store.save(task, result)
+            results[task.name] = result
+            progress(len(results), len(unique))
     # Through the store even when fresh: results are then the same numbers resumed or not.
     return {name: store.load(task) or results[name] for name, task in unique.items()}
 
 
-def _in_this_process(tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
+def _in_this_process(tasks: Sequence[Task]) -> Finished:
     with threadpool_limits(1):
         for task in tasks:
             yield task, task.function(**task.arguments)
 
 
-def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Result]]:
+def _in_processes(tasks: Sequence[Task], jobs: int) -> Finished:
     if not tasks:
         return
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
-    )
+    with parallel_config("loky", inner_max_num_threads=1):
+        pool = Parallel(jobs, return_as="generator_unordered", batch_size=1)
+    calls = (delayed(_numbered)(os.getpid(), number, task) for number, task in enumerate(tasks))
+    with without_interrupts():  # the workers start here
+        results = pool(calls)
     try:
-        waiting: dict[Future[Result], Task] = {}
-        queue = iter(tasks)
-        # A few tasks ahead of the workers: an interrupt then has little to wait for.
-        for task in _take(queue, 2 * jobs):
-            waiting[pool.submit(task.function, **task.arguments)] = task
-        while waiting:
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                task = waiting.pop(future)
-                try:
-                    result = future.result()
-                except BrokenProcessPool as error:
-                    raise WorkerDiedError(
-                        "a worker process died (out of memory?); finished runs are kept: try again "
-                        "with fewer --jobs"
-                    ) from error
-                yield task, result
-                for following in _take(queue, 1):
-                    waiting[pool.submit(following.function, **following.arguments)] = following
-    except BaseException:
-        for process in list(pool._processes.values()):
-            process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+        for number, result in results:
+            yield tasks[number], result
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            "a worker process died (out of memory?); finished runs are kept: try again with fewer "
+            "--jobs"
+        ) from error
+    finally:
+        results.close()
 
 
-def _take(queue: Iterator[Task], count: int) -> Iterator[Task]:
-    for _ in range(count):
-        task = next(queue, None)
-        if task is None:
-            return
-        yield task
+def _numbered(parent: int, number: int, task: Task) -> tuple[int, Result]:
+    _end_with(parent)
+    return number, task.function(**task.arguments)
 
 
-def _start_worker() -> None:
-    """One BLAS thread a worker; an interrupt is for the parent, and its end is the worker's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(1)
-    # Libraries that are loaded later (SciPy has a BLAS of its own) read these.
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """Watch the parent, once in a worker: one that is killed cannot end its workers."""
 
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_EVERY)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

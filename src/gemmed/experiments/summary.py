@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+Rows = list[dict[str, Any]]
+"""A table of numbers; all rows have the same columns."""
+
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Mean and its standard error (zero for a single value)."""
@@ -20,7 +23,7 @@ def summarise(
     runs: Sequence[Mapping[str, Mapping[str, float]]],
     measures: Sequence[str],
     reference: str,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """One row per method and measure; differences are paired: run by run to the reference method.
 
     Parameters
@@ -28,7 +31,7 @@ def summarise(
     cell : what the runs have in common; becomes the first columns
     runs : for each run, measures by method
     """
-    rows = []
+    rows: Rows = []
     for method in runs[0]:
         for measure in measures:
             if measure not in runs[0][method]:

@@ -1,7 +1,7 @@
 """Blocks held by the workers of a Dask cluster.
 
 What is asked of a worker costs Dask some milliseconds whatever it is, so all blocks of a worker lie
-in one *lump*: a pass is one call a lump, of its holder where the lump is.
+in one *partition*: a pass is one call a partition, of its actor where the partition is.
 """
 
 from __future__ import annotations
@@ -15,32 +15,36 @@ import numpy as np
 
 from .._core.optional import require
 from .blocks import BlockFunction, split_rows, sum_blocks
-from .dask_partitions import Holders, Lump, Method, each, summed
+from .dask_partitions import Method, Partition, PartitionActors, each, summed
 from .sources import parquet_files
 
-BLOCK_ROWS = 16_384
+DASK_BLOCK_ROWS = 16_384
 """Rows of a block, at most."""
 SMALL_BYTES = 65_536
 """Broadcast arrays up to this size travel with every task; others are a task of their own."""
 
 
 class DaskBlocks:
-    """Row blocks in lumps; see :class:`gemmed.rows.blocks.Blocks`.
+    """Row blocks in partitions; see :class:`gemmed.rows.blocks.Blocks`.
 
     Parameters
     ----------
     client : ``distributed.Client``
-    lumps : in the order of the rows
+    partitions : in the order of the rows
     """
 
-    def __init__(self, client: Any, lumps: Sequence[Lump], holders: Holders | None = None) -> None:
+    def __init__(
+        self, client: Any, partitions: Sequence[Partition], actors: PartitionActors | None = None
+    ) -> None:
         self._client = client
-        self._lumps = list(lumps)
-        self._holders = Holders(client) if holders is None else holders
+        self._partitions = list(partitions)
+        self._actors = PartitionActors(client) if actors is None else actors
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(itertools.chain.from_iterable(lump.sizes for lump in self._lumps))
+        return tuple(
+            itertools.chain.from_iterable(partition.sizes for partition in self._partitions)
+        )
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
@@ -48,46 +52,49 @@ class DaskBlocks:
         return DaskPass(self, function, broadcast, rows)
 
     def select(self, which: Sequence[int]) -> DaskBlocks:
-        home = [(lump, i) for lump in self._lumps for i in range(len(lump.which))]
-        chosen: list[Lump] = []
+        home = [
+            (partition, i) for partition in self._partitions for i in range(len(partition.which))
+        ]
+        chosen: list[Partition] = []
         for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
             own = list(members)
-            lump, inside = own[0][0], [i for _, i in own]
+            partition, inside = own[0][0], [i for _, i in own]
             chosen.append(
-                Lump(
-                    lump.future,
-                    tuple(lump.which[i] for i in inside),
-                    tuple(lump.sizes[i] for i in inside),
+                Partition(
+                    partition.future,
+                    tuple(partition.which[i] for i in inside),
+                    tuple(partition.sizes[i] for i in inside),
                 )
             )
-        return DaskBlocks(self._client, chosen, self._holders)
+        return DaskBlocks(self._client, chosen, self._actors)
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
         futures = [
-            self._submit(each, lump, (function, self._sent(broadcast))) for lump in self._lumps
+            self._submit(each, partition, (function, self._sent(broadcast)))
+            for partition in self._partitions
         ]
         return DaskBlocks(
             self._client,
             [
-                Lump(future, tuple(range(len(lump.which))), lump.sizes)
-                for future, lump in zip(futures, self._lumps, strict=True)
+                Partition(future, tuple(range(len(partition.which))), partition.sizes)
+                for future, partition in zip(futures, self._partitions, strict=True)
             ],
         )
 
     def ask(
         self, method: Method, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
-        """What the holders of all lumps answer; tasks do what those cannot who are gone."""
-        pieces = split_rows(rows, [sum(lump.sizes) for lump in self._lumps])
+        """What the actors of all partitions answer; tasks do what those cannot who are gone."""
+        pieces = split_rows(rows, [sum(partition.sizes) for partition in self._partitions])
         arguments = [(function, broadcast, *own) for own in pieces]
-        found = self._holders.ask(method, self._lumps, arguments)
+        found = self._actors.ask(method, self._partitions, arguments)
         late = [i for i, result in enumerate(found) if result is None]
         if late:
             task, broadcast = (each if method == "each" else summed), self._sent(broadcast)
             futures = [
                 self._submit(
                     task,
-                    self._lumps[i],
+                    self._partitions[i],
                     (function, broadcast, *(piece.copy() for piece in arguments[i][2:])),
                 )
                 for i in late
@@ -96,8 +103,8 @@ class DaskBlocks:
                 found[i] = result
         return found
 
-    def _submit(self, task: Any, lump: Lump, arguments: tuple[Any, ...]) -> Any:
-        return self._client.submit(task, *lump, *arguments, pure=False)
+    def _submit(self, task: Any, partition: Partition, arguments: tuple[Any, ...]) -> Any:
+        return self._client.submit(task, *partition, *arguments, pure=False)
 
     def _sent(self, broadcast: Any) -> Any:
         """The same for tasks, large ones as a task of their own."""
@@ -124,12 +131,12 @@ class DaskPass:
         return itertools.chain.from_iterable(self._blocks.ask("each", *self._arguments))
 
     def total(self) -> np.ndarray:
-        """Sum of the results in double precision; lumps, and blocks in them, in their order."""
+        """Sum of the results in double precision, in the order of partitions and blocks."""
         return sum_blocks(self._blocks.ask("summed", *self._arguments))
 
 
 def dask_blocks(
-    X: Any, client: Any = None, *, dtype: Any = np.float32, block_rows: int = BLOCK_ROWS
+    X: Any, client: Any = None, *, dtype: Any = np.float32, block_rows: int = DASK_BLOCK_ROWS
 ) -> DaskBlocks:
     """Blocks of a Dask array or data frame, held in memory by the workers.
 
@@ -138,7 +145,7 @@ def dask_blocks(
     X : dask array of shape (n_rows, n_features), or dask data frame of numbers
     client : ``distributed.Client``; the current one by default
     dtype : of the blocks, float32 or float64
-    block_rows : larger partitions are cut into blocks of so many rows
+    block_rows : larger partitions of X are cut into blocks of so many rows
     """
     client = _client(client)
     if hasattr(X, "rechunk"):
@@ -157,7 +164,7 @@ def parquet_blocks(
     label: str | None = None,
     columns: Sequence[str] | None = None,
     dtype: Any = np.float32,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int = DASK_BLOCK_ROWS,
 ) -> tuple[DaskBlocks, np.ndarray | None]:
     """Blocks of Parquet files that the workers read themselves, and the labels.
 
@@ -188,24 +195,24 @@ def gather_labels(y: Any) -> np.ndarray:
     return np.asarray(y.compute())
 
 
-def lump_bounds(sizes: Sequence[int], n_lumps: int) -> list[tuple[int, int]]:
-    """First and last block (exclusive) of lumps of about equal rows."""
+def partition_bounds(sizes: Sequence[int], n_partitions: int) -> list[tuple[int, int]]:
+    """First and last block (exclusive) of partitions of about equal rows."""
     ends = np.cumsum(sizes)
-    wanted = ends[-1] * np.arange(1, n_lumps) / n_lumps
+    wanted = ends[-1] * np.arange(1, n_partitions) / n_partitions
     inner = np.searchsorted(ends, wanted + 0.5 * max(sizes), side="right")
     bounds = np.unique([0, *inner, len(sizes)])
     return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
 
 
-def lump_homes(client: Any) -> list[str]:
-    """Addresses of the workers that lumps go to."""
+def partition_homes(client: Any) -> list[str]:
+    """Addresses of the workers that partitions go to."""
     workers = sorted(client.nthreads())
     if not workers:
         raise ValueError("the Dask scheduler has no workers: start some, then try again")
     return workers
 
 
-def submit_lump(client: Any, home: str, task: Any, *arguments: Any) -> Any:
+def submit_partition(client: Any, home: str, task: Any, *arguments: Any) -> Any:
     """A future of a list of blocks, made at home; elsewhere only if that worker is gone."""
     return client.submit(task, *arguments, pure=False, workers=[home], allow_other_workers=True)
 
@@ -223,7 +230,7 @@ def _client(client: Any) -> Any:
 
 
 def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
-    """Blocks of at most block_rows rows; empty partitions have none."""
+    """Blocks of at most block_rows rows; empty parts have none."""
     lengths = client.gather([client.submit(len, part, pure=False) for part in parts])
     spans = [
         (number, start, stop)
@@ -233,17 +240,17 @@ def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
     if not spans:
         raise ValueError("X has no rows.")
     sizes = [stop - start for _, start, stop in spans]
-    homes = lump_homes(client)
-    lumps = []
+    homes = partition_homes(client)
+    partitions = []
     for (first, last), home in zip(
-        lump_bounds(sizes, len(homes)), itertools.cycle(homes), strict=False
+        partition_bounds(sizes, len(homes)), itertools.cycle(homes), strict=False
     ):
         own = spans[first:last]
         numbers = sorted({number for number, _, _ in own})
         cuts = [(numbers.index(number), start, stop) for number, start, stop in own]
-        future = submit_lump(client, home, _slices, [parts[i] for i in numbers], cuts)
-        lumps.append(Lump(future, tuple(range(len(own))), tuple(sizes[first:last])))
-    return DaskBlocks(client, lumps)
+        future = submit_partition(client, home, _slices, [parts[i] for i in numbers], cuts)
+        partitions.append(Partition(future, tuple(range(len(own))), tuple(sizes[first:last])))
+    return DaskBlocks(client, partitions)
 
 
 # Tasks.

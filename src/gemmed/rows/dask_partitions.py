@@ -1,9 +1,9 @@
 """Workers that answer a pass without the scheduler.
 
 A task costs the scheduler some ten milliseconds whatever it does, which is as long as a pass; a
-call of an actor costs a few. So a lump has a *holder*, an actor on the worker where the lump is,
-that runs the passes over it. A holder is gone with its worker. Then the pass goes by tasks, which
-Dask runs elsewhere after it has made the lump again, and the next pass makes a new holder.
+call of an actor costs a few. So a partition has an actor, on the worker where the partition is,
+that runs the passes over it. An actor is gone with its worker. Then the pass goes by tasks, which
+Dask runs elsewhere after it has made the partition again, and the next pass makes a new actor.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from .blocks import BlockFunction, call_blocks, split_rows, sum_blocks
 
 LOOKED_AFTER = 5.0
-"""Seconds after which a holder that has not answered is looked after."""
+"""Seconds after which an actor that has not answered is looked after."""
 
 Method = Literal["each", "summed"]
 
 
-class Lump(NamedTuple):
+class Partition(NamedTuple):
     """Blocks that lie together."""
 
     future: Any
@@ -32,12 +32,12 @@ class Lump(NamedTuple):
     """Rows of these blocks."""
 
 
-class Holder:
-    """What a worker knows of a lump.
+class PartitionActor:
+    """What a worker knows of a partition.
 
     Parameters
     ----------
-    blocks : all blocks of the lump
+    blocks : all blocks of the partition
     """
 
     def __init__(self, blocks: list[Any]) -> None:
@@ -51,54 +51,61 @@ class Holder:
         return sum_blocks(self.each(*arguments))
 
 
-class Holders:
-    """The holders of some lumps, made when they are first asked."""
+class PartitionActors:
+    """The actors of some partitions, made when they are first asked."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._actors: dict[str, Any] = {}
 
     def ask(
-        self, method: Method, lumps: Sequence[Lump], arguments: Sequence[tuple[Any, ...]]
+        self, method: Method, partitions: Sequence[Partition], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """Results of the lumps; None where the holder is gone."""
-        self._make([lump.future for lump in lumps if lump.future.key not in self._actors])
-        calls = [self._call(method, *which) for which in zip(lumps, arguments, strict=True)]
-        return [self._wait(*which) for which in zip(lumps, calls, strict=True)]
+        """Results of the partitions; None where the actor is gone."""
+        contents = [partition.future for partition in partitions]
+        self._make([content for content in contents if content.key not in self._actors])
+        calls = [self._call(method, *which) for which in zip(partitions, arguments, strict=True)]
+        return [self._wait(*which) for which in zip(partitions, calls, strict=True)]
 
-    def _make(self, lumps: list[Any]) -> None:
-        if not lumps:
+    def _make(self, contents: list[Any]) -> None:
+        """Actors for partitions, given the futures of their blocks."""
+        if not contents:
             return
-        for lump in lumps:
-            lump.exception()  # waits for it; what went wrong the holder raises
-        places = self._client.who_has(lumps)
+        for content in contents:
+            content.exception()  # waits for it; what went wrong the actor raises
+        places = self._client.who_has(contents)
         made = []
-        for lump in lumps:
-            # Dask would put an actor where there are few, and move the lump there.
-            home = {"workers": list(found)} if (found := places.get(lump.key)) else {}
+        for content in contents:
+            # Dask would put an actor where there are few, and move the partition there.
+            home = {"workers": list(found)} if (found := places.get(content.key)) else {}
             made.append(
                 self._client.submit(
-                    Holder, lump, actor=True, pure=False, **home, allow_other_workers=bool(home)
+                    PartitionActor,
+                    content,
+                    actor=True,
+                    pure=False,
+                    **home,
+                    allow_other_workers=bool(home),
                 )
             )
-        for lump, future in zip(lumps, made, strict=True):
+        for content, future in zip(contents, made, strict=True):
             try:
                 with self._client.as_current():
-                    self._actors[lump.key] = future.result()
+                    self._actors[content.key] = future.result()
             except RuntimeError:  # its worker is gone before the first call
                 continue
 
-    def _call(self, method: Method, lump: Lump, arguments: tuple[Any, ...]) -> Any:
-        actor = self._actors.get(lump.future.key)
+    def _call(self, method: Method, partition: Partition, arguments: tuple[Any, ...]) -> Any:
+        actor = self._actors.get(partition.future.key)
         if actor is None:
             return None
         try:
-            return getattr(actor, method)(lump.which, lump.sizes, *arguments)
+            return getattr(actor, method)(partition.which, partition.sizes, *arguments)
         except RuntimeError:  # Dask knows already that the worker is gone
             return None
 
-    def _wait(self, lump: Lump, call: Any) -> Any:
-        key = lump.future.key
+    def _wait(self, partition: Partition, call: Any) -> Any:
+        key = partition.future.key
         while call is not None:
             try:
                 return call.result(timeout=LOOKED_AFTER)
@@ -112,7 +119,7 @@ class Holders:
         return None
 
 
-# What both holders and tasks run.
+# What both actors and tasks run.
 
 
 def each(

@@ -36,10 +36,6 @@ class RowSource(Protocol):
         """Rows start to stop, shape (stop - start, n_features)."""
         ...
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """The rows with these numbers, shape (len(rows), n_features)."""
-        ...
-
 
 class ArraySource:
     """Rows of an array or of a memory map."""
@@ -61,13 +57,6 @@ class ArraySource:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         return np.asarray(self._X[start:stop])
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        # In order of the file: a memory map then reads forwards.
-        order = np.argsort(rows, kind="stable")
-        taken = np.empty((len(rows), self.n_features), dtype=self._X.dtype)
-        taken[order] = self._X[rows[order]]
-        return taken
 
 
 class SpooledSource(ArraySource):

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.exceptions import TableError
 from .._core.optional import require
 from .sources import parquet_files
 from .tables import (
     HEAD_BYTES,
     PARQUET_SUFFIXES,
     Table,
-    TableError,
     check_names,
     csv_rows,
     delimiter_of,

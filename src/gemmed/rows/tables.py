@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import TableError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
@@ -40,10 +40,6 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-
-
-class TableError(GemmedError, ValueError):
-    """A file is not a table, or a column is not what it is needed for."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""Tables of features: one row a segment; written as Parquet or CSV, joined over sensors."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.exceptions import ManifestError
+from .._core.optional import require
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
+from .manifest import REQUIRED
+from .recordings import FLAGS
+from .transformers import SegmentPCA, component_names
+
+TIMES = ("start", "end", "window_start")
+"""Seconds of a segment in its recording."""
+FACTS = (*REQUIRED, "segment", *TIMES, *FLAGS)
+"""Columns that are not features."""
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Rows of features with what they belong to."""
+
+    facts: dict[str, Any]
+    """Arrays of shape (n_rows,): path, label, subject, sensor, segment, start, ..., flags."""
+    features: FloatArray
+    """Shape (n_rows, n_features)."""
+    names: list[str]
+    """Names of the features."""
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What the principal components of one sensor hold."""
+
+    sensor: str
+    variance_kept: float
+    power_kept: float
+
+
+def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, list[Reduction]]:
+    """Principal components of the features, for each sensor on its own."""
+    scores = np.empty((len(table), n_components))
+    reductions = []
+    for sensor in _ordered(table.facts["sensor"]):
+        rows = table.facts["sensor"] == sensor
+        limit = min(int(rows.sum()), table.features.shape[1])
+        if not 1 <= n_components <= limit or rows.sum() < 2:
+            raise ManifestError(
+                f"{n_components} components of sensor {sensor!r} cannot be had from "
+                f"{int(rows.sum())} segments of {table.features.shape[1]} numbers: choose fewer "
+                "components, or give more recordings"
+            )
+        pca = SegmentPCA(n_components)
+        scores[rows] = pca.fit_transform(table.features[rows])
+        kept = float(pca.variance_kept_[0]), float(pca.power_kept_[0])
+        reductions.append(Reduction(str(sensor), *kept))
+    return FeatureTable(table.facts, scores, component_names(n_components)), reductions
+
+
+def join_sensors(table: FeatureTable) -> FeatureTable:
+    """One row a subject and segment, with the features of all sensors side by side.
+
+    Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
+    Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).
+    """
+    facts = table.facts
+    sensors = _ordered(facts["sensor"])
+    places: dict[tuple[str, int], dict[str, int]] = {}
+    for row, key in enumerate(zip(facts["subject"], facts["segment"], strict=True)):
+        found = places.setdefault((str(key[0]), int(key[1])), {})
+        sensor = facts["sensor"][row]
+        if sensor in found:
+            raise ManifestError(
+                f"subject {key[0]!r} has two recordings of sensor {sensor!r}: sensors can only be "
+                "joined if a subject has one recording of each"
+            )
+        found[sensor] = row
+    complete = [
+        [found[s] for s in sensors] for found in places.values() if len(found) == len(sensors)
+    ]
+    if not complete:
+        raise ManifestError("no segment has features of every sensor: there is nothing to join")
+    rows = np.array(complete)
+    for first, *others in facts["label"][rows]:
+        if any(other != first for other in others):
+            raise ManifestError(
+                f"the sensors of a subject have different labels ({first!r}, {others[0]!r})"
+            )
+    kept = {name: facts[name][rows[:, 0]] for name in ("label", "subject", "segment")}
+    flags = {name: facts[name][rows].any(axis=1) for name in FLAGS if name in facts}
+    names = [f"{sensor}_{name}" for sensor in sensors for name in table.names]
+    return FeatureTable({**kept, **flags}, table.features[rows].reshape(len(rows), -1), names)
+
+
+def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
+    """Write a table, as Parquet or (if the name ends in ``.csv``) as CSV."""
+    require("pyarrow", "tables of features need", "audio")
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    columns = [pyarrow.array(values) for values in table.facts.values()]
+    columns += [pyarrow.array(column) for column in np.ascontiguousarray(table.features.T)]
+    arrow = pyarrow.table(columns, [*table.facts, *table.names])
+    with replacing(path) as temporary:
+        if Path(path).suffix == ".csv":
+            csv.write_csv(arrow, temporary)
+        else:
+            # Dictionaries and compression gain nothing on measured numbers.
+            parquet.write_table(arrow, temporary, use_dictionary=False, compression="none")
+
+
+def read_table(path: str | os.PathLike[str]) -> FeatureTable:
+    """Read what :func:`write_table` wrote as Parquet."""
+    require("pyarrow", "tables of features need", "audio")
+    from pyarrow import parquet
+
+    arrow = parquet.read_table(path)
+    known = [name for name in arrow.column_names if name in FACTS]
+    names = [name for name in arrow.column_names if name not in FACTS]
+    values = {name: arrow[name].to_numpy() for name in known}
+    return FeatureTable(values, np.stack([arrow[name].to_numpy() for name in names], axis=1), names)
+
+
+def _ordered(sensors: Any) -> list[Any]:
+    """Names in order; numbers by value, before words."""
+    numbers = {name: (0, int(name), "") for name in set(sensors) if str(name).isdecimal()}
+    return sorted(set(sensors), key=lambda name: numbers.get(name, (1, 0, str(name))))

@@ -1,0 +1,1 @@
+"""The paper's footstep experiment on simulated recordings: three tables and their pictures."""

@@ -1,0 +1,179 @@
+"""The three tables of the footstep experiment: rows, the paper's numbers, paired comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..summary import Rows, mean_and_error, summarise
+from .methods import METHODS, ORACLE, REFERENCE
+
+Methods = Mapping[str, Mapping[str, float]]
+
+
+class PaperTable(NamedTuple):
+    """One table of the paper."""
+
+    title: str
+    measure: str
+    further: tuple[str, ...]
+    """Measures that are written to the files as well."""
+    paper: Mapping[str, Mapping[str, tuple[float, float]]]
+    """Mean and standard error by sensors and method, percent."""
+
+
+_CLASSIFIERS = ("SVM", "MED", "ROD-0.02", "ROD-0.2", "GEM+SVM", REFERENCE)
+_DETECTORS = ("ROD-0.02", "ROD-0.2", REFERENCE)
+_PAPER_NOMINAL = """
+1        71.2 8.2   71.1 5.3   73.7 3.7  76.0 2.5  72.5 4.2  78.4 3.3
+2        60.8 12.5  62.3 10.2  71.5 7.3  76.5 5.3  70.3 2.5  82.1 3.1
+3        60.5 14.2  60.0 13.1  63.2 5.4  67.6 4.2  56.5 3.5  66.8 4.5
+4        59.6 10.1  58.4 8.2   71.8 7.2  73.2 4.2  76.5 2.7  80.1 3.1
+1,2,3,4  75.9 7.5   78.6 5.1   79.2 3.7  79.8 2.5  75.2 3.3  84.0 2.3
+"""
+_PAPER_CORRUPTED = """
+1        65.2 10.6  65.8 10.2  68.5 8.3  70.0 6.8  70.2 5.5  72.5 4.8
+2        54.9 11.8  55.2 11.0  63.2 9.8  68.1 7.5  68.5 7.8  76.3 3.9
+3        50.7 10.0  52.0 10.5  56.8 8.5  56.9 7.3  56.5 3.5  60.1 5.3
+4        57.0 12.3  57.5 12.1  69.6 9.2  69.8 5.1  70.2 4.2  75.0 4.0
+1,2,3,4  70.8 8.8   71.0 8.5   73.6 7.2  74.8 6.9  75.1 3.3  76.8 2.5
+"""
+_PAPER_DETECTION = """
+1        30.2 1.3  59.0 3.5  70.5 1.3
+2        23.5 2.6  63.5 2.8  63.4 2.5
+3        5.3 1.4   48.1 3.3  72.8 1.5
+4        22.8 3.2  65.2 4.2  88.1 2.1
+1,2,3,4  38.5 6.3  63.3 5.5  88.5 4.1
+"""
+
+
+def _columns(methods: Sequence[str], text: str) -> dict[str, dict[str, tuple[float, float]]]:
+    """Mean and standard error by sensors and method."""
+    table = {}
+    for line in text.strip().splitlines():
+        sensors, *numbers = line.split()
+        values = [float(number) for number in numbers]
+        pairs = zip(values[::2], values[1::2], strict=True)
+        table[sensors] = dict(zip(methods, pairs, strict=True))
+    return table
+
+
+TABLES: dict[str, PaperTable] = {
+    "nominal": PaperTable(
+        "Accuracy on the nominal test set (GEM, 5 % false alarms)",
+        "nominal_accuracy",
+        ("truly_nominal_accuracy", "gamma"),
+        _columns(_CLASSIFIERS, _PAPER_NOMINAL),
+    ),
+    "corrupted": PaperTable(
+        "Accuracy on the whole, corrupted test set",
+        "corrupted_accuracy",
+        (),
+        _columns(_CLASSIFIERS, _PAPER_CORRUPTED),
+    ),
+    "detection": PaperTable(
+        "Anomaly detection accuracy on training and test data",
+        "detection_accuracy",
+        (
+            "detection_balanced_accuracy",
+            "detection_recall",
+            "detection_false_alarms",
+            "detection_accuracy_train",
+            "detection_accuracy_test",
+            "auc_train",
+        ),
+        _columns(_DETECTORS, _PAPER_DETECTION),
+    ),
+}
+
+
+def table_rows(runs_of_row: Mapping[str, Sequence[Methods]]) -> Rows:
+    """One row for each table, sensors, method and measure, with the paper's numbers beside.
+
+    Parameters
+    ----------
+    runs_of_row : for each row of the tables the measures by method, split by split
+    """
+    rows: Rows = []
+    for name, table in TABLES.items():
+        for sensors, runs in runs_of_row.items():
+            ordered = [{m: run[m] for m in (*METHODS, ORACLE)} for run in runs]
+            cell = {"table": name, "sensors": sensors}
+            for row in summarise(cell, ordered, (table.measure, *table.further), REFERENCE):
+                known = table.paper[sensors] if row["measure"] == table.measure else {}
+                row["paper"], row["paper_standard_error"] = known.get(row["method"], ("", ""))
+                rows.append(row)
+    return rows
+
+
+class Verdict(NamedTuple):
+    """How GEM-MED compares with the best method in one row of a table."""
+
+    best: str
+    behind: float
+    """Mean paired difference of the best method to GEM-MED, 0 if GEM-MED is the best."""
+    error: float
+    """Standard error of that difference."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether GEM-MED is the best or within one standard error of it."""
+        return self.behind <= self.error
+
+
+def verdict(runs: Sequence[Methods], measure: str) -> Verdict:
+    """Compare GEM-MED with the best method, split by split; the oracle does not take part."""
+    means = {
+        name: mean_and_error([run[name][measure] for run in runs])[0]
+        for name in METHODS
+        if measure in runs[0][name]
+    }
+    best = max(means, key=lambda name: means[name])
+    if best == REFERENCE:
+        return Verdict(best, 0.0, 0.0)
+    return Verdict(
+        best, *mean_and_error([run[best][measure] - run[REFERENCE][measure] for run in runs])
+    )
+
+
+def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
+    """The three tables as Markdown, the paper's numbers in brackets."""
+    lines: list[str] = []
+    rows = table_rows(runs_of_row)
+    n_splits = len(next(iter(runs_of_row.values())))
+    for name, table in TABLES.items():
+        chosen = [r for r in rows if r["table"] == name and r["measure"] == table.measure]
+        methods = list(dict.fromkeys(r["method"] for r in chosen))
+        lines += [
+            f"**{table.title}**, percent, mean ± standard error of {n_splits} splits "
+            "[the paper's]; the last column is the mean paired difference of the best method to "
+            f"{REFERENCE}.",
+            "",
+            f"| sensors | {' | '.join(methods)} | best minus {REFERENCE} |",
+            "|---" * (len(methods) + 2) + "|",
+        ]
+        held = 0
+        for sensors, runs in runs_of_row.items():
+            result = verdict(runs, table.measure)
+            held += result.holds
+            cells = [_cell(r, result.best) for r in chosen if r["sensors"] == sensors]
+            lines.append(f"| {sensors} | {' | '.join(cells)} | {_difference(result)} |")
+        lines += [
+            "",
+            f"{REFERENCE} is the best or within one standard error of the best in {held} of "
+            f"{len(runs_of_row)} rows.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _cell(row: Mapping[str, Any], best: str) -> str:
+    text = f"{row['mean']:.1f} ± {row['standard_error']:.1f}"
+    text = f"**{text}**" if row["method"] == best else text
+    return text if row["paper"] == "" else f"{text} [{row['paper']:.1f}]"
+
+
+def _difference(result: Verdict) -> str:
+    if result.best == REFERENCE:
+        return "0"
+    return f"{result.behind:.1f} ± {result.error:.1f} ({result.best})"

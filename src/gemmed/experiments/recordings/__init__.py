@@ -1,0 +1,1 @@
+"""Real recordings: spoken digits with injected faults, heart sounds of poor quality."""

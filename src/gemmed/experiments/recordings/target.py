@@ -1,0 +1,93 @@
+"""The target ``recordings`` of ``gemmed reproduce``: real recordings in a folder of the user."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from ..._core.exceptions import ExperimentDataError
+from ..footsteps.methods import REFERENCE
+from ..runner import Runs, Task
+from ..summary import Rows, summarise
+from ..target import Options, Target
+from .bars import BarPanel, draw_bars
+from .runs import (
+    CLASSIFIERS,
+    DIGITS,
+    DIGITS_FOLDER,
+    HEARTS_FOLDER,
+    RATES,
+    digits_task,
+    hearts_task,
+)
+
+RECORDINGS = "recordings"
+HEART_RUNS = 3
+"""Seeds of the heart sounds, at most: there is one split of them."""
+
+
+def recordings_target(options: Options) -> Target:
+    """Spoken digits and heart sounds, as far as the folder holds them."""
+    if options.data is None:
+        raise ExperimentDataError(
+            f"{RECORDINGS} needs recordings: give a folder that holds {DIGITS_FOLDER} or "
+            f"{HEARTS_FOLDER} with --data"
+        )
+    folder = Path(options.data).resolve()
+    found = [name for name in (DIGITS_FOLDER, HEARTS_FOLDER) if (folder / name).is_dir()]
+    if not found:
+        raise ExperimentDataError(
+            f"{str(folder)!r} holds neither {DIGITS_FOLDER} nor {HEARTS_FOLDER}: choose another "
+            "folder with --data"
+        )
+    return Target(
+        "real recordings: spoken digits with injected faults, heart sounds of poor quality",
+        partial(_tasks, str(folder), found),
+        partial(_rows, str(folder), found),
+        _draw,
+        {"data": found, "digits": DIGITS, "fault_rates": RATES},
+    )
+
+
+def _tasks(folder: str, found: list[str], n_runs: int) -> list[Task]:
+    tasks = []
+    if DIGITS_FOLDER in found:
+        tasks += [digits_task(folder, rate, s) for rate in RATES for s in range(n_runs)]
+    if HEARTS_FOLDER in found:
+        tasks += [hearts_task(folder, s) for s in range(min(n_runs, HEART_RUNS))]
+    return tasks
+
+
+def _rows(folder: str, found: list[str], runs: Runs, n_runs: int) -> Rows:
+    rows: Rows = []
+    if DIGITS_FOLDER in found:
+        for rate in RATES:
+            stored = [runs[digits_task(folder, rate, s).name] for s in range(n_runs)]
+            results = [{name: run[name] for name in CLASSIFIERS} for run in stored]
+            cell = {"data": f"spoken digits {' and '.join(DIGITS)}", "fault_rate": rate}
+            measures = ("clean_error", "error", "excess_error", "own_excess_error", "auc")
+            rows += summarise(cell, results, measures, REFERENCE)
+    if HEARTS_FOLDER in found:
+        n_seeds = min(n_runs, HEART_RUNS)
+        results = [runs[hearts_task(folder, s).name] for s in range(n_seeds)]
+        cell = {"data": "heart sounds, poor quality", "fault_rate": ""}
+        rows += summarise(cell, results, ("auc",), REFERENCE)
+    return rows
+
+
+def _draw(rows: Rows, path: Path) -> None:
+    panels = []
+    for data in dict.fromkeys(row["data"] for row in rows):
+        measure = "auc" if "heart" in data else "excess_error"
+        label = (
+            "AUC of the anomaly scores (percent)"
+            if measure == "auc"
+            else "excess test error over the SVM without faults (points)"
+        )
+        chosen = [row for row in rows if row["data"] == data and row["measure"] == measure]
+        panels.append(
+            BarPanel(data, label, chosen, 50.0, (40.0, 70.0))
+            if measure == "auc"
+            else BarPanel(data, label, chosen)
+        )
+    draw_bars(panels, path)

@@ -1,0 +1,69 @@
+"""All targets of ``gemmed reproduce``: the one list that the command, its help and tests read.
+
+An entry names the function that makes its target and imports it when the target is made, so that
+the command line lists all targets without loading scikit-learn.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._core.exceptions import UnknownTargetError
+
+if TYPE_CHECKING:
+    from .target import Options, Target
+
+ALL = "all"
+"""Stands for every target of the paper's simulation, which need no data and little time."""
+SIMULATION, SOUND, TABLES = "simulation", "on sound", "on tables"
+
+
+class Entry(NamedTuple):
+    """A target that can be made."""
+
+    factory: str
+    """``module:function`` in this package; the function takes :class:`~.target.Options`."""
+    default_runs: int
+    quick_runs: int
+    """Repetitions, and those that are enough to try it out."""
+    family: str = SIMULATION
+
+    def make(self, options: Options) -> Target:
+        """The target, for these data."""
+        factory: Any = pkgutil.resolve_name(f"{__package__}.{self.factory}")
+        target: Target = factory(options)
+        return target
+
+
+TARGETS: dict[str, Entry] = {
+    "boundary": Entry("ring.examples:boundary_target", 50, 3),
+    "scores": Entry("ring.examples:scores_target", 50, 3),
+    "noise": Entry("ring.grid:noise_target", 50, 3),
+    "corruption": Entry("ring.grid:corruption_target", 50, 3),
+    "precision-recall": Entry("ring.grid:precision_recall_target", 50, 3),
+    "auc": Entry("ring.grid:auc_target", 50, 3),
+    "step-sizes": Entry("ring.step_sizes:step_sizes_target", 50, 3),
+    "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
+    "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
+    "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),
+    "robustness-tuned": Entry("robustness.targets:tuned_target", 2, 1, TABLES),
+    "robustness-multiclass": Entry("robustness.targets:multiclass_target", 5, 1, TABLES),
+}
+
+
+def names_of(family: str) -> list[str]:
+    """The targets of a family, in the order of the registry."""
+    return [name for name, entry in TARGETS.items() if entry.family == family]
+
+
+def resolve_targets(names: Sequence[str]) -> list[str]:
+    """The targets meant, in the order of the registry, each once."""
+    unknown = [name for name in names if name != ALL and name not in TARGETS]
+    if unknown:
+        raise UnknownTargetError(
+            f"unknown target {unknown[0]!r}: use {', '.join(TARGETS)} or {ALL}"
+        )
+    wanted = {*names, *(names_of(SIMULATION) if ALL in names else ())}
+    return [name for name in TARGETS if name in wanted]

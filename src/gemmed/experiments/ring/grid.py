@@ -1,0 +1,141 @@
+"""Means over runs on cells of the simulation: layout, noise level R and corruption rate r_a."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ...datasets import Layout
+from ..runner import Result, Runs, Task
+from ..summary import Rows, mean_and_error, summarise
+from ..target import Options, Target
+from . import curves
+from .runs import (
+    CORRUPTION_RADIUS,
+    LAYOUTS,
+    METHODS,
+    NOISE_RATE,
+    ORACLE,
+    RADII,
+    RATES,
+    RECALL_GRID,
+    REFERENCE,
+    ring_task,
+    simulation_parameters,
+)
+
+CURVE_RADII = (15, 55)
+
+
+class RingCell(NamedTuple):
+    """Where all methods are compared."""
+
+    layout: Layout
+    radius: float
+    rate: float
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """The first columns of its rows."""
+        return {"layout": self.layout, "R": self.radius, "r_a": self.rate}
+
+    def tasks(self, n_runs: int) -> list[Task]:
+        return [ring_task(*self, seed) for seed in range(n_runs)]
+
+    def results(self, runs: Runs, n_runs: int) -> list[Result]:
+        """Its runs, methods in the order of the registry (files are sorted by name)."""
+        stored = [runs[task.name] for task in self.tasks(n_runs)]
+        return [{name: result[name] for name in (*METHODS, ORACLE)} for result in stored]
+
+
+def noise_target(options: Options) -> Target:
+    """Error against the noise level."""
+    return _grid_target(
+        "test error against the noise level R at r_a = 0.2",
+        RADII,
+        (NOISE_RATE,),
+        _summaries(("error", "excess_error")),
+        lambda rows, path: curves.draw_errors(rows, path, x="R", label="noise level R"),
+    )
+
+
+def corruption_target(options: Options) -> Target:
+    """Error against the corruption rate."""
+    return _grid_target(
+        "test error against the corruption rate r_a at R = 55",
+        (CORRUPTION_RADIUS,),
+        RATES,
+        _summaries(("error", "excess_error")),
+        lambda rows, path: curves.draw_errors(rows, path, x="r_a", label="corruption rate"),
+    )
+
+
+def precision_recall_target(options: Options) -> Target:
+    """Precision at every recall."""
+    return _grid_target(
+        "precision against recall of the anomaly scores at r_a = 0.2",
+        CURVE_RADII,
+        (NOISE_RATE,),
+        _precision_recall_rows,
+        curves.draw_precision_recall,
+    )
+
+
+def auc_target(options: Options) -> Target:
+    """Detection on the whole grid."""
+    return _grid_target(
+        "AUC and average precision of the anomaly scores on the whole grid of R and r_a",
+        RADII,
+        RATES,
+        _summaries(("auc", "average_precision", "error", "excess_error")),
+        curves.draw_auc,
+    )
+
+
+RowsOfCell = Callable[[RingCell, list[Result]], Rows]
+
+
+def _grid_target(
+    description: str,
+    radii: Sequence[float],
+    rates: Sequence[float],
+    rows_of_cell: RowsOfCell,
+    draw: Callable[[Rows, Path], None],
+) -> Target:
+    cells = [RingCell(layout, R, q) for layout in LAYOUTS for R in radii for q in rates]
+
+    def tasks(n_runs: int) -> list[Task]:
+        return [task for cell in cells for task in cell.tasks(n_runs)]
+
+    def rows(runs: Runs, n_runs: int) -> Rows:
+        return [row for cell in cells for row in rows_of_cell(cell, cell.results(runs, n_runs))]
+
+    return Target(description, tasks, rows, draw, simulation_parameters(radii, rates))
+
+
+def _summaries(measures: Sequence[str]) -> RowsOfCell:
+    return lambda cell, results: summarise(cell.columns, results, measures, REFERENCE)
+
+
+def _precision_recall_rows(cell: RingCell, results: list[Result]) -> Rows:
+    rows: Rows = []
+    for method, measures in results[0].items():
+        if "precision_at_recall" not in measures:
+            continue
+        curves_of_runs = np.array([r[method]["precision_at_recall"] for r in results])
+        for index, recall in enumerate(RECALL_GRID):
+            mean, error = mean_and_error(curves_of_runs[:, index].tolist())
+            rows.append(
+                {
+                    **cell.columns,
+                    "method": method,
+                    "recall": round(float(recall), 2),
+                    "runs": len(results),
+                    "mean": mean,
+                    "standard_error": error,
+                }
+            )
+    return rows

@@ -1,0 +1,1 @@
+"""The robustness suite: tables with injected faults, many methods, three versions."""
