@@ -72,7 +72,7 @@ def log_odds_by_definition(problem, solution, held_out):
 
 
 def held_out_by_inverse(problem, solution):
-    """Equation 27 by dense inverses, one column a function."""
+    """Equation 37 by dense inverses, one column a function."""
     gram, r, s = problem.space.gram(), solution.nominal, problem.weights
     columns = []
     lams = solution.multipliers.lam.reshape(len(r), -1)

@@ -1,7 +1,7 @@
 """Exact engine for functions of at most three features, at any number of samples.
 
 Given f the indicators are independent, so Z is a Gaussian integral over the weights w of f = Phi w
-(equation 29). Its integrand is a mixture of Gaussians with unit covariance: the trapezoid rule on a
+(equation 40). Its integrand is a mixture of Gaussians with unit covariance: the trapezoid rule on a
 grid of spacing h then errs by about 2 exp(-2 pi^2 / h^2), and the grid only has to cover the mass.
 """
 

@@ -95,7 +95,7 @@ def probability_slope(
     c: float,
     softness: FloatArray | float = 0.0,
 ) -> float:
-    """One slope for all decision functions, from margins held out (28).
+    """One slope for all decision functions, from margins held out (38).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scaling of the k-NN distances and the bound of the entropy constraint (equations 23-24)."""
+"""Scaling of the k-NN distances and the bound of the entropy constraint (equations 25-26)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def entropy_bounds(
     coverage: FloatArray,
     slack: float,
 ) -> FloatArray:
-    """gamma of every class (24), shape (n_classes,); infinite where there is no constraint."""
+    """gamma of every class (26), shape (n_classes,); infinite where there is no constraint."""
     bounds = []
     for z, label in enumerate(class_names):
         own = class_index == z

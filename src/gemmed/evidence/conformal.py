@@ -14,7 +14,7 @@ TIE = 10.0**-DIGITS
 def conformal_p_values(
     calibration: FloatArray, statistics: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """p(s) = (w + sum_i w_i [s_i >= s]) / (w + sum_i w_i), where w is the largest weight (25).
+    """p(s) = (w + sum_i w_i [s_i >= s]) / (w + sum_i w_i), where w is the largest weight (35).
 
     For a nominal sample exchangeable with the calibration samples, P(p <= level) <= level. Ties
     count against an alarm.

@@ -51,7 +51,7 @@ def knn_distances(
     neighbourhood: Neighbourhood,
     max_references: int = MAX_REFERENCES,
 ) -> FloatArray:
-    """Mean distance of every sample to its k nearest references of its own class (23).
+    """Mean distance of every sample to its k nearest references of its own class (25).
 
     Not divided by the median of the class; shape (n_samples,).
     """

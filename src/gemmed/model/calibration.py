@@ -1,4 +1,4 @@
-"""Class probabilities and shares of wrong labels from held-out margins (equations 28 and 34)."""
+"""Class probabilities and shares of wrong labels from held-out margins (equations 38 and 24)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ make it better."""
 
 
 def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
-    """The slope A > 0 of P(y | x) = sigmoid(A y f(x)) that fits held-out margins best (28).
+    """The slope A > 0 of P(y | x) = sigmoid(A y f(x)) that fits held-out margins best (38).
 
     Platt's target 1 - 1 / (N + 2) keeps the slope finite for separable data. There is no offset:
     probabilities above one half and the predicted class agree.
@@ -41,7 +41,7 @@ def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
 def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> float:
     """A of P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m), whatever the share e of wrong labels.
 
-    Without e wrong labels would flatten the slope (34). The mean of log A over a grid of both:
+    Without e wrong labels would flatten the slope (24). The mean of log A over a grid of both:
     where margins tell all labels apart any large slope will do, and the likeliest is chance.
     """
     rows = evenly_spread(len(margins), FEW)
@@ -52,7 +52,7 @@ def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> floa
 
 
 def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: bool) -> float:
-    """Posterior mean of the share of wrong labels e in (34), over slopes and shares up to 0.4.
+    """Posterior mean of the share of wrong labels e in (24), over slopes and shares up to 0.4.
 
     Where P(y | x) levels off below one for large margins, labels are wrong at random; a boundary
     that is merely soft makes errors near it only.

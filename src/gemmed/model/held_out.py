@@ -38,7 +38,7 @@ def leave_one_out(
     rows: np.ndarray,
     variances: FloatArray,
 ) -> FloatArray:
-    """Margins of some samples without themselves, to first order (27); shape (len(rows),).
+    """Margins of some samples without themselves, to first order (37); shape (len(rows),).
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _half_of_what_is_learned(
 def leave_groups_out(
     values: FloatArray, coefficients: FloatArray, blocks: list[GroupBlock]
 ) -> FloatArray:
-    """Values of a function at its samples, had their groups not been in the training set (40).
+    """Values of a function at its samples, had their groups not been in the training set (39).
 
     Parameters
     ----------

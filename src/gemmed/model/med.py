@@ -74,7 +74,7 @@ def learn_med(
 
 
 def _without_samples(space: FunctionSpace, solved: MedSolution, weights: FloatArray) -> FloatArray:
-    """Margins without one copy of each sample (27); those outside the margin do not change."""
+    """Margins without one copy of each sample (37); those outside the margin do not change."""
     model = solved.decision.last_model
     assert model is not None
     curvature = weights * model.curvature

@@ -1,4 +1,4 @@
-"""How much the distances of a sample speak against it, in nats (docs/model.md, equations 30-33).
+"""How much the distances of a sample speak against it, in nats (docs/model.md, equations 27-34).
 
 The k-NN distances of a class become evidence only where they say something: strong evidence if they
 fall into two groups, far and near, or if a tight cluster stands out of the class; weak evidence for
