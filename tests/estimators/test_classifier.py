@@ -266,7 +266,10 @@ def test_exact_engine_through_the_estimator():
 
 
 def test_stopping_early_warns_with_what_was_reached(ring):
-    with pytest.warns(ConvergenceWarning, match=r"1 iterations .*duality gap .* max_iter"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"1 iterations .*max_iter was reached first; gap .* raise max_iter",
+    ):
         model = GEMMEDClassifier(max_iter=1, random_state=0).fit(ring.X, ring.y)
     assert not model.converged_
 

@@ -208,7 +208,7 @@ def test_certain_anomalies_are_no_landmarks():
     prior = np.full(1200, 0.95)
     prior[:50] = 0.0
     model = classifier(n_components=1200, **KERNEL).fit_blocks(X, y, prior_nominal=prior)
-    assert np.abs(model._used_samples).max() < 50
+    assert np.abs(model._function.samples).max() < 50
 
 
 def test_a_users_kernel_sees_rows_only():
@@ -254,9 +254,11 @@ def test_what_a_model_from_blocks_can_do(fitted):
 def test_predictions_are_those_of_the_landmarks(fitted):
     """f is a sum over landmarks; written out from kernel and coefficients."""
     X, _, model = fitted
-    Z, bias = model._used_samples, model._constant
+    kernel, Z = model._function.kernel, model._function.samples
+    coefficients = model._function.coefficients
+    bias = model._function.offset + kernel.bias_variance * coefficients.sum()
     squares = ((X[:40, None, :].astype(float) - Z[None]) ** 2).sum(axis=2)
-    f = model.function_variance_ * np.exp(-model.gamma_ * squares) @ model._coefficients + bias
+    f = model.function_variance_ * np.exp(-model.gamma_ * squares) @ coefficients + bias
     np.testing.assert_allclose(model.decision_function(X[:40]), f, atol=1e-9)
     assert len(Z) <= 60
 

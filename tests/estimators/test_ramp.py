@@ -45,7 +45,7 @@ def flipped(n: int = 120, share: float = 0.15, seed: int = 0) -> tuple[np.ndarra
 
 def ramp_objective(model: RampSVC, X: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
     """The objective from its definition, with a Gram matrix of its own."""
-    gram = model._kernel.between(X, X)
+    gram = model._function.kernel.between(X, X)
     f = gram @ model.dual_coef_
     loss = np.minimum(1.0 - model.s, np.maximum(1.0 - signs * f, 0.0))
     return 0.5 * model.dual_coef_ @ f + model.C * weights @ loss

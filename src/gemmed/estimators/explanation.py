@@ -96,6 +96,18 @@ def judge(
     return verdicts, np.where(wrong_label, best_other, class_index)
 
 
+def judge_states(states: FloatArray, clean: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """Verdict and suggested class of every sample of which the states are known.
+
+    Parameters
+    ----------
+    states : nominal, wrong label, bad measurement, shape (n_samples, 3)
+    clean : class probabilities without the sample itself, shape (n_samples, n_classes)
+    """
+    doubted = np.where(states[:, 1] >= states[:, 2], LABEL, MEASUREMENT)
+    return np.where(states[:, 0] >= 0.5, OK, doubted), np.argmax(clean, axis=1)
+
+
 def conflicting_samples(
     distances: Distances, class_index: np.ndarray, reference: TrustedReference, rows: np.ndarray
 ) -> list[list[int]]:

@@ -9,26 +9,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
-from ..engines import Start, resolve_engine
+from ..engines import resolve_engine
 from ..evidence.neighbours import NeighborGraph
 from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
 from ..model.kernels.choose_space import function_space
-from ..model.kernels.kernel import Kernel
 from ..model.kernels.prior import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
-from .contamination import estimate_contamination
 from .explanation import split_log_odds
 from .fit_method import CallbackSupportMixin, fit_method
-from .joint_fit import JointFit, fit_jointly
+from .fit_model import Found, attributes_of, fit_model, warn_of_shortcomings
 from .joint_settings import (
     Labelled,
     check_parameters,
     features_for,
     label_samples,
-    settings_of,
-    warn_of_shortcomings,
 )
 from .judgement import KeptSamples, explain_samples, keep_some
 from .kernel_classifier import KernelMarginClassifier
@@ -69,11 +65,14 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         Rate of the margin prior, above 1. Larger values allow less margin error.
     prior_nominal : float in (0, 1], default=0.95
         Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
-    model : {"learned", "paper"}, default="learned"
-        "learned" takes distances and readings as evidence: nats that are subtracted from the prior
-        log-odds where they show groups that stand apart, a little elsewhere. "paper" has the
-        paper's entropy constraint instead, a bound on the mean k-NN distance of the kept samples;
-        all engines solve it, with their certificates.
+    model : {"learned", "states", "paper"}, default="learned"
+        "learned" takes distances and readings as evidence, nats that are subtracted from the prior
+        log-odds. "states" gives every sample the probabilities of a wrong label and of a bad
+        measurement, and learns their rates. "paper" has the paper's entropy constraint; all engines
+        solve it, with their certificates.
+    base : classifier or None, default=None
+        Only for model="states": a scikit-learn classifier or pipeline with ``predict_proba``, made
+        robust: its held-out predictions count beside those of the kernel classifier.
     coverage : "auto" or float in (0, 1], default="auto"
         Share of each class that must be kept; "auto" is one half.
     entropy_slack : "auto" or float >= 0, default="auto"
@@ -119,6 +118,9 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         can be named). Engines other than the default count the samples below one half.
     contamination_interval_ : tuple of two floats
         From the clear cases to the possible ones, with the error of counting: 90 % nominally.
+    state_proba_, true_label_proba_ : arrays of shape (n_samples, 3) and (n_samples, n_classes)
+        Only of model="states": nominal, wrong label, bad measurement; probabilities of the true
+        label. ``label_error_share_`` and ``bad_measurement_share_`` with ``_interval_`` (90 %).
     entropy_statistic_ : array of shape (n_samples,)
         Evidence against each sample in nats (negative: for it); with model="paper" what the entropy
         constraint bounds, knn_distances_.
@@ -156,6 +158,18 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     """
 
     _multi_class = True
+    nominal_proba_: FloatArray
+    state_proba_: FloatArray
+    _held_out_proba: FloatArray
+    dual_coef_: FloatArray
+    knn_distances_: FloatArray
+    entropy_duals_: FloatArray
+    coverage_duals_: FloatArray
+    duality_gap_: float
+    converged_: bool
+    _evidence: FloatArray
+    _stuck: BoolArray
+    _class_weights: FloatArray
 
     def __init__(
         self,
@@ -169,6 +183,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         C: float = 3.0,
         prior_nominal: float = 0.95,
         model: str = "learned",
+        base: Any = None,
         coverage: Any = "auto",
         entropy_slack: Any = "auto",
         n_neighbors: int = 10,
@@ -190,6 +205,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         self.C = C
         self.prior_nominal = prior_nominal
         self.model = model
+        self.base = base
         self.coverage = coverage
         self.entropy_slack = entropy_slack
         self.n_neighbors = n_neighbors
@@ -242,7 +258,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        found = self._fit_rows(rows, kernel, samples, engine, n_components)
+        found = fit_model(self, rows, kernel, samples, engine, n_components)
         is_gram = isinstance(rows, GramRows)
         kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
         self._store(found, samples, kept)
@@ -279,7 +295,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         weights = check_weights(sample_weight, y[:, None], y)
         samples = label_samples(self, engine, y, weights, prior_nominal, groups)
         n_components = components_for(self.n_components, len(y)) or MOST_COMPONENTS
-        found = self._fit_rows(rows, kernel, samples, engine, n_components)
+        found = fit_model(self, rows, kernel, samples, engine, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
         self._store(found, samples, kept)
         return self
@@ -303,7 +319,12 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         entropy = -self._evidence - slopes[z] * self.knn_distances_
         coverage = (self.coverage_duals_ / self._class_weights)[z]
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
-        return explain_samples(self._kept, self._reference(), terms, self._stuck, self.classes_)
+        judged = None
+        if self.model == "states":
+            judged = self.state_proba_, self._held_out_proba
+        return explain_samples(
+            self._kept, self._reference(), terms, self._stuck, self.classes_, judged
+        )
 
     def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
         """How often a trusted sample lies as far out as each row of X.
@@ -357,61 +378,21 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         answers[suspicious] = abstain
         return answers
 
-    def _fit_rows(
-        self,
-        rows: TrainingRows,
-        kernel: Kernel,
-        samples: Labelled,
-        engine: Any,
-        n_components: int | None,
-    ) -> JointFit:
-        """Distances, kernel and evidence, solution; from the last one if that is wanted."""
-        shape = getattr(self, "dual_coef_", np.empty(0)).shape
-        warm = bool(self.warm_start) and shape == samples.labels.shape
-        settings = settings_of(self, samples, n_components, tunable=not warm)
-        if warm:
-            start = Start(self.dual_coef_, self.nominal_proba_)
-            return fit_jointly(rows, self._function.kernel, samples, engine, settings, start)
-        return fit_jointly(rows, kernel, samples, engine, settings)
-
-    def _store(self, found: JointFit, samples: Labelled, kept: KeptSamples) -> None:
+    def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""
-        solution, problem = found.solution, found.problem
+        for name, value in attributes_of(found, samples, paper=self.model == "paper").items():
+            setattr(self, name, value)
         self.classes_ = samples.classes
-        self.nominal_proba_ = found.nominal
         self.anomaly_scores_ = 1.0 - self.nominal_proba_
-        self.margin_duals_, self.entropy_duals_, self.coverage_duals_ = solution.multipliers
-        self.dual_coef_ = found.dual_coef
-        self.dual_value_ = solution.dual_value
-        self.duality_gap_ = solution.duality_gap
-        self.kkt_residual_ = solution.kkt_residual
-        self.monte_carlo_error_ = solution.monte_carlo_error
-        self.engine_diagnostics_ = dict(solution.diagnostics)
-        self.objective_path_ = solution.history
-        self.n_iter_ = solution.n_iter
-        self.converged_ = solution.converged
-        self.status_ = solution.status.value
-        self.knn_distances_ = found.knn_distances
-        paper = self.model == "paper"
-        self.entropy_statistic_ = found.knn_distances if paper else found.evidence.nats
-        self.entropy_bounds_ = problem.entropy_bounds
-        self.coverage_ = problem.coverage
-        self.contamination_, self.contamination_interval_ = estimate_contamination(
-            self.anomaly_scores_, samples.weights, solution.diagnostics
-        )
         self.gamma_ = found.kernel.gamma
         self.function_variance_ = found.kernel.function_variance
         self.bias_variance_ = found.kernel.bias_variance
         self.tuning_ = found.candidates
-        self.probability_slope_ = found.probability_slope
         self._function = found.function
-        self._evidence = found.evidence.nats
-        self._stuck = found.evidence.stuck
         self._prior = samples.prior
-        self._class_weights = problem.class_weights
         self._kept = kept
         self._trusted_reference: TrustedReference | None = None
-        warn_of_shortcomings(self, problem, solution)
+        warn_of_shortcomings(self, found)
 
     def _reference(self) -> TrustedReference:
         """Trusted samples and their calibration, made when first asked for."""

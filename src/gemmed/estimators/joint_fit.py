@@ -27,6 +27,7 @@ from ..model.kernels.prior import Prior, exact_prior, feature_prior
 from ..model.solution import Solution
 from ..model.tuning import Candidate
 from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from .contamination import estimate_contamination
 from .joint_settings import Labelled, Settings
 from .kernel_classifier import parameters_of, probability_slope
 from .stored_function import StoredFunction, function_of_features, function_of_samples
@@ -100,7 +101,7 @@ def fit_jointly(
         ).weigh(evidence, kernel, samples.prior)
 
         report("features")
-        prior = _prior(rows, kernel, samples, trust(evidence, samples.prior), settings)
+        prior = prior_of(rows, kernel, samples, trust(evidence, samples.prior), settings)
         problem = DualProblem(
             space=prior.space,
             labels=samples.labels,
@@ -140,15 +141,51 @@ def fit_jointly(
             c,
             prior.space.variances * (1.0 - nominal) if softness is None else softness,
         )
-        function = _stored(rows, kernel, prior, dual_coef, parameters)
+        function = stored_function(rows, kernel, prior, dual_coef, parameters)
     return JointFit(
         knn, evidence, kernel, candidates, problem, solution, nominal, dual_coef, function, slope
     )
 
 
-def _prior(
+def joint_attributes(found: JointFit, samples: Labelled, *, paper: bool) -> dict[str, Any]:
+    """Attributes of a fitted ``GEMMEDClassifier``."""
+    solution, problem = found.solution, found.problem
+    margin_duals, entropy_duals, coverage_duals = solution.multipliers
+    contamination, interval = estimate_contamination(
+        1.0 - found.nominal, samples.weights, solution.diagnostics
+    )
+    return {
+        "nominal_proba_": found.nominal,
+        "margin_duals_": margin_duals,
+        "entropy_duals_": entropy_duals,
+        "coverage_duals_": coverage_duals,
+        "dual_coef_": found.dual_coef,
+        "dual_value_": solution.dual_value,
+        "duality_gap_": solution.duality_gap,
+        "kkt_residual_": solution.kkt_residual,
+        "monte_carlo_error_": solution.monte_carlo_error,
+        "engine_diagnostics_": dict(solution.diagnostics),
+        "objective_path_": solution.history,
+        "n_iter_": solution.n_iter,
+        "converged_": solution.converged,
+        "status_": solution.status.value,
+        "knn_distances_": found.knn_distances,
+        "entropy_statistic_": found.knn_distances if paper else found.evidence.nats,
+        "entropy_bounds_": problem.entropy_bounds,
+        "coverage_": problem.coverage,
+        "contamination_": contamination,
+        "contamination_interval_": interval,
+        "probability_slope_": found.probability_slope,
+        "_evidence": found.evidence.nats,
+        "_stuck": found.evidence.stuck,
+        "_class_weights": problem.class_weights,
+    }
+
+
+def prior_of(
     rows: TrainingRows, kernel: Kernel, samples: Labelled, trusted: FloatArray, settings: Settings
 ) -> Prior:
+    """Functions of the kernel itself, or of features of it where rows are in blocks."""
     if isinstance(rows, BlockRows):
         assert settings.n_components is not None
         seed = settings.neighbourhood.seed
@@ -159,13 +196,14 @@ def _prior(
     return exact_prior(kernel, rows.X)
 
 
-def _stored(
+def stored_function(
     rows: TrainingRows,
     kernel: Kernel,
     prior: Prior,
     dual_coef: FloatArray,
     parameters: tuple[FloatArray, ...],
 ) -> StoredFunction:
+    """The decision functions for prediction."""
     if prior.feature_map is not None:
         columns = parameters[0] if len(parameters) == 1 else np.column_stack(parameters)
         return function_of_features(kernel, prior.feature_map, columns)

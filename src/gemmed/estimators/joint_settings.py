@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core.exceptions import ConstraintWarning
 from .._core.types import FloatArray
 from ..engines.base import needs_of, refuse_unfit
 from ..evidence.neighbours import Neighbourhood
-from ..evidence.weighing import ToTune
-from ..model.dual import FIELD_LIMIT, DualProblem
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.prior import components_for
-from ..model.solution import Solution
-from .kernel_classifier import encode_labels, warn_not_converged
+from ..model.tuning import ToTune
+from .kernel_classifier import encode_labels
 from .validation import (
     TUNED,
     check_choice,
@@ -29,7 +25,7 @@ from .validation import (
     check_per_sample,
 )
 
-MODELS = ("learned", "paper")
+MODELS = ("learned", "states", "paper")
 AUTO_COVERAGE, AUTO_SLACK = 0.5, 0.3
 """At most half of a class may be anomalous before its majority is; the slack is that of the paper's
 entropy constraint (docs/decisions/0002)."""
@@ -47,6 +43,8 @@ class Labelled(NamedTuple):
     prior: FloatArray
     """Prior nominal probabilities."""
     groups: np.ndarray | None
+    usual_prior: float
+    """Of samples of which nothing is known."""
 
     @property
     def names(self) -> list:
@@ -84,6 +82,11 @@ def check_parameters(estimator: Any) -> None:
             f"constraint, which model={estimator.model!r} does not have: set model='paper', or "
             "leave entropy_slack='auto'."
         )
+    if estimator.base is not None and estimator.model != "states":
+        raise ValueError(
+            f"base={estimator.base!r} is a member of model='states', not of "
+            f"model={estimator.model!r}: set model='states', or leave base=None."
+        )
     check_number("n_neighbors", estimator.n_neighbors, at_least=1, whole=True)
     check_choice("neighbor_graph", estimator.neighbor_graph, ("bipartite", "leave_one_out"))
     check_number("max_iter", estimator.max_iter, at_least=1, whole=True)
@@ -114,7 +117,9 @@ def label_samples(
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
     class_index = np.searchsorted(classes, y)
-    return Labelled(classes, labels, class_index, weights, prior, check_groups(groups, len(y)))
+    groups = check_groups(groups, len(y))
+    usual = float(estimator.prior_nominal)
+    return Labelled(classes, labels, class_index, weights, prior, groups, usual)
 
 
 def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labelled) -> int | None:
@@ -158,25 +163,3 @@ def settings_of(
         engine_seed=engine_seed,
         n_jobs=estimator.n_jobs,
     )
-
-
-def warn_of_shortcomings(estimator: Any, problem: DualProblem, solution: Solution) -> None:
-    """Constraints that had to give way (their multipliers are at their limits), and no solution."""
-    limit, at = 0.999 * FIELD_LIMIT * problem.class_weights, solution.multipliers
-    for index, label in enumerate(estimator.classes_.tolist()):
-        names = [
-            name
-            for name, duals in (("entropy_slack", at.mu), ("coverage", at.kappa))
-            if duals[index] >= limit[index]
-        ]
-        if names:
-            warnings.warn(
-                f"the constraints set by {' and '.join(names)} cannot be met for class "
-                f"{label!r}: they contradict prior_nominal or the margins of single samples. "
-                "Raise entropy_slack, lower coverage, or revise prior_nominal.",
-                ConstraintWarning,
-                stacklevel=4,
-            )
-    if not solution.converged:
-        residuals = f"gap {solution.duality_gap:.3g}, KKT residual {solution.kkt_residual:.3g}"
-        warn_not_converged(estimator, f"{solution.status.value}; {residuals}")

@@ -14,7 +14,7 @@ from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training import BlockRows
-from .explanation import OK, LogOdds, conflicting_samples, judge
+from .explanation import OK, LogOdds, conflicting_samples, judge, judge_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +81,30 @@ def keep_some(
     return KeptSamples(rows.take(kept), class_index[kept], nominal[kept], own_groups, is_part=True)
 
 
+def _state_columns(states: FloatArray) -> dict[str, FloatArray]:
+    return {"wrong_label_proba": states[:, 1], "bad_measurement_proba": states[:, 2]}
+
+
 def explain_samples(
     kept: KeptSamples,
     reference: TrustedReference,
     terms: LogOdds,
     stuck: BoolArray,
     classes: np.ndarray,
+    judged: tuple[FloatArray, FloatArray] | None = None,
 ) -> Any:
-    """Table of ``GEMMEDClassifier.explain``."""
+    """Table of ``GEMMEDClassifier.explain``.
+
+    ``judged`` are the states of the samples and their held-out class probabilities, of a model that
+    has them.
+    """
     class_index = kept.class_index
     statistics = reference.training_statistics(kept.distances, class_index, kept.groups)
     own = statistics[np.arange(len(statistics)), class_index]
-    verdicts, suggested = judge(kept.nominal, terms, class_index, statistics, stuck)
+    if judged is None:
+        verdicts, suggested = judge(kept.nominal, terms, class_index, statistics, stuck)
+    else:
+        verdicts, suggested = judge_states(*judged)
     doubtful = np.flatnonzero(verdicts != OK)
     conflicting = np.empty(len(class_index), dtype=object)
     conflicting[:] = [[] for _ in class_index]
@@ -105,6 +117,7 @@ def explain_samples(
     table = {
         "label": classes[class_index],
         "nominal_proba": kept.nominal,
+        **({} if judged is None else _state_columns(judged[0])),
         **terms._asdict(),
         "verdict": verdicts,
         "suggested_label": classes[suggested],

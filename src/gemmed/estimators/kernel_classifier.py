@@ -17,6 +17,7 @@ from ..model.calibration import FEW, fit_slope
 from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace
 from ..model.margin_loss import curvature_at
+from .base_member import base_scores
 from .renamed import with_present_attributes
 from .stored_function import StoredFunction
 from .validation import check_query_data
@@ -35,6 +36,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     probability_slope_: float
     _function: StoredFunction
+    _base_ratio: float
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -60,7 +62,14 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_query_data(self, X)
         with blas_threads(self.n_jobs, len(X)):
-            return self._function.values(X)
+            values = self._function.values(X)
+        base = getattr(self, "base_", None)
+        if base is None:
+            return values
+        scores = base_scores(base, X, len(self.classes_))
+        if values.ndim == 1:
+            return values + self._base_ratio * (scores[:, 1] - scores[:, 0])
+        return values + self._base_ratio * (scores - scores.mean(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class of each row of X, shape (n_samples,)."""
@@ -78,6 +87,8 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         if scaled.ndim == 1:
             second = special.expit(scaled)
             return np.column_stack([1.0 - second, second])
+        if hasattr(self, "state_proba_"):  # one distribution over the classes was calibrated
+            return special.softmax(scaled, axis=1)
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)
 

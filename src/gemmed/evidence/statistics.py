@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .bounds import scale_by_median
+from .conformal import TIE
 from .distances import EuclideanDistances
 from .neighbours import Neighbourhood, plan_references
 from .references import ReferencePlan, ReferenceSet, mean_nearest, reference_set
@@ -77,7 +78,8 @@ class AverageRank:
 
     @staticmethod
     def _rank(ordered: FloatArray, d: FloatArray) -> FloatArray:
-        return np.searchsorted(ordered, d, side="right") / len(ordered)
+        # Distances that differ by rounding are equal, whichever way they were computed.
+        return np.searchsorted(ordered, d * (1.0 + TIE), side="right") / len(ordered)
 
 
 def plan_within(X: FloatArray, neighbourhood: Neighbourhood, label: object) -> ReferencePlan:

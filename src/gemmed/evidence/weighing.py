@@ -6,7 +6,7 @@ evidence against whole groups of samples holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..model.tuning import MAX_ROWS, Candidate, subsample_rows, tune_kernel
+from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel, subsample_rows
 from ..rows.training import TrainingRows
 from .gathered import Evidence
 from .veto import is_learnable, remote_is_learnable
@@ -25,16 +25,6 @@ IN_QUESTION = 1.0
 """Nats of evidence above which a sample belongs to a group in question; tails stay below."""
 QUESTIONED = 250
 """Members of such a group, and other samples, that decide about it where there are many."""
-GROSS = 0.1
-"""Share of the variance that trusted samples have when far ones are out of all proportion."""
-
-
-class ToTune(NamedTuple):
-    """What of a kernel is to be chosen from the data."""
-
-    gamma: bool
-    variance: bool
-    bias: bool
 
 
 class Weighed(NamedTuple):
@@ -91,21 +81,8 @@ class Sample:
 
     def _tune(self, kernel: Kernel, trusted: FloatArray) -> tuple[Kernel, list[Candidate]]:
         """The kernel with what is to be tuned of it, and all candidates."""
-        if not any(self.to_tune):
-            return kernel, []
-        some = subsample_rows(self.signs, self.weights, self.seed)
-        X, trusted = self.rows.take(some), trusted[some]
-        if self.to_tune.gamma and kernel.name == "rbf":
-            kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
-        return tune_kernel(
-            kernel,
-            X,
-            self.signs[some],
-            self.weights[some] * trusted,
-            self.c,
-            tune_gamma=self.to_tune.gamma,
-            tune_variance=self.to_tune.variance,
-            tune_bias=self.to_tune.bias,
+        return choose_kernel(
+            self.rows, kernel, self.signs, self.weights, trusted, self.c, self.to_tune, self.seed
         )
 
     def _is_learnable(self, group: np.ndarray, kernel: Kernel, *, misled: bool = False) -> bool:
@@ -159,11 +136,3 @@ def trust(evidence: Evidence, prior: FloatArray) -> FloatArray:
     """Nominal probabilities by prior and far groups alone: for kernel and landmarks."""
     probabilities: FloatArray = special.expit(special.logit(prior) - evidence.far)
     return probabilities
-
-
-def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
-    """Centre of the candidates for gamma: that of "scale", unless far samples set the scale."""
-    variance = float(trusted.var()) if len(trusted) else 0.0
-    if 0.0 < variance < GROSS * float(X.var()):
-        return 1.0 / (X.shape[1] * variance)
-    return gamma

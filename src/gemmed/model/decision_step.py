@@ -22,7 +22,7 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .kernels.function_space import FunctionSpace
-from .margin_loss import margin_loss
+from .margin_loss import MarginLoss, doubted_loss, margin_loss
 
 SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
@@ -61,12 +61,26 @@ class QuadraticModel(NamedTuple):
 
 
 class DecisionFunction:
-    """f on the training points, improved step by step."""
+    """f on the training points, improved step by step.
 
-    def __init__(self, space: FunctionSpace, labels: FloatArray, c: float) -> None:
+    Parameters
+    ----------
+    labels : -1 and +1, shape (n_samples,)
+    c : rate of the margin prior
+    doubt : probability that a label is the other one, shape (n_samples,); nobody doubts by default
+    """
+
+    def __init__(
+        self,
+        space: FunctionSpace,
+        labels: FloatArray,
+        c: float,
+        doubt: FloatArray | None = None,
+    ) -> None:
         self._space = space
         self._labels = labels
         self._c = c
+        self._doubt = doubt
         self._parameters = space.zero()
         self.f: FloatArray = np.zeros(labels.shape[0])
         self.squared_norm = 0.0
@@ -89,11 +103,16 @@ class DecisionFunction:
 
     def lam(self, softness: FloatArray | float = 0.0) -> FloatArray:
         """Multipliers of the current f."""
-        return margin_loss(self.margins, self._c, softness).lam
+        return self._loss(self.margins, softness).lam
+
+    def _loss(self, margins: FloatArray, softness: FloatArray | float) -> MarginLoss:
+        if self._doubt is None:
+            return margin_loss(margins, self._c, softness)
+        return doubted_loss(margins, self._c, softness, self._doubt)
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One damped Newton step for sample weights s r; False when f cannot be improved."""
-        loss = margin_loss(self.margins, self._c, softness)
+        loss = self._loss(self.margins, softness)
         target = self._space.newton_target(
             self.f, weights * loss.lam * self._labels, weights * loss.curvature, self._parameters
         )
@@ -105,7 +124,7 @@ class DecisionFunction:
         start = float(weights @ loss.value)
         scale = 1.0
         for _ in range(MAX_HALVINGS):
-            trial = margin_loss(self.margins + scale * self._labels * change, self._c, softness)
+            trial = self._loss(self.margins + scale * self._labels * change, softness)
             rise = scale * along + 0.5 * scale**2 * square + float(weights @ trial.value) - start
             if rise <= SUFFICIENT_DECREASE * scale * slope:
                 break
@@ -122,7 +141,7 @@ class DecisionFunction:
 
     def certify(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> Certificate:
         """Duality gap of f for sample weights s r."""
-        loss = margin_loss(self.margins, self._c, softness)
+        loss = self._loss(self.margins, softness)
         primal = 0.5 * self.squared_norm + float(weights @ loss.value)
         best = self._space.from_coefficients(weights * loss.lam * self._labels)
         return Certificate(loss.lam, primal, self._space, best - self._parameters)
@@ -146,6 +165,7 @@ def solve_med(
     max_iter: int,
     tol: float,
     start: FloatArray | None = None,
+    doubt: FloatArray | None = None,
 ) -> MedSolution:
     """Newton steps to a relative duality gap of ``tol``.
 
@@ -154,8 +174,9 @@ def solve_med(
     labels : -1 and +1, shape (n_samples,)
     weights : shape (n_samples,)
     start : coefficients of a close solution in terms of the kernel
+    doubt : probability that a label is the other one, shape (n_samples,)
     """
-    decision = DecisionFunction(space, labels, c)
+    decision = DecisionFunction(space, labels, c, doubt)
     if start is not None:
         decision.move_to(start)
     for n_iter in range(1, max_iter + 1):  # noqa: B007

@@ -52,6 +52,22 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     return MarginLoss(value, lam, curvature_at(lam, c, softness))
 
 
+def doubted_loss(
+    margins: FloatArray, c: float, softness: FloatArray | float, doubt: FloatArray
+) -> MarginLoss:
+    """The loss averaged over the label: with probability ``doubt`` it is the other one.
+
+    ``lam`` is minus the derivative of the average, and may be negative.
+    """
+    own, other = margin_loss(margins, c, softness), margin_loss(-margins, c, softness)
+    kept = 1.0 - doubt
+    return MarginLoss(
+        kept * own.value + doubt * other.value,
+        kept * own.lam - doubt * other.lam,
+        kept * own.curvature + doubt * other.curvature,
+    )
+
+
 def curvature_at(lam: FloatArray, c: float, softness: FloatArray | float = 0.0) -> FloatArray:
     """Second derivative of the loss where its slope is -lam; zero outside the margin (lam = 0)."""
     square = (c - lam) * (c - lam)

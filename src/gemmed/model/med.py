@@ -42,6 +42,7 @@ def learn_med(
     start: FloatArray | None = None,
     *,
     groups: np.ndarray | None = None,
+    doubt: FloatArray | None = None,
 ) -> LearnedMed:
     """MED with these sample weights, judged by held-out margins.
 
@@ -51,6 +52,7 @@ def learn_med(
     weights : shape (n_samples,)
     start : coefficients of a close solution, of the shape of ``signs``
     groups : leave out the whole group of a sample instead of the sample, shape (n_samples,)
+    doubt : probability that a label is the other one, of the shape of ``signs``
     """
     held_out, coefficients = np.empty((2, *signs.shape))
     for j, labels in enumerate(signs.T):
@@ -62,6 +64,7 @@ def learn_med(
             max_iter=MAX_STEPS,
             tol=GAP,
             start=None if start is None else start[:, j],
+            doubt=None if doubt is None else doubt[:, j],
         )
         coefficients[:, j] = weights * solved.certificate.lam * labels
         if groups is None:

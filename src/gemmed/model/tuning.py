@@ -18,6 +18,7 @@ from scipy import special
 from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
+from ..rows.training import TrainingRows
 from .calibration import fit_slope
 from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
@@ -47,6 +48,8 @@ SCREENED_FROM = 300
 WORTH = 0.04
 """Nats above the best of half of the rows up to which a candidate is worth a second look."""
 SCREENING_SEED = 0x67656D
+GROSS = 0.1
+"""Share of the variance that trusted samples have when far ones are out of all proportion."""
 
 
 class Candidate(NamedTuple):
@@ -57,6 +60,57 @@ class Candidate(NamedTuple):
     """Mean negative log-likelihood of held-out labels."""
     score: float
     """The loss, and the preference for the usual; the smallest wins."""
+
+
+class ToTune(NamedTuple):
+    """What of a kernel is to be chosen from the data."""
+
+    gamma: bool
+    variance: bool
+    bias: bool
+
+
+def choose_kernel(
+    rows: TrainingRows,
+    kernel: Kernel,
+    signs: FloatArray,
+    weights: FloatArray,
+    trusted: FloatArray,
+    c: float,
+    to_tune: ToTune,
+    seed: int,
+) -> tuple[Kernel, list[Candidate]]:
+    """The kernel with what is to be tuned of it, chosen on some of the rows; all candidates.
+
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    weights, trusted : sample weights, and how far each sample is trusted; shape (n_samples,)
+    """
+    if not any(to_tune):
+        return kernel, []
+    some = subsample_rows(signs, weights, seed)
+    X, trusted = rows.take(some), trusted[some]
+    if to_tune.gamma and kernel.name == "rbf":
+        kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
+    return tune_kernel(
+        kernel,
+        X,
+        signs[some],
+        weights[some] * trusted,
+        c,
+        tune_gamma=to_tune.gamma,
+        tune_variance=to_tune.variance,
+        tune_bias=to_tune.bias,
+    )
+
+
+def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
+    """Centre of the candidates for gamma: that of "scale", unless far samples set the scale."""
+    variance = float(trusted.var()) if len(trusted) else 0.0
+    if 0.0 < variance < GROSS * float(X.var()):
+        return 1.0 / (X.shape[1] * variance)
+    return gamma
 
 
 def tune_kernel(

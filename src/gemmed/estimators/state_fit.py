@@ -1,0 +1,270 @@
+"""The fit of ``model="states"``: measurements, kernel, held-out scores, states, the refit.
+
+Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
+and averaged over (docs/model.md, sections 9 and 10). Nothing here knows an estimator.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._core.progress import report
+from .._core.threads import blas_threads
+from .._core.types import FloatArray
+from ..evidence.bounds import scaled_distances
+from ..evidence.measured import distances_of
+from ..evidence.measurement.judged import Measurements, judge_measurements
+from ..evidence.neighbours import knn_distances
+from ..model.decision_step import MedSolution, solve_med
+from ..model.held_out import groups_to_hold_out
+from ..model.kernels.function_space import FunctionSpace
+from ..model.kernels.kernel import Kernel
+from ..model.med import learn_med
+from ..model.solution import Status
+from ..model.states.likelihood import LabelModel
+from ..model.states.posterior import StatePosterior, infer_states
+from ..model.tuning import Candidate, choose_kernel
+from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from .base_member import fit_with_states, held_out_scores
+from .joint_fit import prior_of, stored_function
+from .joint_settings import Labelled, Settings
+from .stored_function import StoredFunction
+
+
+class StateFit(NamedTuple):
+    """What a fit of states has found."""
+
+    knn_distances: FloatArray
+    """Over the class median, shape (n_samples,)."""
+    measurements: Measurements | None
+    kernel: Kernel
+    candidates: list[Candidate]
+    posterior: StatePosterior
+    state_proba: FloatArray
+    """Nominal, wrong label, bad measurement; shape (n_samples, 3)."""
+    true_label: FloatArray
+    """Shape (n_samples, n_classes)."""
+    solutions: list[MedSolution]
+    dual_coef: FloatArray
+    function: StoredFunction
+    slopes: FloatArray
+    """Log-odds for a unit of each member's score, shape (n_members,)."""
+    base: Any
+    """The fitted base classifier, or None."""
+
+    @property
+    def nominal(self) -> FloatArray:
+        return self.state_proba[:, 0]
+
+
+def fit_states(
+    rows: TrainingRows, kernel: Kernel, samples: Labelled, settings: Settings, base: Any = None
+) -> StateFit:
+    """Learn states, rates and classifier.
+
+    Parameters
+    ----------
+    kernel : what is not to be tuned of it stays
+    base : a scikit-learn classifier with ``predict_proba``, or None
+    """
+    class_index, signs = samples.class_index, samples.labels.reshape(len(samples.labels), -1)
+    rng = np.random.default_rng(settings.engine_seed)
+    in_blocks = isinstance(rows, BlockRows)
+    with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
+        report("distances")
+        knn = knn_distances(distances_of(rows), class_index, samples.names, settings.neighbourhood)
+        knn = scaled_distances(knn, class_index, samples.names)
+        measurements = None
+        if not isinstance(rows, GramRows):
+            assert isinstance(rows, (ArrayRows, BlockRows))
+            measurements = judge_measurements(rows, class_index, rng)
+        known_bad = samples.prior <= 0.0
+        good = np.where(known_bad, 0.0, 1.0)
+        if measurements is not None:
+            good *= 1.0 - measurements.bad_probability
+        usable = samples.weights * ~known_bad
+
+        kernel, candidates = choose_kernel(
+            rows,
+            kernel,
+            signs,
+            usable,
+            good,
+            settings.c,
+            settings.to_tune,
+            settings.neighbourhood.seed,
+        )
+
+        report("features")
+        prior = prior_of(rows, kernel, samples, good, settings)
+
+        report("solver", total=settings.max_iter)
+        groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
+        learned = learn_med(prior.space, signs, usable * good, settings.c, groups=groups)
+        members = [class_scores(learned.held_out * signs)]
+        if base is not None:
+            assert isinstance(rows, ArrayRows)
+            seed = settings.engine_seed
+            members.append(
+                held_out_scores(base, rows.X, class_index, usable * good, samples.groups, seed)
+            )
+        posterior = infer_states(
+            LabelModel(
+                np.stack(members),
+                class_index,
+                None if measurements is None else measurements.log_bayes,
+                usable,
+            ),
+            rng,
+        )
+        states, true_label = with_prior(posterior, samples)
+
+        report("probabilities")
+        kept = samples.weights * (1.0 - states[:, 2])
+        doubt = doubts(true_label, signs)
+        start = learned.coefficients
+        solutions = _solve(prior.space, signs, kept, doubt, settings, start)
+        lam = np.column_stack([own.certificate.lam for own in solutions])
+        dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
+        parameters = tuple(own.decision.parameters for own in solutions)
+        function = stored_function(rows, kernel, prior, dual_coef, parameters)
+        if base is not None:
+            assert isinstance(rows, ArrayRows)
+            base = fit_with_states(
+                base, rows.X, class_index, true_label, kept, settings.engine_seed
+            )
+    return StateFit(
+        knn,
+        measurements,
+        kernel,
+        candidates,
+        posterior,
+        states,
+        true_label,
+        solutions,
+        dual_coef,
+        function,
+        posterior.slopes,
+        base,
+    )
+
+
+def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
+    """Attributes of a fitted ``GEMMEDClassifier``."""
+    posterior, solutions = found.posterior, found.solutions
+    nominal = found.nominal
+    gap = float(sum(own.certificate.gap for own in solutions))
+    converged = all(own.converged for own in solutions)
+    n_classes = len(samples.classes)
+    measurements = found.measurements
+    nats = np.zeros(len(nominal)) if measurements is None else measurements.log_bayes
+    lam = np.column_stack([own.certificate.lam for own in solutions])
+    return {
+        "state_proba_": found.state_proba,
+        "true_label_proba_": found.true_label,
+        "nominal_proba_": nominal,
+        "label_error_share_": posterior.wrong_share.mean,
+        "label_error_interval_": posterior.wrong_share[1:],
+        "bad_measurement_share_": posterior.bad_share.mean,
+        "bad_measurement_interval_": posterior.bad_share[1:],
+        "contamination_": posterior.either_share.mean,
+        "contamination_interval_": posterior.either_share[1:],
+        "label_error_rates_": posterior.rates,
+        "label_error_rate_intervals_": posterior.rate_intervals,
+        "effective_draws_": posterior.effective_draws,
+        "margin_duals_": lam.reshape(samples.labels.shape),
+        "entropy_duals_": np.zeros(n_classes),
+        "coverage_duals_": np.zeros(n_classes),
+        "dual_coef_": found.dual_coef,
+        "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
+        "duality_gap_": gap,
+        "kkt_residual_": max(own.certificate.residual for own in solutions),
+        "monte_carlo_error_": 0.0,
+        "engine_diagnostics_": {"effective_draws": posterior.effective_draws},
+        "objective_path_": np.empty(0),
+        "n_iter_": max(own.n_iter for own in solutions),
+        "converged_": converged,
+        "status_": (Status.CONVERGED if converged else Status.STALLED).value,
+        "knn_distances_": found.knn_distances,
+        "entropy_statistic_": nats,
+        "entropy_bounds_": np.full(n_classes, np.inf),
+        "coverage_": np.zeros(n_classes),
+        "probability_slope_": float(found.slopes[0]),
+        "base_": found.base,
+        "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
+        "_evidence": nats,
+        "_stuck": np.zeros(len(nominal), dtype=bool),
+        "_held_out_proba": posterior.clean,
+        "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
+    }
+
+
+def class_scores(values: FloatArray) -> FloatArray:
+    """Scores of the classes from decision values, shape (n_samples, n_classes)."""
+    if values.shape[1] > 1:
+        return values
+    return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])
+
+
+def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
+    """Probability that the sign of a sample is the other one, for every function."""
+    positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
+    found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
+    return found
+
+
+def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:
+    """States and true labels with what is known of single samples beforehand.
+
+    A prior probability moves the log-odds by what it differs from the usual one; 0 and 1 are
+    certainties.
+    """
+    states = np.column_stack([posterior.nominal, posterior.wrong, posterior.bad])
+    with np.errstate(divide="ignore"):
+        told = special.logit(samples.prior) - special.logit(min(samples.usual_prior, 1.0 - 1e-12))
+    log_states = np.log(np.maximum(states, 1e-300))
+    log_states[:, 0] += np.clip(told, -700.0, 700.0)
+    moved = special.softmax(log_states, axis=1)
+    moved[samples.prior >= 1.0] = (1.0, 0.0, 0.0)
+    known_bad = samples.prior <= 0.0
+    others = states[:, 1:] / np.maximum(states[:, 1:].sum(axis=1, keepdims=True), 1e-300)
+    moved[known_bad, 0] = 0.0
+    moved[known_bad, 1:] = others[known_bad]
+    rows = np.arange(len(moved))
+    nominal = posterior.true_label[rows, samples.class_index] >= 0.0
+    assert np.all(nominal)
+    # P(true label) = P(nominal) at the given one, and what the other states say of it.
+    rest = posterior.true_label.copy()
+    rest[rows, samples.class_index] -= posterior.nominal
+    rest = np.maximum(rest, 0.0)
+    rest /= np.maximum(rest.sum(axis=1, keepdims=True), 1e-300)
+    true_label = (1.0 - moved[:, :1]) * rest
+    true_label[rows, samples.class_index] += moved[:, 0]
+    return moved, true_label / true_label.sum(axis=1, keepdims=True)
+
+
+def _solve(
+    space: FunctionSpace,
+    signs: FloatArray,
+    weights: FloatArray,
+    doubt: FloatArray,
+    settings: Settings,
+    start: FloatArray,
+) -> list[MedSolution]:
+    """MED with uncertain labels, one solution a function."""
+    return [
+        solve_med(
+            space,
+            labels,
+            settings.c,
+            weights,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            start=begin,
+            doubt=own_doubt,
+        )
+        for labels, own_doubt, begin in zip(signs.T, doubt.T, start.T, strict=True)
+    ]

@@ -1,0 +1,129 @@
+"""Three statistics of a row among others: sparse, sparse for its place, values that do not fit.
+
+*near*: logarithm of the mean distance to the nearest rows, the geometric entropy of the paper.
+*relative*: the same in a wider neighbourhood, against that of the neighbours (a place may be sparse
+by nature). *residual*: surprise of each value given the others, by ridge regression. A row, or the
+row that a counterpart was made from, is left out of everything that it is compared with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.types import FloatArray
+from .columns import NormalScores, normal_scores
+
+NEAREST = 4
+"""Neighbours: five rows vouch for each other, the smallest group that may be a part of a class."""
+LOCAL = 20
+"""Neighbours by which it is judged whether a place is sparse."""
+MOST_COLUMNS = 200
+"""Columns of the regression of each on the others; time grows as the cube."""
+RIDGE = 0.05
+"""Share of the mean variance that the others never explain; more where columns are many."""
+FREEDOM = 3.0
+"""Degrees of freedom of the surprise: it grows as a logarithm."""
+NOISE = (0.3, 5.0)
+"""Noise of counterparts in deviations of a column: from hardly visible to all that shows."""
+QUERY_VALUES = 4_000_000
+
+
+class RowStatistics:
+    """Learned from reference rows.
+
+    Parameters
+    ----------
+    X : reference rows, shape (n_references, n_columns)
+    rng : draws columns where there are many
+    """
+
+    def __init__(self, X: FloatArray, rng: np.random.Generator) -> None:
+        self.columns: NormalScores = normal_scores(X)
+        self._scores = self.columns.of(X)
+        self._single = self._scores.astype(np.float32)
+        self._squares = np.einsum("ij,ij->i", self._single, self._single)
+        n, p = self._scores.shape
+        self._nearest, self._local = min(NEAREST, n - 2), min(LOCAL, n - 2)
+        self._chosen = np.arange(p)
+        if p > MOST_COLUMNS:
+            self._chosen = np.sort(rng.choice(p, MOST_COLUMNS, replace=False))
+        part = self._scores[:, self._chosen]
+        self._mean = part.mean(axis=0)
+        covariance = np.cov(part.T).reshape(len(self._chosen), -1)
+        ridge = max(RIDGE, len(self._chosen) / n) * np.trace(covariance) / len(self._chosen)
+        covariance.flat[:: len(self._chosen) + 1] += ridge
+        self._precision: FloatArray = np.linalg.inv(covariance)
+        itself = np.arange(n)
+        _, distances = self._neighbours(self._single, itself)
+        usual = distances[:, : self._local].mean(axis=1)
+        self._least = 0.01 * float(np.median(usual)) + 1e-9
+        self._sparsity = np.log(usual + self._least)
+        residuals = self._residuals(self._scores, itself)
+        robust = np.median(np.abs(residuals), axis=0) / 0.6745
+        self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
+
+    def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
+        """Statistics of rows, shape (n_rows, 3).
+
+        Parameters
+        ----------
+        parents : reference that each row is or was made from, -1 for none; shape (n_rows,)
+        """
+        found = np.empty((len(X), 3))
+        size = max(1, QUERY_VALUES // len(self._scores))
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            found[rows] = self._of(X[rows], parents[rows])
+        return found
+
+    def _of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
+        scores = self.columns.of(X)
+        who, distances = self._neighbours(scores.astype(np.float32), parents)
+        near = np.log(distances[:, : self._nearest].mean(axis=1) + self._least)
+        local = np.log(distances[:, : self._local].mean(axis=1) + self._least)
+        relative = local - self._sparsity[who[:, : self._local]].mean(axis=1)
+        surprise = self._residuals(scores, parents) / self._widths
+        return np.column_stack([near, relative, np.log1p(surprise**2 / FREEDOM).mean(axis=1)])
+
+    def _neighbours(self, scores: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, FloatArray]:
+        """Numbers and distances of the nearest references, nearest first."""
+        squares = np.einsum("ij,ij->i", scores, scores)[:, None] + self._squares
+        squares -= 2.0 * scores @ self._single.T
+        own = np.flatnonzero(parents >= 0)
+        squares[own, parents[own]] = np.inf
+        k = max(self._nearest, self._local)
+        who = np.argpartition(squares, k, axis=1)[:, :k]
+        found = np.take_along_axis(squares, who, axis=1)
+        order = np.argsort(found, axis=1, kind="stable")
+        distances = np.sqrt(np.maximum(np.take_along_axis(found, order, axis=1), 0.0))
+        return np.take_along_axis(who, order, axis=1), distances.astype(np.float64)
+
+    def _residuals(self, scores: FloatArray, parents: np.ndarray) -> FloatArray:
+        """Of each column given the others, from the covariance without the parent."""
+        n = len(self._scores)
+        offset = scores[:, self._chosen] - self._mean
+        parent = self._scores[np.maximum(parents, 0)][:, self._chosen] - self._mean
+        parent = np.where(parents[:, None] >= 0, parent, 0.0)
+        # Sherman-Morrison: the precision without one of n rows.
+        own, left = offset @ self._precision, parent @ self._precision
+        kept = n * (1.0 - np.minimum(np.einsum("ij,ij->i", parent, left) / n, 0.9))
+        along = np.einsum("ij,ij->i", parent, own) / kept
+        numerator = own + left * along[:, None]
+        result: FloatArray = numerator / (np.diag(self._precision) + left**2 / kept[:, None])
+        return result
+
+
+def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A bad twin of every row: some of its values belong to other rows, or have noise added.
+
+    That is what a bad measurement is, whatever made it: values that lost their relation to the
+    others, or to what was measured. How many values and how much noise is left open.
+    """
+    n, p = X.shape
+    lost = rng.uniform(size=(n, p)) < rng.uniform(size=(n, 1))
+    lost[np.arange(n), rng.integers(p, size=n)] = True
+    other = X[rng.integers(n, size=(n, p)), np.arange(p)]
+    scale = np.exp(rng.uniform(np.log(NOISE[0]), np.log(NOISE[1]), size=(n, 1)))
+    noisy = X + scale * X.std(axis=0) * rng.normal(size=(n, p))
+    exchanged = (rng.permutation(n) % 2 == 0)[:, None]
+    return np.where(lost, np.where(exchanged, other, noisy), X)

@@ -1,0 +1,265 @@
+"""Held-out likelihood of the labels: calibrated class probabilities, rates of wrong labels.
+
+Every unknown is a coordinate x of a standard normal vector (docs/model.md, section 10):
+
+    (42)  p(t | x_n) = (1 - eps) softmax(sum_j b_j F_jn + c)_t + eps pi_t
+    (43)  rho_t = rho_max Phi(x_0 + tau (x_t + x_t^3 / 3))^2
+    (44)  T[t, y] = 1 - rho_t if y = t, else rho_t / (K - 1)
+    (45)  L_n = (1 - e) sum_t T[t, y_n] p(t | x_n) + e B_n (pi_y + p(y_n | x_n)) / 2
+
+F_j are held-out class scores of the members: the kernel classifier, and a base classifier if there
+is one. A sample is nominal, wrongly labelled or badly measured in proportion to the three parts of
+L_n. The cube in (43) lets a single class have a rate of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from ..._core.types import FloatArray
+
+KERNEL_SCALE = 5.6
+"""Log-odds for a unit of the held-out score of MED: what true labels ask for, whatever the data."""
+POOLED_SCALE = 1.16
+"""Times that, for a pool of members: its errors are smaller."""
+SLOPE_SPREAD = 0.6
+"""Standard deviation of log b around that scale."""
+BIAS_SPREAD = 1.5
+"""Standard deviation of the class biases c: wide, one-sided errors move them."""
+OVERLAP = 0.01
+"""Median of eps, times or by e: classes overlap everywhere by about so much."""
+RATE_SPREAD = 0.3
+"""Median of tau, times or by e: how far the rate of a class is from the common one."""
+BAD_RATE, BAD_SPREAD = 0.02, 1.5
+"""Median of the rate e of bad measurements, and the standard deviation of its log-odds."""
+TEMPER = 0.5
+"""Power of the likelihood: held-out terms depend on each other through the shared classifier."""
+LARGEST_OVERLAP = 0.5
+LARGEST_LOG_BAYES = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelModel:
+    """Data of the likelihood.
+
+    Parameters
+    ----------
+    scores : held-out class scores of the members, shape (n_members, n_samples, n_classes)
+    class_index : given labels, shape (n_samples,)
+    log_bayes : nats for "the measurement is bad", shape (n_samples,); None if nothing can be said
+    weights : sample weights, shape (n_samples,)
+    """
+
+    scores: FloatArray
+    class_index: np.ndarray
+    log_bayes: FloatArray | None
+    weights: FloatArray
+
+    @property
+    def n_members(self) -> int:
+        return int(self.scores.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.scores.shape[2])
+
+    @cached_property
+    def places(self) -> Places:
+        """Where each unknown stands in the vector of coordinates."""
+        members = self.n_members if self.n_members > 1 else 0
+        sizes = (1, members, self.n_classes, 1, int(self.log_bayes is not None), 1, 1)
+        edges = np.cumsum([0, *sizes, self.n_classes])
+        return Places(*(slice(int(a), int(b)) for a, b in pairwise(edges)))
+
+    @property
+    def n_coordinates(self) -> int:
+        return self.places.own_rates.stop
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """Scores around their mean over the classes, on the scale of log-odds."""
+        return centred_scores(self.scores) * self.member_scales[:, None, None]
+
+    @cached_property
+    def member_scales(self) -> FloatArray:
+        """Factors of the members: the first has its natural scale, others its spread."""
+        centred = centred_scores(self.scores)
+        spread = np.maximum(np.sqrt((centred**2).sum(axis=2).mean(axis=1)), 1e-300)
+        pooled = POOLED_SCALE if self.n_members > 1 else 1.0
+        return KERNEL_SCALE * pooled * spread[0] / spread
+
+    @cached_property
+    def class_shares(self) -> FloatArray:
+        counts = np.bincount(self.class_index, self.weights, self.n_classes) + 1.0
+        return counts / counts.sum()
+
+    @cached_property
+    def bayes(self) -> FloatArray:
+        nats = np.zeros(len(self.class_index)) if self.log_bayes is None else self.log_bayes
+        return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES))
+
+    @cached_property
+    def own(self) -> FloatArray:
+        """1 in the column of the given label, shape (n_samples, n_classes)."""
+        return np.eye(self.n_classes)[self.class_index]
+
+    @cached_property
+    def elsewhere(self) -> FloatArray:
+        """Probability of the given label if it is wrong, by true label."""
+        return (1.0 - self.own) / (self.n_classes - 1)
+
+    @property
+    def largest_rate(self) -> float:
+        """Beyond it labels would say the opposite."""
+        return (self.n_classes - 1) / self.n_classes
+
+    def member_weights(self, x: FloatArray) -> FloatArray:
+        """b_j for coordinates of shape (..., n_coordinates)."""
+        at = self.places
+        size = np.exp(SLOPE_SPREAD * x[..., at.slope])
+        return size * special.softmax(x[..., at.members], axis=-1) if self.n_members > 1 else size
+
+    def rate_roots(self, x: FloatArray) -> FloatArray:
+        """u_t with rho_t = largest_rate u_t^2, of shape (..., n_classes)."""
+        at = self.places
+        own = x[..., at.own_rates]
+        tau = RATE_SPREAD * np.exp(x[..., at.spread])
+        roots: FloatArray = special.ndtr(x[..., at.rate] + tau * (own + own**3 / 3.0))
+        return roots
+
+    def overlap(self, x: FloatArray) -> FloatArray:
+        """eps for coordinates of shape (..., n_coordinates), shape (..., 1)."""
+        found: FloatArray = np.minimum(
+            OVERLAP * np.exp(x[..., self.places.overlap]), LARGEST_OVERLAP
+        )
+        return found
+
+    def bad_rate(self, x: FloatArray) -> FloatArray:
+        """e for coordinates of shape (..., n_coordinates), shape (..., 1)."""
+        if self.log_bayes is None:
+            return np.zeros((*x.shape[:-1], 1))
+        logits = special.logit(BAD_RATE) + BAD_SPREAD * x[..., self.places.bad]
+        rate: FloatArray = special.expit(logits)
+        return rate
+
+
+class Places(NamedTuple):
+    """Coordinates of each unknown."""
+
+    slope: slice
+    members: slice
+    biases: slice
+    overlap: slice
+    bad: slice
+    rate: slice
+    spread: slice
+    own_rates: slice
+
+
+class Density(NamedTuple):
+    """Minus the log posterior at one point, its gradient and, if asked for, its information."""
+
+    value: float
+    gradient: FloatArray
+    information: FloatArray | None = None
+
+
+def centred_scores(scores: FloatArray) -> FloatArray:
+    """Scores minus their mean over the classes (the last axis)."""
+    return scores - scores.mean(axis=-1, keepdims=True)
+
+
+def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool = False) -> Density:
+    """Value and gradient at coordinates x; the information is that of the outer products."""
+    at, weights, K = model.places, TEMPER * model.weights, model.n_classes
+    b = model.member_weights(x)
+    plain = special.softmax(
+        np.einsum("j,jnk->nk", b, model.centred) + BIAS_SPREAD * x[at.biases], axis=1
+    )
+    eps = float(model.overlap(x)[0])
+    p = (1.0 - eps) * plain + eps * model.class_shares
+    u = model.rate_roots(x)
+    mixing = model.elsewhere - model.own
+    confusion = model.own + model.largest_rate * u * u * mixing
+    good = np.einsum("nk,nk->n", confusion, p)
+    e = float(model.bad_rate(x)[0])
+    shares = model.class_shares[model.class_index]
+    bad = model.bayes * 0.5 * (shares + p[np.arange(len(p)), model.class_index])
+    likelihood = (1.0 - e) * good + e * bad
+    inverse = 1.0 / likelihood
+    # d log L / d p, then through the softmax.
+    slope_p = ((1.0 - e) * inverse)[:, None] * confusion
+    slope_p += (0.5 * e * inverse * model.bayes)[:, None] * model.own
+    through = np.einsum("nk,nk->n", plain, slope_p)
+    slope_g = (1.0 - eps) * plain * (slope_p - through[:, None])
+    by_member = np.einsum("jnk,nk->jn", model.centred, slope_g) * b[:, None]
+    parts = [SLOPE_SPREAD * by_member.sum(axis=0)[None]]
+    if model.n_members > 1:
+        shared = special.softmax(x[at.members])[:, None]
+        parts.append(by_member - shared * by_member.sum(axis=0))
+    parts.append(BIAS_SPREAD * slope_g.T)
+    moves = eps < LARGEST_OVERLAP
+    parts.append((eps * moves * (slope_p @ model.class_shares - through))[None])
+    if model.log_bayes is not None:
+        parts.append((BAD_SPREAD * inverse * (bad - good) * e * (1.0 - e))[None])
+    own, tau = x[at.own_rates], RATE_SPREAD * np.exp(x[at.spread])
+    argument = x[at.rate] + tau * (own + own**3 / 3.0)
+    normal = np.exp(-0.5 * argument**2) / np.sqrt(2.0 * np.pi)
+    slope_v = ((1.0 - e) * inverse)[:, None] * p * mixing * (2.0 * model.largest_rate * u * normal)
+    parts.append(slope_v.sum(axis=1)[None])
+    parts.append((slope_v @ (tau * (own + own**3 / 3.0)))[None])
+    parts.append((slope_v * (tau * (1.0 + own**2))).T)
+    scores = np.concatenate(parts)
+    value = 0.5 * float(x @ x) - float(weights @ np.log(likelihood))
+    gradient = x - scores @ weights
+    if not information:
+        return Density(value, gradient)
+    matrix = (scores * weights) @ scores.T
+    matrix.flat[:: len(x) + 1] += 1.0
+    assert len(own) == K
+    return Density(value, gradient, matrix)
+
+
+class StateDraws(NamedTuple):
+    """States of all samples for several draws of the coordinates."""
+
+    log_likelihood: FloatArray
+    """Shape (n_draws,)."""
+    clean: FloatArray
+    """p(t | x), shape (n_draws, n_samples, n_classes)."""
+    nominal: FloatArray
+    wrong: FloatArray
+    bad: FloatArray
+    """Shape (n_draws, n_samples)."""
+    rates: FloatArray
+    """rho, shape (n_draws, n_classes)."""
+
+
+def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
+    """States for draws of the coordinates, shape (n_draws, n_coordinates)."""
+    at, n = model.places, len(model.class_index)
+    members = model.member_weights(x) @ model.centred.reshape(model.n_members, -1)
+    logits = members.reshape(len(x), n, model.n_classes) + BIAS_SPREAD * x[:, None, at.biases]
+    eps = model.overlap(x)[:, :, None]
+    clean = (1.0 - eps) * special.softmax(logits, axis=2) + eps * model.class_shares
+    given = clean[:, np.arange(n), model.class_index]
+    e = model.bad_rate(x)
+    rates = model.largest_rate * model.rate_roots(x) ** 2
+    nominal = (1.0 - e) * (1.0 - rates[:, model.class_index]) * given
+    wrong = (1.0 - e) * np.einsum("dnk,dk,nk->dn", clean, rates, model.elsewhere)
+    bad = e * model.bayes * 0.5 * (model.class_shares[model.class_index] + given)
+    likelihood = nominal + wrong + bad
+    return StateDraws(
+        TEMPER * (np.log(likelihood) @ model.weights),
+        clean,
+        nominal / likelihood,
+        wrong / likelihood,
+        bad / likelihood,
+        rates,
+    )
