@@ -117,8 +117,7 @@ def fit_states(
                 class_index,
                 None if measurements is None else measurements.log_bayes,
                 usable,
-            ),
-            rng,
+            )
         )
         states, true_label = with_prior(posterior, samples)
 

@@ -38,8 +38,10 @@ RATE_SPREAD = 0.3
 """Median of tau, times or by e: how far the rate of a class is from the common one."""
 BAD_RATE, BAD_SPREAD = 0.02, 1.5
 """Median of the rate e of bad measurements, and the standard deviation of its log-odds."""
-TEMPER = 0.5
-"""Power of the likelihood: held-out terms depend on each other through the shared classifier."""
+TEMPER, ENOUGH = 0.5, 500.0
+"""Power of the likelihood, and total weight beyond which it stops growing: held-out terms depend on
+each other through the shared classifier, and the link is an approximation that more samples do not
+make better."""
 LARGEST_OVERLAP = 0.5
 LARGEST_LOG_BAYES = 30.0
 
@@ -93,6 +95,12 @@ class LabelModel:
         spread = np.maximum(np.sqrt((centred**2).sum(axis=2).mean(axis=1)), 1e-300)
         pooled = POOLED_SCALE if self.n_members > 1 else 1.0
         return KERNEL_SCALE * pooled * spread[0] / spread
+
+    @cached_property
+    def tempered(self) -> FloatArray:
+        """Weights of the samples in the likelihood, shape (n_samples,)."""
+        total = max(float(self.weights.sum()), 1e-300)
+        return TEMPER * min(1.0, ENOUGH / total) * self.weights
 
     @cached_property
     def class_shares(self) -> FloatArray:
@@ -177,7 +185,7 @@ def centred_scores(scores: FloatArray) -> FloatArray:
 
 def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool = False) -> Density:
     """Value and gradient at coordinates x; the information is that of the outer products."""
-    at, weights, K = model.places, TEMPER * model.weights, model.n_classes
+    at, weights = model.places, model.tempered
     b = model.member_weights(x)
     plain = special.softmax(
         np.einsum("j,jnk->nk", b, model.centred) + BIAS_SPREAD * x[at.biases], axis=1
@@ -222,7 +230,6 @@ def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool =
         return Density(value, gradient)
     matrix = (scores * weights) @ scores.T
     matrix.flat[:: len(x) + 1] += 1.0
-    assert len(own) == K
     return Density(value, gradient, matrix)
 
 
@@ -256,7 +263,7 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     bad = e * model.bayes * 0.5 * (model.class_shares[model.class_index] + given)
     likelihood = nominal + wrong + bad
     return StateDraws(
-        TEMPER * (np.log(likelihood) @ model.weights),
+        np.log(likelihood) @ model.tempered,
         clean,
         nominal / likelihood,
         wrong / likelihood,
