@@ -224,7 +224,7 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     states = np.column_stack([posterior.nominal, posterior.wrong, posterior.bad])
     with np.errstate(divide="ignore"):
         told = special.logit(samples.prior) - special.logit(min(samples.usual_prior, 1.0 - 1e-12))
-    log_states = np.log(np.maximum(states, 1e-300))
+        log_states = np.log(states)
     log_states[:, 0] += np.clip(told, -700.0, 700.0)
     moved = special.softmax(log_states, axis=1)
     moved[samples.prior >= 1.0] = (1.0, 0.0, 0.0)
@@ -233,8 +233,6 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     moved[known_bad, 0] = 0.0
     moved[known_bad, 1:] = others[known_bad]
     rows = np.arange(len(moved))
-    nominal = posterior.true_label[rows, samples.class_index] >= 0.0
-    assert np.all(nominal)
     # P(true label) = P(nominal) at the given one, and what the other states say of it.
     rest = posterior.true_label.copy()
     rest[rows, samples.class_index] -= posterior.nominal

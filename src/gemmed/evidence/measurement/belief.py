@@ -55,10 +55,19 @@ class Belief(NamedTuple):
 
     def log_bayes(self, statistics: FloatArray) -> FloatArray:
         """Nats for "bad" of rows, averaged over the share; shape (n_rows,)."""
-        p = np.clip(self.bad_probability(statistics), 1e-12, 1.0 - 1e-9)
-        share = float(self.posterior @ SHARES)
-        nats: FloatArray = special.logit(p) - special.logit(max(share, 1e-6))
-        return nats
+        terms = _terms((statistics - self.middle) / self.spread, self.knots)
+        nats = self.coefficients[:, :1] + self.coefficients[:, 1:] @ terms.T
+        log_odds = special.logit(SHARES)[:, None] + nats
+        log_posterior = np.log(np.maximum(self.posterior, 1e-300))[:, None]
+        bad = special.logsumexp(log_posterior + special.log_expit(log_odds), axis=0)
+        good = special.logsumexp(log_posterior + special.log_expit(-log_odds), axis=0)
+        found: FloatArray = bad - good - special.logit(self.mean_share)
+        return found
+
+    @property
+    def mean_share(self) -> float:
+        """Posterior mean of the share of bad rows."""
+        return max(float(self.posterior @ SHARES), 1e-6)
 
     def share(self, level: float) -> float:
         """Quantile of the share of bad rows."""

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from ..._core.types import BoolArray, FloatArray
 from ...rows.training import ArrayRows, BlockRows
 from .belief import Belief, learn_belief
 from .dense_place import DensePlace, find_dense_place
-from .row_statistics import RowStatistics, counterparts
+from .row_statistics import (
+    NEAR,
+    RELATIVE,
+    RESIDUAL,
+    RowStatistics,
+    counterparts,
+)
 
 MOST_REFERENCES = 2000
 """Rows that serve as neighbours and from which the rule is learned."""
@@ -20,8 +26,13 @@ FEWEST_REFERENCES = 8
 """With fewer rows nothing can be said."""
 LEAST_COUNTERPARTS = 1000
 """Small samples have several counterparts of each row."""
-CLEARED_LEVEL = 1e-3
-"""Level of the test that clears suspects: strict, because classes differ in how bad rows show."""
+LEVEL, FACTOR = 0.05, 2.0
+"""Of the test that clears the suspects of a class: it is more than so many times as frequent among
+them as elsewhere. Wrong labels and unequal spreads move shares by less."""
+COMPANY = 0.75
+"""Quantile of the distance to the nearest rows up to which these vouch for a row."""
+JUDGED = (RELATIVE, RESIDUAL)
+"""Statistics that become evidence; the distance to the nearest rows is for the check."""
 
 
 class Measurements(NamedTuple):
@@ -41,6 +52,8 @@ class MeasurementRule:
     belief: Belief
     cleared: BoolArray
     """Classes whose suspects are a part of the class, shape (n_classes,)."""
+    company: float
+    """Distance to the nearest rows up to which these vouch for a row."""
     place: DensePlace | None
 
     def of(self, X: FloatArray, class_index: np.ndarray, parents: np.ndarray) -> Measurements:
@@ -51,17 +64,18 @@ class MeasurementRule:
         parents : number of each row among the references, -1 if it is none of them
         """
         statistics = self.statistics.of(X, parents)
-        nats, bad = self.belief.log_bayes(statistics), self.belief.bad_probability(statistics)
-        cleared = self.cleared[class_index]
-        usual = float(self.belief.share(0.5))
-        nats = np.where(cleared, np.minimum(nats, 0.0), nats)
-        bad = np.where(cleared, np.minimum(bad, usual), bad)
-        if self.place is None:
-            return Measurements(nats, bad)
-        inside = self.place.probability(X)
-        return Measurements(
-            np.logaddexp(nats, self.place.log_bayes(X)), 1.0 - (1.0 - inside) * (1.0 - bad)
-        )
+        nats = self.belief.log_bayes(statistics[:, JUDGED])
+        cleared = self.cleared[class_index] | (statistics[:, NEAR] <= self.company)
+        # Below zero, and still in the order of the evidence.
+        nats = np.where(cleared, special.log_expit(nats), nats)
+        share = self.belief.mean_share
+        bad: FloatArray = special.expit(nats + special.logit(share))
+        if self.place is not None:
+            bad = 1.0 - (1.0 - bad) * (1.0 - self.place.probability(X))
+            share += (1.0 - share) * self.place.share
+            certain = np.clip(bad, 1e-300, 1.0 - 1e-15)
+            nats = special.logit(certain) - special.logit(share)
+        return Measurements(nats, bad)
 
 
 def judge_measurements(
@@ -108,31 +122,35 @@ def learn_measurements(
     own = statistics.of(X, itself)
     n_copies = -(-LEAST_COUNTERPARTS // len(X))
     fakes = np.concatenate([statistics.of(counterparts(X, rng), itself) for _ in range(n_copies)])
-    belief = learn_belief(own, fakes)
-    cleared = np.zeros(n_classes, dtype=bool)
+    company = float(np.quantile(own[:, NEAR], COMPANY))
+    vouched = own[:, NEAR] <= company
+    rows, fakes = own[:, JUDGED], fakes[:, JUDGED]
+    belief = learn_belief(rows, fakes)
+    cleared, is_good = np.zeros(n_classes, dtype=bool), np.zeros(len(X), dtype=bool)
     for _ in range(2):
-        suspects = belief.bad_probability(own) > 0.5
-        suspects &= ~cleared[class_index]
+        suspects = (belief.bad_probability(rows) > 0.5) & ~is_good
         found = overrepresented(class_index, suspects, n_classes)
-        if not np.any(found):
+        new = suspects & (found[class_index] | vouched)
+        if not np.any(new):
             break
         cleared |= found
-        was_suspect = cleared[class_index] & (belief.bad_probability(own) > 0.5)
-        belief = learn_belief(own, fakes, was_suspect)
-    return LearnedRule(MeasurementRule(statistics, belief, cleared, place), kept)
+        is_good |= new
+        belief = learn_belief(rows, fakes, is_good)
+    return LearnedRule(MeasurementRule(statistics, belief, cleared, company, place), kept)
 
 
 def overrepresented(class_index: np.ndarray, suspects: BoolArray, n_classes: int) -> BoolArray:
-    """Classes of which there are too many among the suspects; shape (n_classes,).
+    """Classes of which there are far too many among the suspects; shape (n_classes,).
 
     Faults do not know the classes. Where to be suspect tells the label, the suspects are a part of
-    their class (exact binomial test against the shares among the other rows).
+    their class: an exact binomial test against FACTOR times the share among the other rows.
     """
     n = int(suspects.sum())
     if not n or np.all(suspects):
         return np.zeros(n_classes, dtype=bool)
     others = np.bincount(class_index[~suspects], minlength=n_classes) + 0.5
     counts = np.bincount(class_index[suspects], minlength=n_classes)
-    p_values = stats.binom.sf(counts - 1, n, others / others.sum())
-    found: BoolArray = (counts > 0) & (p_values <= CLEARED_LEVEL / n_classes)
+    share = np.minimum(FACTOR * others / others.sum(), 1.0)
+    p_values = stats.binom.sf(counts - 1, n, share)
+    found: BoolArray = (counts > 0) & (p_values <= LEVEL / n_classes)
     return found

@@ -28,6 +28,10 @@ NOISE = (0.3, 5.0)
 QUERY_VALUES = 4_000_000
 
 
+NEAR, RELATIVE, RESIDUAL = range(3)
+"""Columns of the statistics."""
+
+
 class RowStatistics:
     """Learned from reference rows.
 

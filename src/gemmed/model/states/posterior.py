@@ -241,6 +241,8 @@ def _averaged(
         np.tensordot(weights, draws.astype(np.float64), 1)
         for draws in (summary.nominal, summary.wrong, summary.clean)
     )
+    if model.log_bayes is None:
+        wrong = 1.0 - nominal
     bad = np.maximum(1.0 - nominal - wrong, 0.0)
     if_wrong = np.einsum("d,dnk,dk->nk", weights, summary.clean, summary.rates) * model.elsewhere
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,190 @@
+"""GEMMEDClassifier(model="states"): states of samples, rates, a base classifier as a member."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gemmed import GEMMEDClassifier, load_model, save_model
+
+
+def damaged(seed=0, n=300, n_classes=2):
+    """Rows, given labels, true labels, and which labels are wrong and which rows are bad."""
+    X, truth = make_classification(
+        n,
+        8,
+        n_informative=5,
+        n_redundant=2,
+        n_classes=n_classes,
+        class_sep=2.0,
+        flip_y=0.0,
+        random_state=seed,
+    )
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(n)
+    wrong, bad = np.zeros((2, n), dtype=bool)
+    wrong[chosen[: n // 10]] = True
+    bad[chosen[n // 10 : n // 10 + n // 16]] = True
+    y = np.where(wrong, (truth + 1) % n_classes, truth)
+    X[bad] += 4.0 * X.std(axis=0) * rng.normal(size=(bad.sum(), 8))
+    return X, y, truth, wrong, bad
+
+
+def fitted(data, base=None, **options):
+    X, y, *_ = data
+    return (
+        GEMMEDClassifier(model="states", base=base, random_state=0).set_params(**options).fit(X, y)
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return damaged()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return fitted(data)
+
+
+def test_states_and_labels_are_distributions(model, data):
+    n = len(data[1])
+    assert model.state_proba_.shape == (n, 3)
+    np.testing.assert_allclose(model.state_proba_.sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.true_label_proba_.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.nominal_proba_, model.state_proba_[:, 0])
+    np.testing.assert_allclose(model.anomaly_scores_, 1.0 - model.nominal_proba_)
+    assert len(np.unique(model.nominal_proba_)) == n  # no ties
+    assert model.converged_
+    assert model.effective_draws_ > 20
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_each_kind_of_fault_is_found_by_its_name(n_classes):
+    X, y, truth, wrong, bad = damaged(1, 600, n_classes)
+    model = fitted((X, y))
+    assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.7
+    assert np.mean(model.state_proba_[bad, 2] > 0.5) > 0.5
+    assert np.mean(model.nominal_proba_[~wrong & ~bad] < 0.5) < 0.03
+    low, high = model.contamination_interval_
+    assert low - 0.02 <= np.mean(wrong | bad) <= high + 0.02
+    low, high = model.label_error_interval_
+    assert low - 0.02 <= wrong.mean() <= high + 0.02
+    table = model.explain()
+    flagged = wrong & (model.nominal_proba_ < 0.5)
+    suggested = table["suggested_label"].to_numpy()
+    assert np.mean(suggested[flagged] == truth[flagged]) > 0.9
+    assert set(table["verdict"]) <= {"ok", "suspicious label", "suspicious measurement"}
+
+
+def test_clean_data_are_hardly_flagged():
+    X, y = load_wine(return_X_y=True)
+    model = fitted((StandardScaler().fit_transform(X), y))
+    assert np.mean(model.nominal_proba_ < 0.5) < 0.03
+    assert model.contamination_interval_[0] < 0.02
+
+
+def test_explained_terms_add_up(model):
+    table = model.explain()
+    total = table["prior"] + table["margin"] + table["entropy"] + table["coverage"]
+    log_odds = np.log(model.nominal_proba_) - np.log1p(-model.nominal_proba_)
+    np.testing.assert_allclose(total, log_odds, atol=1e-6)
+    np.testing.assert_array_equal(table["wrong_label_proba"], model.state_proba_[:, 1])
+
+
+def test_certainties_are_respected_exactly(data):
+    X, y, *_ = data
+    prior = np.full(len(y), 0.95)
+    prior[:5], prior[5:10] = 0.0, 1.0
+    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y, prior_nominal=prior)
+    np.testing.assert_array_equal(model.nominal_proba_[:5], 0.0)
+    np.testing.assert_array_equal(model.nominal_proba_[5:10], 1.0)
+    np.testing.assert_allclose(model.state_proba_.sum(axis=1), 1.0)
+
+
+def test_what_is_told_of_a_sample_moves_its_log_odds(data, model):
+    X, y, *_ = data
+    prior = np.full(len(y), 0.95)
+    prior[0] = 0.5
+    told = GEMMEDClassifier(model="states", random_state=0).fit(X, y, prior_nominal=prior)
+    assert told.nominal_proba_[0] < model.nominal_proba_[0]
+    np.testing.assert_allclose(told.nominal_proba_[1:], model.nominal_proba_[1:], atol=1e-12)
+
+
+def test_a_weight_of_zero_has_no_influence(data):
+    X, y, *_ = data
+    weights = np.ones(len(y))
+    weights[:40] = 0.0
+    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(model.dual_coef_[:40], 0.0)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        RandomForestClassifier(30),
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        KNeighborsClassifier(),  # takes no weights
+    ],
+    ids=["forest", "logistic", "pipeline", "neighbours"],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_any_classifier_is_a_member(base, n_classes):
+    X, y, truth, wrong, _ = damaged(2, 300, n_classes)
+    before = pickle.dumps(base)
+    model = fitted((X, y), clone(base))
+    assert pickle.dumps(base) == before  # it is cloned, not fitted
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+    assert np.mean(model.predict(X)[wrong] == truth[wrong]) > 0.8
+    again = fitted((X, y), clone(base))
+    np.testing.assert_array_equal(again.nominal_proba_, model.nominal_proba_)
+
+
+def test_groups_stay_together_in_held_out_predictions(data):
+    X, y, *_ = data
+    groups = np.arange(len(y)) // 5
+    base = RandomForestClassifier(20)
+    model = GEMMEDClassifier(model="states", base=base, random_state=0).fit(X, y, groups=groups)
+    assert np.all(np.isfinite(model.state_proba_))
+
+
+def test_blocks_give_the_states_of_features(data):
+    X, y, *_ = data
+    whole = fitted(data, n_components=60)
+    parts = GEMMEDClassifier(model="states", n_components=60, random_state=0).fit_blocks(X, y)
+    np.testing.assert_allclose(parts.state_proba_, whole.state_proba_, atol=1e-3)
+
+
+def test_a_precomputed_kernel_has_no_evidence_of_measurements(data):
+    X, y, _, wrong, _ = data
+    Z = StandardScaler().fit_transform(X)
+    gram = np.exp(-0.1 * ((Z[:, None] - Z) ** 2).sum(-1))
+    model = GEMMEDClassifier("precomputed", model="states", random_state=0).fit(gram, y)
+    np.testing.assert_array_equal(model.state_proba_[:, 2], 0.0)
+    assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.5
+
+
+def test_model_files_and_pickles_keep_everything(data, tmp_path):
+    model = fitted(data, RandomForestClassifier(40))
+    X = data[0]
+    save_model(model, tmp_path / "m.gemmed")
+    for copy in (load_model(tmp_path / "m.gemmed"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+        np.testing.assert_array_equal(copy.state_proba_, model.state_proba_)
+        assert len(copy.explain()) == len(X)
+
+
+def test_a_base_without_states_is_refused(data):
+    X, y, *_ = data
+    with pytest.raises(ValueError, match="model='states'"):
+        GEMMEDClassifier(base=LogisticRegression()).fit(X, y)

@@ -1,0 +1,241 @@
+"""Evidence about measurements: statistics against brute force, the rule, legitimate data."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from scipy.spatial.distance import cdist
+
+from gemmed.evidence.measurement.belief import SHARES, _loss, learn_belief
+from gemmed.evidence.measurement.columns import normal_scores
+from gemmed.evidence.measurement.dense_place import find_dense_place
+from gemmed.evidence.measurement.judged import (
+    FACTOR,
+    LEVEL,
+    judge_measurements,
+    overrepresented,
+)
+from gemmed.evidence.measurement.row_statistics import (
+    FREEDOM,
+    LOCAL,
+    NEAREST,
+    RIDGE,
+    RowStatistics,
+    counterparts,
+)
+from gemmed.rows.blocks import LocalBlocks
+from gemmed.rows.training import ArrayRows, BlockRows
+from problems import central_difference
+
+
+def correlated(seed, n=400, p=8, noise=0.4):
+    """Two classes; columns that depend on three hidden numbers."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    hidden = rng.normal(size=(n, 3))
+    hidden[:, 0] += 2.5 * (y - 0.5)
+    mixing = np.random.default_rng([seed, 1]).normal(size=(3, p))
+    return hidden @ mixing + noise * rng.normal(size=(n, p)), y
+
+
+def with_faults(seed, n=400, share=0.06):
+    """Rows of which half of the values belong to other rows, or have noise added."""
+    X, y = correlated(seed, n)
+    rng = np.random.default_rng([seed, 2])
+    bad = np.zeros(n, dtype=bool)
+    bad[rng.choice(n, int(share * n), replace=False)] = True
+    for row in np.flatnonzero(bad):
+        columns = rng.choice(X.shape[1], 4, replace=False)
+        X[row, columns] += 3.0 * X.std(axis=0)[columns] * rng.normal(size=4)
+    return X, y, bad
+
+
+def judged(X, y, seed=0):
+    return judge_measurements(ArrayRows(X), y, np.random.default_rng(seed))
+
+
+# --- columns ---------------------------------------------------------------------------------
+
+
+def test_scores_are_normal_whatever_the_columns_look_like():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.exp(2 * rng.normal(size=999)), 1e6 * rng.uniform(size=999)])
+    scores = normal_scores(X).of(X)
+    assert np.abs(np.median(scores, axis=0)).max() < 0.01
+    inner = np.quantile(scores, [0.25, 0.75], axis=0)
+    np.testing.assert_allclose(inner, special.ndtri([[0.25] * 2, [0.75] * 2]), atol=0.02)
+
+
+def test_scores_grow_with_the_value_and_beyond_all_references():
+    X = np.random.default_rng(1).normal(size=(50, 1))
+    values = np.linspace(-100, 100, 2001)[:, None]
+    assert np.all(np.diff(normal_scores(X).of(values)[:, 0]) >= 0.0)
+    far = normal_scores(X).of(np.array([[10.0], [100.0]]))[:, 0]
+    assert far[1] > far[0] + 1.0
+
+
+def test_constant_columns_are_left_out():
+    X = np.column_stack([np.arange(10.0), np.ones(10)])
+    np.testing.assert_array_equal(normal_scores(X).used, [0])
+
+
+# --- statistics ------------------------------------------------------------------------------
+
+
+def test_distances_are_those_of_brute_force_without_the_row_itself():
+    X, _ = correlated(0, 90)
+    statistics = RowStatistics(X, np.random.default_rng(0))
+    scores = statistics.columns.of(X)
+    distances = np.sort(cdist(scores, scores) + np.diag(np.full(90, np.inf)), axis=1)
+    found = statistics.of(X, np.arange(90))
+    least = 0.01 * np.median(distances[:, :LOCAL].mean(axis=1)) + 1e-9
+    expected = np.log(distances[:, :NEAREST].mean(axis=1) + least)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_residuals_are_those_of_a_covariance_without_the_row():
+    X, _ = correlated(1, 60, p=5)
+    statistics = RowStatistics(X, np.random.default_rng(0))
+    scores = statistics.columns.of(X)
+    centred = scores - scores.mean(axis=0)
+    covariance = centred.T @ centred / 59
+    ridge = max(RIDGE, 5 / 60) * np.trace(covariance) / 5
+    residuals = np.empty_like(scores)
+    for row in range(60):
+        own = covariance + ridge * np.eye(5) - np.outer(centred[row], centred[row]) / 60
+        precision = np.linalg.inv(own)
+        residuals[row] = precision @ centred[row] / np.diag(precision)
+    widths = np.maximum(np.median(np.abs(residuals), axis=0) / 0.6745, 0.5 * residuals.std(axis=0))
+    expected = np.log1p((residuals / widths) ** 2 / FREEDOM).mean(axis=1)
+    found = statistics.of(X, np.arange(60))[:, 2]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_counterparts_keep_some_values_and_lose_at_least_one():
+    X, _ = correlated(2, 300)
+    twins = counterparts(X, np.random.default_rng(0))
+    changed = (twins != X).sum(axis=1)
+    assert changed.min() >= 1
+    assert 0.3 < np.mean(changed) / X.shape[1] < 0.7
+
+
+# --- the rule --------------------------------------------------------------------------------
+
+
+def test_gradient_of_the_rule_is_that_of_finite_differences():
+    rng = np.random.default_rng(0)
+    terms, weights = np.abs(rng.normal(size=(50, 4))), rng.uniform(0.5, 2.0, size=50)
+    cleared = rng.random(30) < 0.2
+    at = np.array([-0.5, 0.3, 0.2, 0.4, 0.1])
+
+    def value(coefficients):
+        return _loss(coefficients, 0.07, terms, weights, 30, cleared)[0]
+
+    gradient = _loss(at, 0.07, terms, weights, 30, cleared)[1]
+    np.testing.assert_allclose(gradient, central_difference(value, at), atol=1e-5)
+
+
+def test_evidence_never_falls_and_never_ties():
+    X, _, _ = with_faults(0)
+    statistics = RowStatistics(X, np.random.default_rng(0))
+    own = statistics.of(X, np.arange(len(X)))[:, 1:]
+    fakes = statistics.of(counterparts(X, np.random.default_rng(1)), np.arange(len(X)))[:, 1:]
+    belief = learn_belief(own, fakes)
+    assert np.all(belief.coefficients[:, 1:] >= 0.0)
+    nats = belief.log_bayes(own)
+    assert len(np.unique(nats)) == len(nats)
+    higher = belief.log_bayes(own + np.abs(np.random.default_rng(2).normal(size=own.shape)))
+    assert np.all(higher >= nats)
+    assert belief.posterior.sum() == pytest.approx(1.0)
+    assert belief.posterior @ SHARES < 0.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_are_found_and_their_share_is_known(seed):
+    X, y, bad = with_faults(seed)
+    found = judged(X, y)
+    flagged = found.bad_probability > 0.5
+    assert flagged[bad].mean() > 0.5
+    assert flagged[~bad].mean() < 0.02
+    assert found.log_bayes[bad].mean() > found.log_bayes[~bad].mean() + 3.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_flagged_in_clean_rows(seed):
+    X, y = correlated(seed)
+    assert np.mean(judged(X, y).bad_probability > 0.5) < 0.02
+
+
+def test_blocks_and_arrays_say_the_same():
+    X, y, _ = with_faults(3)
+    whole = judged(X, y)
+    blocks = BlockRows(LocalBlocks(X, block_rows=97))
+    parts = judge_measurements(blocks, y, np.random.default_rng(0))
+    np.testing.assert_allclose(parts.log_bayes, whole.log_bayes, rtol=1e-6, atol=1e-6)
+
+
+def test_units_and_offsets_of_columns_do_not_matter():
+    X, y, _ = with_faults(4)
+    moved = X * np.logspace(-3, 3, X.shape[1]) + 7.0
+    np.testing.assert_allclose(
+        judged(moved, y).log_bayes, judged(X, y).log_bayes, rtol=1e-3, atol=1e-3
+    )
+
+
+def test_few_rows_or_constant_columns_say_nothing():
+    assert judged(np.zeros((50, 2)), np.arange(50) % 2) is None
+    assert judged(np.arange(6.0)[:, None], np.arange(6) % 2) is None
+
+
+# --- checks ----------------------------------------------------------------------------------
+
+
+def test_a_class_is_cleared_by_an_exact_test():
+    y = np.repeat([0, 1], [90, 10])
+    suspects = np.zeros(100, dtype=bool)
+    suspects[90:97] = True
+    share = 3.5 / (93 + 1.0)
+    p_value = stats.binom.sf(6, 7, FACTOR * share)
+    assert p_value <= LEVEL / 2
+    np.testing.assert_array_equal(overrepresented(y, suspects, 2), [False, True])
+    spread = np.zeros(100, dtype=bool)
+    spread[::10] = True
+    np.testing.assert_array_equal(overrepresented(y, spread, 2), [False, False])
+
+
+def test_a_tight_place_is_found_and_repeated_rows_are_none():
+    X, y = correlated(5)
+    X[:80] = X[100] + 0.02 * np.random.default_rng(0).normal(size=(80, X.shape[1]))
+    y[:80] = 0
+    place = find_dense_place(X, y)
+    assert place is not None
+    inside = place.probability(X) > 0.5
+    assert inside[:80].mean() > 0.95
+    assert inside[80:].mean() < 0.02
+    repeated = np.concatenate([X[80:], X[80:200]])
+    assert find_dense_place(repeated, np.concatenate([y[80:], y[80:200]])) is None
+
+
+def test_a_class_that_is_one_tight_place_is_left_alone():
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(size=(300, 4)), 5.0 + 0.01 * rng.normal(size=(100, 4))])
+    assert find_dense_place(X, np.repeat([0, 1], [300, 100])) is None
+
+
+@pytest.mark.parametrize("size", [5, 12])
+def test_a_small_mode_of_a_class_is_not_accused(size):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(400, 4)), rng.integers(2, size=400)
+    X[:, 0] += 3.0 * y
+    X[:size] = np.array([8.0, 0.0, 0.0, 0.0]) + 0.7 * rng.normal(size=(size, 4))
+    y[:size] = 0
+    assert np.mean(judged(X, y).bad_probability[:size] > 0.5) <= 0.2
+
+
+def test_more_columns_than_rows_heavy_tails_and_copies_are_not_accused():
+    rng = np.random.default_rng(3)
+    wide = rng.normal(size=(80, 1000))
+    heavy = rng.standard_t(2.5, size=(400, 5))
+    copied = np.tile(rng.normal(size=(200, 5)), (2, 1))
+    for X in (wide, heavy, copied):
+        y = np.arange(len(X)) % 2
+        assert np.mean(judged(X, y).bad_probability > 0.5) < 0.03
