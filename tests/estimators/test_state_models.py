@@ -175,7 +175,7 @@ def test_a_precomputed_kernel_has_no_evidence_of_measurements(data):
 
 
 def test_model_files_and_pickles_keep_everything(data, tmp_path):
-    model = fitted(data, RandomForestClassifier(40))
+    model = fitted(data, LogisticRegression())
     X = data[0]
     save_model(model, tmp_path / "m.gemmed")
     for copy in (load_model(tmp_path / "m.gemmed"), pickle.loads(pickle.dumps(model))):
