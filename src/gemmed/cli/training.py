@@ -128,9 +128,10 @@ def _add_classifier_options(group: Any) -> None:
     )
     group.add_argument(
         "--model",
-        choices=("learned", "paper"),
+        choices=("learned", "states", "paper"),
         default="learned",
-        help="distances as evidence, or the paper's entropy constraint (default: learned)",
+        help="distances as evidence, states of rows with learned rates of faults, or the "
+        "paper's entropy constraint (default: learned)",
     )
     group.add_argument(
         "--entropy-slack",

@@ -1,7 +1,7 @@
 """The fit of ``model="states"``: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
-and averaged over (docs/model.md, sections 9 and 10). Nothing here knows an estimator.
+and averaged over (docs/model.md, sections 10 and 11). Nothing here knows an estimator.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bounds import scaled_distances
-from ..evidence.measured import distances_of
+from ..evidence.groups_apart import shared_faults
+from ..evidence.measured import measure
 from ..evidence.measurement.judged import Measurements, judge_measurements
-from ..evidence.neighbours import knn_distances
+from ..evidence.weighing import Sample
 from ..model.decision_step import MedSolution, solve_med
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
 from ..model.med import learn_med
 from ..model.solution import Status
-from ..model.states.likelihood import LabelModel
+from ..model.states.likelihood import BAD_RATE, LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
-from ..model.tuning import Candidate, choose_kernel
+from ..model.tuning import Candidate
 from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import fit_with_states, held_out_scores
 from .joint_fit import prior_of, stored_function
@@ -39,7 +40,8 @@ class StateFit(NamedTuple):
 
     knn_distances: FloatArray
     """Over the class median, shape (n_samples,)."""
-    measurements: Measurements | None
+    nats: FloatArray | None
+    """For "the measurement is bad", shape (n_samples,); None if nothing can be said."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
@@ -75,8 +77,8 @@ def fit_states(
     in_blocks = isinstance(rows, BlockRows)
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
-        knn = knn_distances(distances_of(rows), class_index, samples.names, settings.neighbourhood)
-        knn = scaled_distances(knn, class_index, samples.names)
+        measured = measure(rows, class_index, samples.names, settings.neighbourhood)
+        knn = scaled_distances(measured.knn, class_index, samples.names)
         measurements = None
         if not isinstance(rows, GramRows):
             assert isinstance(rows, (ArrayRows, BlockRows))
@@ -87,16 +89,17 @@ def fit_states(
             good *= 1.0 - measurements.bad_probability
         usable = samples.weights * ~known_bad
 
-        kernel, candidates = choose_kernel(
+        shared, kernel, candidates = Sample(
             rows,
-            kernel,
             signs,
+            class_index,
             usable,
-            good,
+            samples.groups,
             settings.c,
             settings.to_tune,
             settings.neighbourhood.seed,
-        )
+        ).weigh(shared_faults(rows, measured, class_index, len(samples.classes)), kernel, good)
+        nats, good = together(measurements, shared.nats, good)
 
         report("features")
         prior = prior_of(rows, kernel, samples, good, settings)
@@ -115,7 +118,7 @@ def fit_states(
             LabelModel(
                 np.stack(members),
                 class_index,
-                None if measurements is None else measurements.log_bayes,
+                nats,
                 usable,
             )
         )
@@ -137,7 +140,7 @@ def fit_states(
             )
     return StateFit(
         knn,
-        measurements,
+        nats,
         kernel,
         candidates,
         posterior,
@@ -151,6 +154,19 @@ def fit_states(
     )
 
 
+def together(
+    measurements: Measurements | None, shared: FloatArray, good: FloatArray
+) -> tuple[FloatArray | None, FloatArray]:
+    """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
+    speaks = shared > 0.0
+    if measurements is None and not np.any(speaks):
+        return None, good
+    single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
+    nats = np.where(speaks, np.maximum(single, shared), single)
+    usual = special.logit(BAD_RATE)
+    return nats, good * np.where(speaks, special.expit(-shared - usual), 1.0)
+
+
 def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
     posterior, solutions = found.posterior, found.solutions
@@ -158,8 +174,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     gap = float(sum(own.certificate.gap for own in solutions))
     converged = all(own.converged for own in solutions)
     n_classes = len(samples.classes)
-    measurements = found.measurements
-    nats = np.zeros(len(nominal)) if measurements is None else measurements.log_bayes
+    nats = np.zeros(len(nominal)) if found.nats is None else found.nats
     lam = np.column_stack([own.certificate.lam for own in solutions])
     return {
         "state_proba_": found.state_proba,

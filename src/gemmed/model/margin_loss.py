@@ -55,7 +55,7 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
 def doubted_loss(
     margins: FloatArray, c: float, softness: FloatArray | float, doubt: FloatArray
 ) -> MarginLoss:
-    """The loss averaged over the label: with probability ``doubt`` it is the other one.
+    """The loss averaged over the label (42): with probability ``doubt`` it is the other one.
 
     ``lam`` is minus the derivative of the average, and may be negative.
     """

@@ -31,6 +31,8 @@ robustness suite without faults at most one fifth of the columns goes together (
 MOST_CODES = 4000
 """Values that are compared with each other; each column has its part, the most frequent first."""
 MAX_ROWS = 20_000
+FILLED_IN = 0.1
+"""Deviations from the mean or median of the others within which a shared value was filled in."""
 
 
 class StuckValues(NamedTuple):
@@ -112,7 +114,7 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
         or len(distinct) - int(many.sum()) < DISTINCT * others
     ):
         return column[:0]
-    return distinct[many]
+    return _not_filled_in(distinct[many], column)
 
 
 def _frequent_codes(column: FloatArray, most: int) -> FloatArray:
@@ -123,4 +125,15 @@ def _frequent_codes(column: FloatArray, most: int) -> FloatArray:
     least = max(FEWEST_ROWS, CODED_SHARE * len(column))
     likely = (counts >= least) & (counts <= LARGEST_SHARE * len(column))
     order = np.argsort(-counts[likely], kind="stable")
-    return distinct[likely][order[:most]]
+    return _not_filled_in(distinct[likely][order[:most]], column)
+
+
+def _not_filled_in(values: FloatArray, column: FloatArray) -> FloatArray:
+    """Without those that missing values would have been replaced by: mean or median of others."""
+    kept = []
+    for value in values:
+        others = column[column != value]
+        near = FILLED_IN * float(others.std()) if len(others) else 0.0
+        centres = (float(others.mean()), float(np.median(others))) if len(others) else ()
+        kept.append(all(abs(value - centre) > near for centre in centres))
+    return values[np.array(kept, dtype=bool)]

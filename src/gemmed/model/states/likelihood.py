@@ -2,14 +2,14 @@
 
 Every unknown is a coordinate x of a standard normal vector (docs/model.md, section 10):
 
-    (42)  p(t | x_n) = (1 - eps) softmax(sum_j b_j F_jn + c)_t + eps pi_t
-    (43)  rho_t = rho_max Phi(x_0 + tau (x_t + x_t^3 / 3))^2
-    (44)  T[t, y] = 1 - rho_t if y = t, else rho_t / (K - 1)
-    (45)  L_n = (1 - e) sum_t T[t, y_n] p(t | x_n) + e B_n (pi_y + p(y_n | x_n)) / 2
+    (43)  p(t | x_n) = (1 - eps) softmax(sum_j b_j F_jn + c)_t + eps pi_t
+    (44)  rho_t = rho_max Phi(x_0 + tau (x_t + x_t^3 / 3))^2
+    (45)  L_n = (1 - e) sum_t T[t, y_n] p(t | x_n) + e B_n (pi_y + p(y_n | x_n)) / 2,
+          T[t, y] = 1 - rho_t if y = t, else rho_t / (K - 1)
 
 F_j are held-out class scores of the members: the kernel classifier, and a base classifier if there
 is one. A sample is nominal, wrongly labelled or badly measured in proportion to the three parts of
-L_n. The cube in (43) lets a single class have a rate of its own.
+L_n. The cube in (44) lets a single class have a rate of its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""Far groups and stuck sensors as evidence of bad measurements, for ``model="states"``.
+
+The statistics of single rows cannot see a fault that many rows share: it moves what they are
+compared with. Groups that lie apart and readings that many rows share are found as such.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._core.types import BoolArray, FloatArray
+from ..rows.training import ArrayRows, TrainingRows
+from .distances import EuclideanDistances
+from .gathered import Evidence, gather_evidence
+from .measured import Measured, distances_of
+from .neighbours import Neighbourhood, knn_distances
+from .sources.stuck import EVIDENCE as STUCK_EVIDENCE
+
+VOUCHING = 4
+"""Neighbours: five rows vouch for each other, the smallest group that may be a part of a class."""
+COMPANY = 0.75
+"""Quantile of the distance to them, over the other rows, up to which a row has company."""
+
+
+def shared_faults(
+    rows: TrainingRows, measured: Measured, class_index: np.ndarray, n_classes: int
+) -> Evidence:
+    """Evidence of far groups and of stuck readings; everything else is zero."""
+    found = gather_evidence(measured, distances_of(rows), class_index, n_classes)
+    none = np.zeros(len(class_index))
+    far = found.far
+    if np.any(far > 0.0) and isinstance(rows, ArrayRows):
+        far = np.where(has_company(rows.X, far > 0.0), 0.0, far)
+    return replace(
+        found,
+        far=far,
+        other=np.where(found.stuck, STUCK_EVIDENCE, 0.0),
+        misfit=none,
+        remote=none,
+        place=none,
+    )
+
+
+def has_company(X: FloatArray, apart: BoolArray) -> BoolArray:
+    """Which rows are as near to their nearest rows as most of those are that do not lie apart."""
+    if np.all(apart):
+        return np.zeros(len(X), dtype=bool)
+    everyone = Neighbourhood(VOUCHING, "leave_one_out")
+    one_class = np.zeros(len(X), dtype=np.intp)
+    near = knn_distances(EuclideanDistances(X), one_class, [None], everyone, len(X))
+    found: BoolArray = near <= np.quantile(near[~apart], COMPANY)
+    return found
