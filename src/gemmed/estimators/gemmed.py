@@ -258,7 +258,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        found = fit_model(self, rows, kernel, samples, engine, n_components)
+        found = fit_model(self, rows, kernel, samples, engine, n_components, X)
         is_gram = isinstance(rows, GramRows)
         kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
         self._store(found, samples, kept)

@@ -63,7 +63,12 @@ class StateFit(NamedTuple):
 
 
 def fit_states(
-    rows: TrainingRows, kernel: Kernel, samples: Labelled, settings: Settings, base: Any = None
+    rows: TrainingRows,
+    kernel: Kernel,
+    samples: Labelled,
+    settings: Settings,
+    base: Any = None,
+    X: FloatArray | None = None,
 ) -> StateFit:
     """Learn states, rates and classifier.
 
@@ -71,7 +76,13 @@ def fit_states(
     ----------
     kernel : what is not to be tuned of it stays
     base : a scikit-learn classifier with ``predict_proba``, or None
+    X : all rows in memory, for the base
     """
+    if base is not None and (X is None or isinstance(rows, GramRows)):
+        raise ValueError(
+            f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
+            "fit_blocks or kernel='precomputed'."
+        )
     class_index, signs = samples.class_index, samples.labels.reshape(len(samples.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
     in_blocks = isinstance(rows, BlockRows)
@@ -108,11 +119,10 @@ def fit_states(
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
         learned = learn_med(prior.space, signs, usable * good, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
-        if base is not None:
-            assert isinstance(rows, ArrayRows)
-            seed = settings.engine_seed
+        seed = settings.engine_seed
+        if base is not None and X is not None:
             members.append(
-                held_out_scores(base, rows.X, class_index, usable * good, samples.groups, seed)
+                held_out_scores(base, X, class_index, usable * good, samples.groups, seed)
             )
         posterior = infer_states(
             LabelModel(
@@ -133,11 +143,8 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        if base is not None:
-            assert isinstance(rows, ArrayRows)
-            base = fit_with_states(
-                base, rows.X, class_index, true_label, kept, settings.engine_seed
-            )
+        if base is not None and X is not None:
+            base = fit_with_states(base, X, class_index, true_label, kept, seed)
     return StateFit(
         knn,
         nats,
