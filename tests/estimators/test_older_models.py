@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemmed import load_model
-from gemmed.estimators.renamed import present_name
+from gemmed.estimators.older_versions import present_name
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = np.load(FILES / "expected-0.5.0.npz")

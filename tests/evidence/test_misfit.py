@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from gemmed import GEMMEDClassifier
+from gemmed.evidence.sources.class_distances import misfit_surprise
 from gemmed.evidence.sources.misfit import RIDGE, fit_features
-from gemmed.evidence.sources.surprise import misfit_surprise
 
 
 def correlated(seed, n_rows=400, n_features=16):

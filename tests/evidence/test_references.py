@@ -11,7 +11,7 @@ from gemmed.evidence.measured import SPREAD_REFERENCES, measure
 from gemmed.evidence.neighbours import MAX_REFERENCES, Neighbourhood, knn_distances, plan_references
 from gemmed.evidence.references import mean_nearest, median_distances, reference_set
 from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training import ArrayRows, BlockRows
+from gemmed.rows.training_rows import ArrayRows, BlockRows
 
 
 def reference_distances(

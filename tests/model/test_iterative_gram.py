@@ -7,11 +7,11 @@ import gemmed.model.kernels.choose_space
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.choose_space import function_space
+from gemmed.model.kernels.exact_or_features import ITERATED_UP_TO, components_for
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystem, landmark_rows
-from gemmed.model.kernels.prior import ITERATED_UP_TO, components_for
 
 N = 700
 KERNEL = Kernel("rbf", gamma=0.02, function_variance=0.7, bias_variance=0.5)

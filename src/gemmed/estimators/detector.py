@@ -17,7 +17,6 @@ from ..evidence.density import LogDensity
 from ..evidence.neighbours import Neighbourhood
 from ..evidence.spanning_tree import SpanningTree
 from ..evidence.statistics import AnomalyStatistic, AverageRank, NearestNeighbours
-from .fit_method import fit_method
 from .validation import (
     check_choice,
     check_distinct_members,
@@ -27,6 +26,7 @@ from .validation import (
     check_unlabelled_data,
     of_class,
 )
+from .whole_fit import fit_method
 
 LARGEST_VALUE = 1e150
 """Squares of larger values overflow."""

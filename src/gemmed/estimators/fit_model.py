@@ -12,7 +12,7 @@ from .._core.types import FloatArray
 from ..engines import Start
 from ..model.dual import FIELD_LIMIT
 from ..model.kernels.kernel import Kernel
-from ..rows.training import TrainingRows
+from ..rows.training_rows import TrainingRows
 from .joint_fit import JointFit, fit_jointly, joint_attributes
 from .joint_settings import Labelled, settings_of
 from .kernel_classifier import warn_not_converged

@@ -13,12 +13,11 @@ from ..engines import resolve_engine
 from ..evidence.neighbours import NeighborGraph
 from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
 from ..model.kernels.choose_space import function_space
-from ..model.kernels.prior import MOST_COMPONENTS, components_for
+from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
-from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .explanation import split_log_odds
-from .fit_method import CallbackSupportMixin, fit_method
 from .fit_model import Found, attributes_of, fit_model, warn_of_shortcomings
 from .joint_settings import (
     Labelled,
@@ -26,7 +25,7 @@ from .joint_settings import (
     features_for,
     label_samples,
 )
-from .judgement import KeptSamples, explain_samples, keep_some
+from .kept_samples import KeptSamples, explain_samples, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .validation import (
     TUNED,
@@ -37,6 +36,7 @@ from .validation import (
     check_weights,
     make_kernel,
 )
+from .whole_fit import CallbackSupportMixin, fit_method
 
 
 class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):

@@ -16,17 +16,17 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..engines import Start
 from ..engines.base import needs_of
+from ..evidence.all_sources import Evidence, gather_evidence, no_evidence
 from ..evidence.bounds import entropy_bounds, scaled_distances
-from ..evidence.gathered import Evidence, gather_evidence, no_evidence
+from ..evidence.kernel_and_veto import Sample, trust
 from ..evidence.measured import distances_of, measure
-from ..evidence.weighing import Sample, trust
 from ..model.dual import DualProblem
 from ..model.held_out import groups_to_hold_out
+from ..model.kernels.exact_or_features import Prior, exact_prior, feature_prior
 from ..model.kernels.kernel import Kernel
-from ..model.kernels.prior import Prior, exact_prior, feature_prior
 from ..model.solution import Solution
 from ..model.tuning import Candidate
-from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .contamination import estimate_contamination
 from .joint_settings import Labelled, Settings
 from .kernel_classifier import parameters_of, probability_slope

@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 from .._core.types import FloatArray
 from ..engines.base import needs_of, refuse_unfit
 from ..evidence.neighbours import Neighbourhood
+from ..model.kernels.exact_or_features import components_for
 from ..model.kernels.kernel import Kernel
-from ..model.kernels.prior import components_for
 from ..model.tuning import ToTune
 from .kernel_classifier import encode_labels
 from .validation import (
@@ -128,7 +128,7 @@ def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labell
     if kernel.name == "precomputed" or needs.exact_kernel:
         return None
     n_functions = samples.labels.size // len(samples.labels)
-    by_products = kernel.name == "rbf" and needs.products_suffice
+    by_products = kernel.has_width and needs.products_suffice
     return components_for(
         n_components, len(samples.labels), n_iterated=n_functions if by_products else 0
     )

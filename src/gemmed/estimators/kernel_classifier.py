@@ -18,7 +18,7 @@ from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace
 from ..model.margin_loss import curvature_at
 from .base_member import base_scores
-from .renamed import with_present_attributes
+from .older_versions import with_present_attributes
 from .stored_function import StoredFunction
 from .validation import check_query_data
 

@@ -9,7 +9,6 @@ import numpy as np
 from .._core.threads import blas_threads
 from ..model.decision_step import solve_med
 from ..model.kernels.choose_space import function_space
-from .fit_method import fit_method
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -26,6 +25,7 @@ from .validation import (
     check_weights,
     make_kernel,
 )
+from .whole_fit import fit_method
 
 
 class MEDClassifier(KernelMarginClassifier):

@@ -32,7 +32,7 @@ import numpy as np
 from .._core.exceptions import ModelFileError, ModelVersionWarning
 from .._core.optional import require
 from .._core.whole_files import replacing
-from .renamed import present_name, with_present_names
+from .older_versions import present_name, with_present_names
 
 PACKAGE = __name__.partition(".")[0]
 FORMAT, FORMAT_VERSION = "gemmed-model", 1

@@ -14,11 +14,11 @@ from scipy import special
 from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
+from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.bounds import scaled_distances
-from ..evidence.groups_apart import shared_faults
+from ..evidence.kernel_and_veto import Sample
 from ..evidence.measured import measure
-from ..evidence.measurement.judged import Measurements, judge_measurements
-from ..evidence.weighing import Sample
+from ..evidence.shared_faults import shared_faults
 from ..model.decision_step import MedSolution, solve_med
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.function_space import FunctionSpace
@@ -28,7 +28,7 @@ from ..model.solution import Status
 from ..model.states.likelihood import BAD_RATE, LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate
-from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import fit_with_states, held_out_scores
 from .joint_fit import prior_of, stored_function
 from .joint_settings import Labelled, Settings
@@ -40,8 +40,10 @@ class StateFit(NamedTuple):
 
     knn_distances: FloatArray
     """Over the class median, shape (n_samples,)."""
+    measurements: Measurements | None
+    """What single rows say of their measurements."""
     nats: FloatArray | None
-    """For "the measurement is bad", shape (n_samples,); None if nothing can be said."""
+    """From all sources, for "the measurement is bad", shape (n_samples,); None if nothing can be said."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
@@ -147,6 +149,7 @@ def fit_states(
             base = fit_with_states(base, X, class_index, true_label, kept, seed)
     return StateFit(
         knn,
+        measurements,
         nats,
         kernel,
         candidates,
@@ -174,6 +177,23 @@ def together(
     return nats, good * np.where(speaks, special.expit(-shared - usual), 1.0)
 
 
+def widened(
+    posterior: StatePosterior, measurements: Measurements | None
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Intervals of the shares of bad measurements, and of either fault.
+
+    The nats were learned from the same rows: where they leave the share more open than the states
+    do, the interval is that much longer.
+    """
+    bad, either = posterior.bad_share, posterior.either_share
+    if measurements is None:
+        return (bad.lower, bad.upper), (either.lower, either.upper)
+    low, high = measurements.share_interval
+    down, up = max(bad.lower - low, 0.0), max(high - bad.upper, 0.0)
+    lower = max(either.lower - down, 0.0)
+    return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
+
+
 def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
     posterior, solutions = found.posterior, found.solutions
@@ -182,6 +202,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     converged = all(own.converged for own in solutions)
     n_classes = len(samples.classes)
     nats = np.zeros(len(nominal)) if found.nats is None else found.nats
+    bad_interval, interval = widened(posterior, found.measurements)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     return {
         "state_proba_": found.state_proba,
@@ -190,9 +211,9 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "label_error_share_": posterior.wrong_share.mean,
         "label_error_interval_": posterior.wrong_share[1:],
         "bad_measurement_share_": posterior.bad_share.mean,
-        "bad_measurement_interval_": posterior.bad_share[1:],
+        "bad_measurement_interval_": bad_interval,
         "contamination_": posterior.either_share.mean,
-        "contamination_interval_": posterior.either_share[1:],
+        "contamination_interval_": interval,
         "label_error_rates_": posterior.rates,
         "label_error_rate_intervals_": posterior.rate_intervals,
         "effective_draws_": posterior.effective_draws,

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import BoolArray, FloatArray
-from ..rows.training import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .distances import (
     SINGLE_PRECISION_FROM,
     BlockDistances,

@@ -18,7 +18,7 @@ from scipy import special
 from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..rows.training import TrainingRows
+from ..rows.training_rows import TrainingRows
 from .calibration import fit_slope
 from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
@@ -91,7 +91,7 @@ def choose_kernel(
         return kernel, []
     some = subsample_rows(signs, weights, seed)
     X, trusted = rows.take(some), trusted[some]
-    if to_tune.gamma and kernel.name == "rbf":
+    if to_tune.gamma and kernel.has_width:
         kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
     return tune_kernel(
         kernel,
@@ -135,14 +135,14 @@ def tune_kernel(
     weights : shape (n_samples,)
     tune_bias : the prior variance of the bias is that of the function, or a share of it
     """
-    has_width = kernel.name == "rbf" and tune_gamma
+    has_width = kernel.has_width and tune_gamma
     shapes = [_Shape(width, 1.0) for width in (WIDTHS if has_width else (1.0,))]
-    if kernel.name != "rbf" and tune_bias:
+    if not kernel.has_width and tune_bias:
         shapes = [_Shape(1.0, share) for share in BIAS_SHARES]
     search = _Search(
         kernel,
         tuple(shapes),
-        VARIANCES if kernel.name == "rbf" else SMALL_VARIANCES + VARIANCES,
+        VARIANCES if kernel.has_width else SMALL_VARIANCES + VARIANCES,
         c,
         tune_variance=tune_variance,
         tune_bias=tune_bias,
@@ -160,7 +160,7 @@ def tune_kernel(
         distance = 0.0
         if has_width:
             distance += np.log(shapes[i].width / USUAL_WIDTH) ** 2 / 1.5
-        if tune_variance and kernel.name == "rbf":
+        if tune_variance and kernel.has_width:
             distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
         # The loss is a mean over functions as well; the preference is one for each sample.
         cost = PREFERENCE * distance / signs.shape[1]
@@ -283,7 +283,7 @@ def _spaces(
                 warnings.simplefilter("ignore", IndefiniteKernelWarning)
                 base = function_space(plain, X)[0].gram()
         typical = float(np.average(np.diag(base), weights=weights))
-        if kernel.name != "rbf":
+        if not kernel.has_width:
             shares = weights / weights.sum()
             to_centre = max(float(shares @ base @ shares), 0.0)
     typical = max(typical - to_centre, 1e-12 * typical, 1e-300)

@@ -29,7 +29,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core.box_newton import optimality_bound
 from ..._core.types import FloatArray
 from ...evidence.conformal import conformal_p_values, conformal_threshold
-from ..fit_method import fit_method
 from ..kernel_classifier import warn_not_converged
 from ..validation import (
     check_number,
@@ -37,6 +36,7 @@ from ..validation import (
     check_query_data,
     check_unlabelled_data,
 )
+from ..whole_fit import fit_method
 
 MAD_TO_DEVIATION = 1.4826
 """Standard deviation of a Gaussian over its median absolute deviation."""

@@ -19,10 +19,10 @@ from ...model.calibration import fit_slope
 from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
-from ..fit_method import fit_method
 from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
 from ..stored_function import function_of_samples
 from ..validation import check_number, check_training_data, check_weights, make_kernel
+from ..whole_fit import fit_method
 from .box_svm import BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10

@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from ..._core.types import FloatArray
-from ..fit_method import fit_method
 from ..validation import check_groups, check_number, check_query_data
+from ..whole_fit import fit_method
 
 ROUNDING = 1e-9
 """0.29 * 100 is 28.999..., and means 29 samples."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ...model.held_out import FEWEST_GROUPS
-from .mixture import TwoGroups, split_in_two
-from .surprise import LEAST_TOTAL_GAIN, LENIENCY, SMALLEST
+from ..two_groups import TwoGroups, split_in_two
+from .class_distances import LEAST_TOTAL_GAIN, LENIENCY, SMALLEST
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 2.0
 """What two groups of distances must show; clean recordings stay below half of the gain."""

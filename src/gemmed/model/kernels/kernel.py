@@ -1,8 +1,8 @@
 """Covariance functions k(x, x') of the decision function.
 
 To add a kernel, edit this file alone: its name in ``KERNELS``, its values in ``Kernel.between``,
-and, where they apply, ``may_be_indefinite`` and ``explicit_features``. Other modules know the names
-"rbf", "linear" and "precomputed" only: "rbf" has shortcuts, and a width that ``tuning`` finds.
+and, where they apply, ``WITH_WIDTH``, ``may_be_indefinite`` and ``explicit_features``. Other
+modules know the names "rbf", "linear" and "precomputed" only, for which they have shortcuts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ..._core.types import FloatArray
 from .rbf import RBF
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
+WITH_WIDTH = ("rbf",)
+"""Kernels that fall with the distance, on a scale of gamma: ``tuning`` looks for the best one."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,23 @@ class Kernel:
                 )
         elif self.name == "precomputed":
             matrix = np.array(X, dtype=np.float64)
-        else:
+        elif self.name == "linear":
             matrix = X @ Y.T
-            if self.name == "poly":
-                matrix *= self.gamma
-                matrix += self.coef0
-                matrix **= self.degree
+        elif self.name == "poly":
+            matrix = X @ Y.T
+            matrix *= self.gamma
+            matrix += self.coef0
+            matrix **= self.degree
+        else:
+            raise ValueError(f"kernel={self.name!r} is unknown: use one of {KERNELS}.")
         if self.function_variance != 1.0:
             matrix *= self.function_variance
         matrix += self.bias_variance
         return matrix
+
+    @property
+    def has_width(self) -> bool:
+        return self.name in WITH_WIDTH
 
     def gram(self, X: FloatArray) -> FloatArray:
         """Kernel matrix of samples among themselves, shape (len(X), len(X)); refused if not finite.

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
-from ..rows.training import ArrayRows, TrainingRows
+from ..rows.training_rows import ArrayRows, TrainingRows
+from .all_sources import Evidence, gather_evidence
 from .distances import EuclideanDistances
-from .gathered import Evidence, gather_evidence
 from .measured import Measured, distances_of
 from .neighbours import Neighbourhood, knn_distances
 from .sources.stuck import EVIDENCE as STUCK_EVIDENCE

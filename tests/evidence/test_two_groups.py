@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
-from gemmed.evidence.sources.mixture import split_in_two
-from gemmed.evidence.sources.surprise import LARGEST_SHARE, LEAST_GAIN, _stand_apart
+from gemmed.evidence.sources.class_distances import LARGEST_SHARE, LEAST_GAIN, _stand_apart
+from gemmed.evidence.two_groups import split_in_two
 
 
 def two_groups(seed, n_low=150, n_high=50, low=(0.0, 1.0), high=(8.0, 0.5)):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special, stats
 
 from ..._core.types import BoolArray, FloatArray
-from ...rows.training import ArrayRows, BlockRows
+from ...rows.training_rows import ArrayRows, BlockRows
 from .belief import Belief, learn_belief
 from .dense_place import DensePlace, find_dense_place
 from .row_statistics import (
@@ -42,6 +42,8 @@ class Measurements(NamedTuple):
     """Nats for "bad"."""
     bad_probability: FloatArray
     """By these nats alone."""
+    share_interval: tuple[float, float] = (0.0, 1.0)
+    """90 % interval of the share of bad rows, as far as it was learned with the nats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,15 @@ class MeasurementRule:
             nats = special.logit(certain) - special.logit(share)
         return Measurements(nats, bad)
 
+    def share_interval(self, n_rows: int) -> tuple[float, float]:
+        """Of the share of bad rows, 90 %."""
+        low, high = self.belief.share(0.05), self.belief.share(0.95)
+        low = 0.0 if low < 1.5 / n_rows else low
+        if self.place is None:
+            return low, high
+        own, error = self.place.share, 2.0 / n_rows
+        return max(own - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
+
 
 def judge_measurements(
     rows: ArrayRows | BlockRows, class_index: np.ndarray, rng: np.random.Generator
@@ -90,10 +101,12 @@ def judge_measurements(
         return None
     parents = np.full(n, -1)
     parents[chosen] = np.where(rule.in_references, np.cumsum(rule.in_references) - 1, -1)
+    interval = rule.rule.share_interval(len(chosen))
     if isinstance(rows, ArrayRows):
-        return rule.rule.of(rows.X, class_index, parents)
+        return rule.rule.of(rows.X, class_index, parents)._replace(share_interval=interval)
     parts = list(rows.blocks.map(_of_block, rule.rule, [class_index, parents]))
-    return Measurements(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    nats, bad = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    return Measurements(nats, bad, interval)
 
 
 def _of_block(

@@ -17,8 +17,8 @@ from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
 from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel, subsample_rows
-from ..rows.training import TrainingRows
-from .gathered import Evidence
+from ..rows.training_rows import TrainingRows
+from .all_sources import Evidence
 from .veto import is_learnable, remote_is_learnable
 
 IN_QUESTION = 1.0

@@ -13,7 +13,7 @@ from .._core.types import BoolArray, FloatArray
 from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
-from ..rows.training import BlockRows
+from ..rows.training_rows import BlockRows
 from .explanation import OK, LogOdds, conflicting_samples, judge, judge_states
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
-from ...rows.training import BlockRows
+from ...rows.training_rows import BlockRows
 from .block_space import BlockFeatureSpace
 from .choose_space import function_space
 from .function_space import FunctionSpace

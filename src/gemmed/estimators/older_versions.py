@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .judgement import KeptSamples
+from .kept_samples import KeptSamples
 from .stored_function import StoredFunction
 
 PLACES = {

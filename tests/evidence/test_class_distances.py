@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
+from gemmed.evidence.all_sources import gather_evidence
 from gemmed.evidence.distances import EuclideanDistances
-from gemmed.evidence.gathered import gather_evidence
 from gemmed.evidence.measured import measure
 from gemmed.evidence.neighbours import Neighbourhood
-from gemmed.evidence.sources.surprise import (
+from gemmed.evidence.sources.class_distances import (
     FEWEST,
     PLACE_RANGE,
     STRONGEST,
     TAIL_LIMIT,
     place_in_class,
 )
-from gemmed.rows.training import ArrayRows
+from gemmed.rows.training_rows import ArrayRows
 
 
 def evidence(X, class_index=None, n_neighbors=5):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._core.types import FloatArray
+from .._core.types import FloatArray
 
 STARTS = (0.4, 0.6, 0.8, 0.95)
 """Quantiles above which samples start in the high group; the likeliest end is taken."""

@@ -5,16 +5,16 @@ import pytest
 from scipy import special, stats
 from scipy.spatial.distance import cdist
 
-from gemmed.evidence.measurement.belief import SHARES, _loss, learn_belief
-from gemmed.evidence.measurement.columns import normal_scores
-from gemmed.evidence.measurement.dense_place import find_dense_place
-from gemmed.evidence.measurement.judged import (
+from gemmed.evidence.bad_rows.belief import SHARES, _loss, learn_belief
+from gemmed.evidence.bad_rows.columns import normal_scores
+from gemmed.evidence.bad_rows.dense_place import find_dense_place
+from gemmed.evidence.bad_rows.judged import (
     FACTOR,
     LEVEL,
     judge_measurements,
     overrepresented,
 )
-from gemmed.evidence.measurement.row_statistics import (
+from gemmed.evidence.bad_rows.row_statistics import (
     FREEDOM,
     LOCAL,
     NEAREST,
@@ -23,7 +23,7 @@ from gemmed.evidence.measurement.row_statistics import (
     counterparts,
 )
 from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training import ArrayRows, BlockRows
+from gemmed.rows.training_rows import ArrayRows, BlockRows
 from problems import central_difference
 
 

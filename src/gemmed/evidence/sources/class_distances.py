@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ..distances import Distances
-from .mixture import TwoGroups, split_in_two
+from ..two_groups import TwoGroups, split_in_two
 
 LEAST_GAIN, LEAST_SEPARATION = 0.25, 3.0
 """What two groups must show to be believed. Skewed but whole classes stay below (decision 7)."""

@@ -9,9 +9,9 @@ import numpy as np
 from .._core.types import BoolArray, FloatArray
 from .distances import Distances
 from .measured import Measured
+from .sources.class_distances import MISFIT_LIMIT, class_surprise, misfit_surprise, place_in_class
 from .sources.remote import remote_evidence
 from .sources.stuck import EVIDENCE as STUCK_EVIDENCE
-from .sources.surprise import MISFIT_LIMIT, class_surprise, misfit_surprise, place_in_class
 
 
 @dataclass(frozen=True)
