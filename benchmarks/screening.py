@@ -11,8 +11,9 @@ import numpy as np
 
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
+from gemmed.evidence.conformal import conformal_p_values
 from gemmed.evidence.screening import screen, trust_points
-from gemmed.evidence.trusted import TRUSTED, weighted_p_values
+from gemmed.evidence.trusted import TRUSTED
 
 RATES = (0.01, 0.05, 0.1)
 
@@ -83,7 +84,7 @@ def by_weights(reference, weights, new):
     """Weighted conformal p-values with given weights of all training samples (pooled)."""
     statistics = reference.statistics(distances_to(reference, new)).min(axis=1)
     kept = weights > 0
-    return weighted_p_values(reference.pooled_statistics[kept], weights[kept], statistics)
+    return conformal_p_values(reference.pooled_statistics[kept], statistics, weights[kept])
 
 
 def distances_to(reference, new):

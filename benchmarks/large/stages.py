@@ -11,13 +11,18 @@ import sys
 import time
 
 import numpy as np
-from gemmed.evidence.reference_sets import MAX_REFERENCES, reference_distances
 from record import Record, parser, timed
 from samples import data, rbf_width
 
 from gemmed import GEMMEDClassifier
 from gemmed._core.threads import single_blas_thread
-from gemmed.evidence.neighbours import default_splits
+from gemmed.evidence.distances import BlockDistances
+from gemmed.evidence.neighbours import (
+    MAX_REFERENCES,
+    Neighbourhood,
+    default_splits,
+    knn_distances,
+)
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -60,7 +65,8 @@ def main():
 
     blocks = LocalBlocks(sample.X, n_threads=1)
     classes = (sample.y > 0).astype(np.intp)
-    _, _, seconds = timed(reference_distances, blocks, classes, 10, seed=0)
+    distances = BlockDistances(blocks)
+    _, _, seconds = timed(knn_distances, distances, classes, [-1, 1], Neighbourhood(10))
     splits = default_splits(int(np.bincount(classes).min()))
     add("k-NN distances", seconds, multiplications=float(n) * splits * MAX_REFERENCES * p)
 

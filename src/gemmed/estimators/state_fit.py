@@ -43,7 +43,7 @@ class StateFit(NamedTuple):
     measurements: Measurements | None
     """What single rows say of their measurements."""
     nats: FloatArray | None
-    """From all sources, for "the measurement is bad", shape (n_samples,); None if nothing can be said."""
+    """For "the measurement is bad", from all sources; None if nothing can be said."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
