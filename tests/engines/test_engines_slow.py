@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(("radius", "rate"), [(15, 0.5), (55, 0.3)])
 def test_all_engines_on_the_ring(radius, rate):
     data = make_ring(100, radius=radius, corruption=rate, random_state=1)
-    measured = GEMMEDClassifier("linear", random_state=0).fit(data.X, data.y)
+    measured = GEMMEDClassifier("linear", model="paper", random_state=0).fit(data.X, data.y)
     problem = DualProblem(
         FeatureSpace(np.column_stack([data.X, np.ones(200)])),
         data.y.astype(float),
@@ -28,7 +28,7 @@ def test_all_engines_on_the_ring(radius, rate):
     )
     exact = Quadrature().solve(problem)
     assert exact.kkt_residual <= 1e-6
-    bound = MeanField().solve(problem)
+    bound = MeanField("collapsed").solve(problem)
     assert exact.dual_value <= bound.dual_value <= exact.dual_value + 10
     assert bound.dual_value <= MeanField("factorised").solve(problem).dual_value
     sampled = Gibbs().solve(problem, np.random.default_rng(0))
