@@ -8,9 +8,9 @@ from gemmed.evidence.distances import EuclideanDistances
 from gemmed.evidence.measured import measure
 from gemmed.evidence.neighbours import Neighbourhood
 from gemmed.evidence.sources.class_distances import (
-    FEWEST,
+    FEWEST_MEMBERS,
     PLACE_RANGE,
-    STRONGEST,
+    STRONGEST_EVIDENCE,
     TAIL_LIMIT,
     place_in_class,
 )
@@ -57,7 +57,7 @@ def test_a_place_far_out_is_mild_evidence():
     both = np.sort(knn)
     assert np.all(np.diff(place_in_class(both, both)) > 0.0)
     assert not np.any(place_in_class(np.ones(30), np.ones(30)))  # duplicates are all alike
-    assert not np.any(place_in_class(knn[: FEWEST - 1], spread[: FEWEST - 1]))
+    assert not np.any(place_in_class(knn[: FEWEST_MEMBERS - 1], spread[: FEWEST_MEMBERS - 1]))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.45])
@@ -66,7 +66,7 @@ def test_a_far_group_has_strong_evidence_against_it(share):
     nats, far = evidence(X)
     assert far[bad].min() > 5.0
     assert far[~bad].max() < 1.0
-    assert nats.max() <= STRONGEST
+    assert nats.max() <= STRONGEST_EVIDENCE
 
 
 @pytest.mark.parametrize("n_features", [2, 10])
@@ -103,7 +103,7 @@ def test_duplicates_all_over_the_class_are_no_cluster():
     np.testing.assert_array_equal(far, 0.0)
 
 
-@pytest.mark.parametrize("n", [3, FEWEST - 1])
+@pytest.mark.parametrize("n", [3, FEWEST_MEMBERS - 1])
 def test_tiny_classes_are_left_alone(n):
     X, _ = with_far_group(0, n=n)
     nats, far = evidence(X, n_neighbors=1)

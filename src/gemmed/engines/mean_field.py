@@ -64,7 +64,7 @@ SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0
 """Held-out margins are stretched at most so far to make the loss a log-likelihood."""
-FLAGGED = 0.02
+FAULTS_PRESENT = 0.02
 """Share of samples that readings must flag before faults of this kind count as present."""
 FIRST_STEPS = 3
 """Newton steps for the probabilities at the start: held-out margins of f = 0 say nothing."""
@@ -299,7 +299,9 @@ def _shares(problem: DualProblem, step: NominalStep, margins: FloatArray) -> dic
     mu, kappa = np.split(_fields(problem, step), 2)
     fine = problem.prior_log_odds + kappa[z] - mu[z] * problem.distances >= 0.0
     flagged = 1.0 - float(problem.weights[fine].sum() / problem.weights.sum())
-    wrong = expected_label_errors(margins[fine], problem.weights[fine], sparse=flagged > FLAGGED)
+    wrong = expected_label_errors(
+        margins[fine], problem.weights[fine], sparse=flagged > FAULTS_PRESENT
+    )
     return {"flagged_share": flagged, "label_error_share": wrong}
 
 

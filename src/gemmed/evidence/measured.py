@@ -20,7 +20,7 @@ from .distances import (
 from .neighbours import Neighbourhood, knn_distances
 from .references import mean_of_smallest
 from .sources.misfit import FeatureFit, fit_features
-from .sources.stuck import MAX_ROWS, StuckValues, find_stuck_values
+from .sources.stuck import SEARCHED_ROWS, StuckValues, find_stuck_values
 
 SPREAD_REFERENCES = 300
 """Random members of a class for the median distance to it, where there are many samples."""
@@ -28,7 +28,7 @@ FITTED_ROWS = 5000
 """Rows from which it is learned how features go together."""
 AT_HOME = 1.2
 """Median k-NN distances within which a sample of another class is at home in a class."""
-BLOCK = 2000
+ROWS_AT_ONCE = 2000
 
 
 class Measured(NamedTuple):
@@ -102,8 +102,8 @@ def _at_home_elsewhere(
     for z in range(int(class_index.max()) + 1):
         members, outside = np.flatnonzero(class_index == z), np.flatnonzero(class_index != z)
         usual = max(float(np.median(knn[members])), 1e-300)
-        for start in range(0, len(outside), BLOCK):
-            rows = outside[start : start + BLOCK]
+        for start in range(0, len(outside), ROWS_AT_ONCE):
+            rows = outside[start : start + ROWS_AT_ONCE]
             nearest = mean_of_smallest(distances.between(rows, members), n_neighbors)
             others[rows] = np.minimum(others[rows], nearest / usual)
     at_home: BoolArray = others <= AT_HOME
@@ -128,7 +128,7 @@ def _measure_blocks(
     spread = distances.median_to(class_index, drawn)
     _check_distinct(knn + spread, class_index, class_names)
     references = [rows.take(own) for own in drawn]
-    some = np.sort(rng.permutation(rows.n_samples)[:MAX_ROWS])
+    some = np.sort(rng.permutation(rows.n_samples)[:SEARCHED_ROWS])
     taken, taken_classes = rows.take(some), class_index[some]
     part = slice(None, None, -(-len(some) // FITTED_ROWS))
     rare = np.setdiff1d(np.arange(len(class_names)), taken_classes[part])

@@ -23,12 +23,13 @@ from .._core.exceptions import (
     UnscaledDataError,
 )
 from .._core.types import BoolArray, FloatArray
+from ..model.kernels.exact_or_features import TRUSTED
 from .bounds import for_class
 from .conformal import conformal_p_values
 from .distances import Distances, EuclideanDistances, euclidean, from_products
 from .neighbours import MAX_REFERENCES
 from .references import mean_of_smallest
-from .trusted import TRUSTED, Contamination, anomalous_samples
+from .trusted import Contamination, anomalous_samples
 
 BLOCK_SIZE = 8_000_000
 """Distances held in memory at a time."""

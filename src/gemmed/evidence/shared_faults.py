@@ -13,15 +13,12 @@ import numpy as np
 from .._core.types import BoolArray, FloatArray
 from ..rows.training_rows import ArrayRows, TrainingRows
 from .all_sources import Evidence, gather_evidence
+from .bad_rows.judged import COMPANY
+from .bad_rows.row_statistics import NEAREST
 from .distances import EuclideanDistances
 from .measured import Measured, distances_of
 from .neighbours import Neighbourhood, knn_distances
 from .sources.stuck import EVIDENCE as STUCK_EVIDENCE
-
-VOUCHING = 4
-"""Neighbours: five rows vouch for each other, the smallest group that may be a part of a class."""
-COMPANY = 0.75
-"""Quantile of the distance to them, over the other rows, up to which a row has company."""
 
 
 def shared_faults(
@@ -47,7 +44,7 @@ def has_company(X: FloatArray, apart: BoolArray) -> BoolArray:
     """Which rows are as near to their nearest rows as most of those are that do not lie apart."""
     if np.all(apart):
         return np.zeros(len(X), dtype=bool)
-    everyone = Neighbourhood(VOUCHING, "leave_one_out")
+    everyone = Neighbourhood(NEAREST, "leave_one_out")
     one_class = np.zeros(len(X), dtype=np.intp)
     near = knn_distances(EuclideanDistances(X), one_class, [None], everyone, len(X))
     found: BoolArray = near <= np.quantile(near[~apart], COMPANY)

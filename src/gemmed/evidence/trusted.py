@@ -12,10 +12,9 @@ from typing import Literal
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
+from ..model.kernels.exact_or_features import TRUSTED
 from .conformal import DIGITS
 
-TRUSTED = 0.5
-"""Samples that are more likely nominal than not serve as references."""
 Contamination = Literal["auto"] | float | FloatArray
 GAP_WIDTH = 0.5
 """Smallest gap, as a share of the middle 80 % of the trusted samples on the same scale."""

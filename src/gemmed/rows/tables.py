@@ -33,7 +33,7 @@ FIELD_LIMIT = 10_000_000
 HEAD_BYTES = 100_000
 """Bytes of a file that show what it is."""
 EXACT_WHOLE = 2.0**53
-LARGEST = 1e150
+LARGEST_NUMBER = 1e150
 """Squares of larger numbers overflow."""
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -153,7 +153,7 @@ class Table:
     def only_numbers(self, name: str, purpose: str) -> FloatArray:
         """A column that must hold numbers; NaN where there is no value."""
         values, unreadable = self.numbers(name)
-        too_large = np.flatnonzero(np.abs(values) > LARGEST)
+        too_large = np.flatnonzero(np.abs(values) > LARGEST_NUMBER)
         for rows, fault in (
             (unreadable, "not a number"),
             (too_large, "infinite or too large to compute with"),

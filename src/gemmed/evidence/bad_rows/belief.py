@@ -25,7 +25,7 @@ SHRINKAGE = 3.0
 """Precision of the slopes: about half a nat for a standard deviation of a statistic."""
 PRIOR = (0.5, 5.0)
 """Beta prior of the share of bad rows: most tables have few."""
-TEMPER = 0.5
+SHARED_PARENT = 0.5
 """A row and its counterpart share a parent: 2 N terms from N rows."""
 SHARES = np.concatenate([[1e-6], np.geomspace(0.002, 0.5, 15)])
 MOST = 0.75
@@ -108,7 +108,7 @@ def learn_belief(rows: FloatArray, fakes: FloatArray, cleared: BoolArray | None 
     inner = np.sqrt(np.maximum(SHARES[:-1], 1e-3) * SHARES[1:])
     edges = np.concatenate([[0.0], inner, [MOST]])
     prior = np.log(np.diff(stats.beta(*PRIOR).cdf(edges)))
-    posterior = special.softmax(-TEMPER * np.array(losses) + prior)
+    posterior = special.softmax(-SHARED_PARENT * np.array(losses) + prior)
     return Belief(middle, spread, knots, np.array(coefficients), posterior, edges)
 
 

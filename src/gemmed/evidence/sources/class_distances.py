@@ -27,14 +27,14 @@ CLUSTER_GAIN, CLUSTER_SHARE, CLUSTER_WIDTH = 0.15, 0.3, 0.2
 """A cluster is at most this share of the class and this wide, against the rest of the class."""
 MISFIT_SEPARATION, MISFIT_SHARE = 3.3, 0.6
 """What badly fitting rows must show in every class to be believed."""
-STRONGEST = 12.0
+STRONGEST_EVIDENCE = 12.0
 TAIL_START = 1.5
 """Robust standard deviations at which the weak evidence begins."""
 TAIL_LIMIT, SPREAD_LIMIT, MISFIT_LIMIT = 2.0, 1.0, 1.0
 """Largest weak evidence of the k-NN distance, the distance to the class as a whole and misfit."""
 PLACE_RANGE = 1.0
 """Nats between the nearest and the farthest sample of a class, whatever the distances look like."""
-FEWEST = 20
+FEWEST_MEMBERS = 20
 """Samples a class needs before groups are looked for."""
 MAX_REFERENCES = 1000
 SMALLEST = 1e-2
@@ -70,21 +70,21 @@ def class_surprise(
     """
     none = np.zeros(len(members))
     middle = float(np.median(knn))
-    if len(members) < FEWEST or not middle > 0.0:
+    if len(members) < FEWEST_MEMBERS or not middle > 0.0:
         return Surprise(none, none)
     near = np.log(np.maximum(knn, SMALLEST * middle))
     spread = np.log(np.maximum(spread, SMALLEST * middle))
     weak = np.maximum(_tail(near, TAIL_LIMIT), _tail(spread, SPREAD_LIMIT))
     groups = split_in_two(near)
     if groups is not None and _stand_apart(groups, LEAST_GAIN, LARGEST_SHARE, lenient):
-        return Surprise(np.clip(groups.evidence, 0.0, STRONGEST), weak)
+        return Surprise(np.clip(groups.evidence, 0.0, STRONGEST_EVIDENCE), weak)
     density = split_in_two(spread - near)
     if (
         density is not None
         and _stand_apart(density, CLUSTER_GAIN, CLUSTER_SHARE)
         and _is_one_cluster(distances, members, density.high)
     ):
-        weak = np.maximum(weak, np.clip(density.evidence, 0.0, STRONGEST))
+        weak = np.maximum(weak, np.clip(density.evidence, 0.0, STRONGEST_EVIDENCE))
     return Surprise(none, weak)
 
 
@@ -94,7 +94,7 @@ def place_in_class(knn: FloatArray, spread: FloatArray) -> FloatArray:
     Groups and tails say nothing as long as anomalies look like the outskirts of their class. Still,
     the farther a sample is, the likelier it is one of them.
     """
-    if len(knn) < FEWEST:
+    if len(knn) < FEWEST_MEMBERS:
         return np.zeros(len(knn))
     rank = np.maximum(_ranks(knn), _ranks(spread))
     return PLACE_RANGE * (rank - float(rank.mean()))
@@ -120,7 +120,7 @@ def misfit_surprise(misfit: FloatArray, members_of: list[np.ndarray]) -> FloatAr
     members_of : indices of the samples of each class
     """
     evidence = np.zeros(len(misfit))
-    large = [members for members in members_of if len(members) >= FEWEST]
+    large = [members for members in members_of if len(members) >= FEWEST_MEMBERS]
     found = [split_in_two(misfit[members]) for members in large]
     believed = all(
         groups is not None
@@ -132,7 +132,7 @@ def misfit_surprise(misfit: FloatArray, members_of: list[np.ndarray]) -> FloatAr
             continue
         evidence[members] = _tail(misfit[members], MISFIT_LIMIT)
         if believed:
-            strong = np.clip(groups.evidence, 0.0, STRONGEST)
+            strong = np.clip(groups.evidence, 0.0, STRONGEST_EVIDENCE)
             evidence[members] = np.maximum(evidence[members], strong)
     return evidence
 

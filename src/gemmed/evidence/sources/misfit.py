@@ -16,7 +16,7 @@ from ..._core.types import FloatArray
 
 RIDGE = 0.1
 """Added to the variances (about 1) of the features before they predict each other."""
-LARGEST = 3.0
+LARGEST_SCORE = 3.0
 """Robust standard scores are clipped here: single wild values would make the covariances."""
 LEAST_DISTINCT = 10
 """Values of a column that measures something: categories and flags predict each other exactly."""
@@ -54,7 +54,7 @@ class FeatureFit(NamedTuple):
 
     def _scores(self, X: np.ndarray, class_index: np.ndarray) -> FloatArray:
         offsets = X[:, self.columns].astype(np.float64) - self.centres[class_index]
-        return np.clip(offsets / self.widths, -LARGEST, LARGEST)
+        return np.clip(offsets / self.widths, -LARGEST_SCORE, LARGEST_SCORE)
 
 
 def fit_features(X: FloatArray, class_index: np.ndarray, n_classes: int) -> FeatureFit:

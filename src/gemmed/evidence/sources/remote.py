@@ -14,12 +14,12 @@ from ...model.held_out import FEWEST_GROUPS
 from ..two_groups import TwoGroups, split_in_two
 from .class_distances import LEAST_TOTAL_GAIN, LENIENCY, SMALLEST
 
-LEAST_GAIN, LEAST_SEPARATION = 0.25, 2.0
+REMOTE_GAIN, REMOTE_SEPARATION = 0.25, 2.0
 """What two groups of distances must show; clean recordings stay below half of the gain."""
-LARGEST_SHARE = 0.6
+REMOTE_SHARE = 0.6
 LEAST_MIXED = 0.5
 """Share of the remote samples that must belong to groups with other samples as well."""
-STRONGEST = 4.0
+REMOTE_EVIDENCE = 4.0
 """It is never certain that remote samples are not a mode of the class: they keep some weight."""
 
 
@@ -40,7 +40,7 @@ def remote_evidence(
         shown = 0
         for members, split in zip(members_of, splits, strict=True):
             if split is not None and _is_fault(split, groups[members], demand):
-                evidence[members] = np.clip(split.evidence, 0.0, STRONGEST)
+                evidence[members] = np.clip(split.evidence, 0.0, REMOTE_EVIDENCE)
                 shown += 1
         if 2 * shown < len(members_of):
             return np.zeros(len(spread))
@@ -56,9 +56,9 @@ def _split(spread: FloatArray) -> TwoGroups | None:
 
 def _is_fault(split: TwoGroups, groups: np.ndarray, demand: float) -> bool:
     return (
-        split.separation >= demand * LEAST_SEPARATION
-        and split.gain >= demand * max(LEAST_GAIN, LEAST_TOTAL_GAIN / len(groups))
-        and 0.01 < split.share <= LARGEST_SHARE
+        split.separation >= demand * REMOTE_SEPARATION
+        and split.gain >= demand * max(REMOTE_GAIN, LEAST_TOTAL_GAIN / len(groups))
+        and 0.01 < split.share <= REMOTE_SHARE
         and _comes_and_goes(split.high, groups)
     )
 

@@ -16,7 +16,7 @@ from ..._core.types import BoolArray, FloatArray
 
 EVIDENCE = 6.0
 """Nats against a row that reads stuck values."""
-FEWEST_ROWS, LEAST_SHARE, LARGEST_SHARE = 5, 0.03, 0.45
+STUCK_ROWS, STUCK_SHARE, MOST_STUCK = 5, 0.03, 0.45
 """Rows that must share a value, and the share of rows that may share such values in a column."""
 MOST_VALUES = 2
 """Values at which one sensor is stuck; a continuous column has no more that rows share."""
@@ -30,7 +30,7 @@ CODED_ALIKE, CODED_SHARE, CODED_COLUMN_SHARE = 0.9, 0.05, 0.21
 robustness suite without faults at most one fifth of the columns goes together (decision 7)."""
 MOST_CODES = 4000
 """Values that are compared with each other; each column has its part, the most frequent first."""
-MAX_ROWS = 20_000
+SEARCHED_ROWS = 20_000
 FILLED_IN = 0.1
 """Deviations from the mean or median of the others within which a shared value was filled in."""
 
@@ -65,7 +65,7 @@ def find_stuck_values(X: FloatArray) -> StuckValues:
 
 def _values_are_shared(X: FloatArray) -> bool:
     """Whether any column has a value in so many rows that it could be a candidate."""
-    fewest = max(FEWEST_ROWS, int(np.ceil(min(LEAST_SHARE, CODED_SHARE) * len(X))))
+    fewest = max(STUCK_ROWS, int(np.ceil(min(STUCK_SHARE, CODED_SHARE) * len(X))))
     if len(X) < fewest:
         return False
     ordered = np.sort(X.T, axis=1)
@@ -106,11 +106,11 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     """Values that many rows of a continuous column share."""
     distinct, counts = np.unique(column, return_counts=True)
     n_rows = len(column)
-    many = counts >= max(FEWEST_ROWS, LEAST_SHARE * n_rows)
+    many = counts >= max(STUCK_ROWS, STUCK_SHARE * n_rows)
     others = n_rows - int(counts[many].sum())
     if (
         many.sum() > MOST_VALUES
-        or others < (1.0 - LARGEST_SHARE) * n_rows
+        or others < (1.0 - MOST_STUCK) * n_rows
         or len(distinct) - int(many.sum()) < DISTINCT * others
     ):
         return column[:0]
@@ -122,8 +122,8 @@ def _frequent_codes(column: FloatArray, most: int) -> FloatArray:
     distinct, counts = np.unique(column, return_counts=True)
     if len(distinct) < 3:  # yes or no, as in a column for each of several categories
         return column[:0]
-    least = max(FEWEST_ROWS, CODED_SHARE * len(column))
-    likely = (counts >= least) & (counts <= LARGEST_SHARE * len(column))
+    least = max(STUCK_ROWS, CODED_SHARE * len(column))
+    likely = (counts >= least) & (counts <= MOST_STUCK * len(column))
     order = np.argsort(-counts[likely], kind="stable")
     return _not_filled_in(distinct[likely][order[:most]], column)
 

@@ -26,7 +26,7 @@ LEAST_COMPONENTS, MOST_COMPONENTS, COMPONENTS_PER_ROOT = 500, 1000, 4.5
 within these limits. At 5,000 samples 500 classify as well as the exact kernel; at 10,000 and 20,000
 those left out cost 0.1 to 0.2 points and save half of the time."""
 TRUSTED = 0.5
-"""Samples below this probability are never landmarks."""
+"""Samples below this probability are never landmarks, nor references of new samples."""
 
 
 class Prior(NamedTuple):

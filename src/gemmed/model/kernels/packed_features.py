@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._core.types import FloatArray
 
-LARGEST = 32_767
+LARGEST_CODE = 32_767
 ROWS_AT_ONCE = 1024
 """Rows unpacked, or multiplied, at a time: fewer keep threads waiting for each other in Python."""
 
@@ -29,7 +29,7 @@ class PackedFeatures:
 
     def __init__(self, phi: np.ndarray) -> None:
         largest = np.maximum(phi.max(axis=0, initial=0.0), -phi.min(axis=0, initial=0.0))
-        scale = np.where(largest > 0, largest / LARGEST, 1.0).astype(np.float32)
+        scale = np.where(largest > 0, largest / LARGEST_CODE, 1.0).astype(np.float32)
         self._codes: np.ndarray = np.empty(phi.shape, dtype=np.int16)
         for rows in slices(len(phi)):
             np.rint(phi[rows] / scale, out=self._codes[rows], casting="unsafe")
