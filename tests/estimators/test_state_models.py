@@ -194,6 +194,15 @@ def test_a_base_needs_rows_in_memory(data):
         model.set_params(kernel="precomputed", n_components=None).fit(X @ X.T, y)
 
 
+def test_another_model_leaves_nothing_of_the_states(data):
+    X, y, *_ = data
+    model = fitted(data, LogisticRegression())
+    fresh = GEMMEDClassifier(random_state=0).fit(X, y)
+    model.set_params(model="learned", base=None).fit(X, y)
+    assert set(vars(model)) == set(vars(fresh))
+    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+
+
 def test_a_base_without_states_is_refused(data):
     X, y, *_ = data
     with pytest.raises(ValueError, match="model='states'"):

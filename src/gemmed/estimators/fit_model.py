@@ -19,6 +19,24 @@ from .kernel_classifier import warn_not_converged
 from .state_fit import StateFit, fit_states, state_attributes
 
 Found = JointFit | StateFit
+ONLY_OF_STATES = frozenset(
+    {
+        "_base_ratio",
+        "_calibrated_together",
+        "_held_out_proba",
+        "bad_measurement_interval_",
+        "bad_measurement_share_",
+        "base_",
+        "effective_draws_",
+        "label_error_interval_",
+        "label_error_rate_intervals_",
+        "label_error_rates_",
+        "label_error_share_",
+        "state_proba_",
+        "true_label_proba_",
+    }
+)
+"""Attributes that fits of other models do not set."""
 
 
 def fit_model(

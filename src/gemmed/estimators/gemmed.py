@@ -18,7 +18,13 @@ from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .explanation import split_log_odds
-from .fit_model import Found, attributes_of, fit_model, warn_of_shortcomings
+from .fit_model import (
+    ONLY_OF_STATES,
+    Found,
+    attributes_of,
+    fit_model,
+    warn_of_shortcomings,
+)
 from .joint_settings import (
     Labelled,
     check_parameters,
@@ -380,7 +386,11 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
 
     def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""
-        for name, value in attributes_of(found, samples, paper=self.model == "paper").items():
+        attributes = attributes_of(found, samples, paper=self.model == "paper")
+        # What only another model has, from an earlier fit, goes.
+        for name in set(vars(self)) & ONLY_OF_STATES:
+            delattr(self, name)
+        for name, value in attributes.items():
             setattr(self, name, value)
         self.classes_ = samples.classes
         self.anomaly_scores_ = 1.0 - self.nominal_proba_

@@ -36,7 +36,11 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     probability_slope_: float
     _function: StoredFunction
-    _base_ratio: float
+    base_: Any = None
+    """A classifier whose scores are added to those of the kernel, in the ratio that follows."""
+    _base_ratio: float = 0.0
+    _calibrated_together = False
+    """Whether the values of the classes are logits of one distribution."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -63,10 +67,9 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         X = check_query_data(self, X)
         with blas_threads(self.n_jobs, len(X)):
             values = self._function.values(X)
-        base = getattr(self, "base_", None)
-        if base is None:
+        if self.base_ is None:
             return values
-        scores = base_scores(base, X, len(self.classes_))
+        scores = base_scores(self.base_, X, len(self.classes_))
         if values.ndim == 1:
             return values + self._base_ratio * (scores[:, 1] - scores[:, 0])
         return values + self._base_ratio * (scores - scores.mean(axis=1, keepdims=True))
@@ -87,7 +90,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         if scaled.ndim == 1:
             second = special.expit(scaled)
             return np.column_stack([1.0 - second, second])
-        if hasattr(self, "state_proba_"):  # one distribution over the classes was calibrated
+        if self._calibrated_together:
             return special.softmax(scaled, axis=1)
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)

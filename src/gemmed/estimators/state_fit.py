@@ -236,6 +236,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "coverage_": np.zeros(n_classes),
         "probability_slope_": float(found.slopes[0]),
         "base_": found.base,
+        "_calibrated_together": True,
         "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
         "_evidence": nats,
         "_stuck": np.zeros(len(nominal), dtype=bool),
