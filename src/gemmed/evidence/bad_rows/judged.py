@@ -65,7 +65,12 @@ class MeasurementRule:
         ----------
         parents : number of each row among the references, -1 if it is none of them
         """
-        statistics = self.statistics.of(X, parents)
+        return self.of_statistics(self.statistics.of(X, parents), X, class_index)
+
+    def of_statistics(
+        self, statistics: FloatArray, X: FloatArray, class_index: np.ndarray
+    ) -> Measurements:
+        """The same for rows whose statistics are known."""
         nats = self.belief.log_bayes(statistics[:, JUDGED])
         cleared = self.cleared[class_index] | (statistics[:, NEAR] <= self.company)
         # Below zero, and still in the order of the evidence.
@@ -103,7 +108,11 @@ def judge_measurements(
     parents[chosen] = np.where(rule.in_references, np.cumsum(rule.in_references) - 1, -1)
     interval = rule.rule.share_interval(len(chosen))
     if isinstance(rows, ArrayRows):
-        return rule.rule.of(rows.X, class_index, parents)._replace(share_interval=interval)
+        if np.all(parents >= 0):  # they are all references
+            found = rule.rule.of_statistics(rule.rule.statistics.own, rows.X, class_index)
+        else:
+            found = rule.rule.of(rows.X, class_index, parents)
+        return found._replace(share_interval=interval)
     parts = list(rows.blocks.map(_of_block, rule.rule, [class_index, parents]))
     nats, bad = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     return Measurements(nats, bad, interval)
@@ -132,7 +141,7 @@ def learn_measurements(
         return None
     statistics = RowStatistics(X, rng)
     itself = np.arange(len(X))
-    own = statistics.of(X, itself)
+    own = statistics.own
     n_copies = -(-LEAST_COUNTERPARTS // len(X))
     fakes = np.concatenate([statistics.of(counterparts(X, rng), itself) for _ in range(n_copies)])
     company = float(np.quantile(own[:, NEAR], COMPANY))

@@ -58,13 +58,15 @@ class RowStatistics:
         covariance.flat[:: len(self._chosen) + 1] += ridge
         self._precision: FloatArray = np.linalg.inv(covariance)
         itself = np.arange(n)
-        _, distances = self._neighbours(self._single, itself)
+        who, distances = self._neighbours(self._single, itself)
         usual = distances[:, : self._local].mean(axis=1)
         self._least = 0.01 * float(np.median(usual)) + 1e-9
         self._sparsity = np.log(usual + self._least)
         residuals = self._residuals(self._scores, itself)
         robust = np.median(np.abs(residuals), axis=0) / 0.6745
         self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
+        self.own: FloatArray = self._together(who, distances, residuals)
+        """Statistics of the references themselves, shape (n_references, 3)."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
         """Statistics of rows, shape (n_rows, 3).
@@ -83,10 +85,15 @@ class RowStatistics:
     def _of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
         scores = self.columns.of(X)
         who, distances = self._neighbours(scores.astype(np.float32), parents)
+        return self._together(who, distances, self._residuals(scores, parents))
+
+    def _together(
+        self, who: np.ndarray, distances: FloatArray, residuals: FloatArray
+    ) -> FloatArray:
         near = np.log(distances[:, : self._nearest].mean(axis=1) + self._least)
         local = np.log(distances[:, : self._local].mean(axis=1) + self._least)
         relative = local - self._sparsity[who[:, : self._local]].mean(axis=1)
-        surprise = self._residuals(scores, parents) / self._widths
+        surprise = residuals / self._widths
         return np.column_stack([near, relative, np.log1p(surprise**2 / FREEDOM).mean(axis=1)])
 
     def _neighbours(self, scores: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, FloatArray]:
