@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed._core.exceptions import ConstraintWarning
+from gemmed._core.exceptions import ConstraintWarning, EngineError
 from gemmed.datasets import make_ring
 from gemmed.engines import Gibbs, MeanField, PaperAlgorithm
 
@@ -284,3 +284,38 @@ def test_fit_does_not_change_its_input(ring):
     before = gram.copy()
     GEMMEDClassifier("precomputed", random_state=0).fit(gram, y)
     np.testing.assert_array_equal(gram, before)
+
+
+def test_a_solver_that_does_not_arrive_is_not_called_converged(ring):
+    """Weights of 1e8 leave no digits for the margins."""
+    weights = np.full(len(ring.y), 1e8)
+    with pytest.warns(ConvergenceWarning, match="without converging"):
+        model = GEMMEDClassifier(random_state=0).fit(ring.X, ring.y, sample_weight=weights)
+    assert not model.converged_
+    assert model.duality_gap_ > 1.0
+    assert "tolerance" in model.status_ or "max_iter" in model.status_
+
+
+def test_algorithm_1_far_from_the_optimum_is_not_called_converged(ring):
+    options = {"model": "paper", "function_variance": 0.01, "bias_variance": 0.01}
+    with pytest.warns(ConvergenceWarning):
+        rough = GEMMEDClassifier(
+            "linear", engine="paper", max_iter=300, random_state=0, **options
+        ).fit(ring.X, ring.y)
+    exact = GEMMEDClassifier("linear", engine="exact", random_state=0, **options).fit(
+        ring.X, ring.y
+    )
+    assert exact.converged_
+    assert np.abs(rough.nominal_proba_ - exact.nominal_proba_).max() > 0.05
+    assert not rough.converged_
+
+
+@pytest.mark.parametrize("engine", ["gibbs", "exact", "paper"])
+def test_engines_are_refused_by_name_before_anything_is_measured(engine, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("distances were measured")
+
+    monkeypatch.setattr("gemmed.estimators.joint_fit.measure", never)
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
+    with pytest.raises(EngineError, match=rf"engine='{engine}' knows two classes"):
+        GEMMEDClassifier("linear", engine=engine).fit(X, y)
