@@ -1,1 +1,1 @@
-"""Used by all rooms: errors, types, files, progress, threads, small solvers."""
+"""Used by all rooms: errors, types, files, progress, threads, solvers."""

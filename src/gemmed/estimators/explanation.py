@@ -96,16 +96,27 @@ def judge(
     return verdicts, np.where(wrong_label, best_other, class_index)
 
 
-def judge_states(states: FloatArray, clean: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+def judge_states(
+    states: FloatArray, clean: FloatArray, class_index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Verdict and suggested class of every sample of which the states are known.
 
     Parameters
     ----------
     states : nominal, wrong label, bad measurement, shape (n_samples, 3)
     clean : class probabilities without the sample itself, shape (n_samples, n_classes)
+
+    Returns
+    -------
+    verdicts : array of str, shape (n_samples,)
+    suggested : class index, the likeliest other one if the label is suspicious, else the own one:
+        of a broken measurement no class can be read
     """
     doubted = np.where(states[:, 1] >= states[:, 2], LABEL, MEASUREMENT)
-    return np.where(states[:, 0] >= 0.5, OK, doubted), np.argmax(clean, axis=1)
+    verdicts = np.where(states[:, 0] >= 0.5, OK, doubted)
+    others = clean.copy()
+    others[np.arange(len(clean)), class_index] = -np.inf
+    return verdicts, np.where(verdicts == LABEL, np.argmax(others, axis=1), class_index)
 
 
 def conflicting_samples(

@@ -104,7 +104,7 @@ def explain_samples(
     if judged is None:
         verdicts, suggested = judge(kept.nominal, terms, class_index, statistics, stuck)
     else:
-        verdicts, suggested = judge_states(*judged)
+        verdicts, suggested = judge_states(*judged, class_index)
     doubtful = np.flatnonzero(verdicts != OK)
     conflicting = np.empty(len(class_index), dtype=object)
     conflicting[:] = [[] for _ in class_index]

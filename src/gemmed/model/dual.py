@@ -175,11 +175,6 @@ class DualProblem:
         lower, upper = self.bounds()
         return box_newton.optimality_bound(at.to_vector(), gradient.to_vector(), lower, upper)
 
-    def kkt_residual(self, at: Multipliers, gradient: Multipliers) -> float:
-        """Length of the longest component of a projected gradient step."""
-        lower, upper = self.bounds()
-        return box_newton.kkt_residual(at.to_vector(), gradient.to_vector(), lower, upper)
-
 
 def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:
     """sum_n log(1 - pi_n + pi_n exp(theta_n + lam_n y_n f_n)), f of shape (..., n_samples)."""
