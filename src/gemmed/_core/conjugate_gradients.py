@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from .types import FloatArray
 
 
@@ -67,3 +69,61 @@ def conjugate_gradients(
         previous, size = size, float(residual @ towards)
         direction = towards + (size / previous) * direction
     return Outcome(answer, residual, max_steps, False)
+
+
+class Columns(NamedTuple):
+    """What :func:`conjugate_gradients_of_columns` arrived at."""
+
+    answer: FloatArray
+    """Shape (n, k)."""
+    n_steps: int
+    """Products with several columns at once."""
+    solved: bool
+
+
+def conjugate_gradients_of_columns(
+    system: Callable[[FloatArray, np.ndarray], FloatArray],
+    precondition: Callable[[FloatArray, np.ndarray], FloatArray],
+    residual: FloatArray,
+    *,
+    reduction: float,
+    max_steps: int,
+) -> Columns:
+    """Solutions of k systems A_j x_j = residual_j from x = 0, one product for all at a time.
+
+    Parameters
+    ----------
+    system : takes directions, shape (n, k'), and the numbers of their systems to A_j p_j
+    precondition : the same for approximate inverses of A_j
+    residual : right sides, shape (n, k)
+    reduction : estimated error in the norm of A_j over that at the start that is small enough
+    max_steps : products, at most
+    """
+    answer = np.zeros_like(residual)
+    left = np.arange(residual.shape[1])
+    residual = residual.copy()
+    direction = precondition(residual, left)
+    size = _sums_of_products(residual, direction)
+    limit = reduction**2 * size
+    left = left[size > 0.0]
+    for n_steps in range(max_steps + 1):
+        if not left.size:
+            return Columns(answer, n_steps, True)
+        if n_steps == max_steps:
+            break
+        image = system(direction[:, left], left)
+        bend = _sums_of_products(direction[:, left], image)
+        # Rounding may leave a direction without curvature: nothing more can be learned along it.
+        scale = np.where(bend > 0.0, size[left] / np.where(bend > 0.0, bend, 1.0), 0.0)
+        answer[:, left] += scale * direction[:, left]
+        residual[:, left] -= scale * image
+        towards = precondition(residual[:, left], left)
+        after = _sums_of_products(residual[:, left], towards)
+        direction[:, left] = towards + (after / size[left]) * direction[:, left]
+        size[left] = after
+        left = left[(after > limit[left]) & (bend > 0.0)]
+    return Columns(answer, max_steps, False)
+
+
+def _sums_of_products(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.einsum("ij,ij->j", first, second)

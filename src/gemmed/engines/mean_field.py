@@ -18,7 +18,13 @@ from .._core.exceptions import EngineError
 from .._core.progress import is_heard, report
 from .._core.types import FloatArray
 from ..model.calibration import slope_despite_wrong_labels
-from ..model.decision_step import Certificate, DecisionFunction
+from ..model.decision_step import (
+    Certificate,
+    DecisionFunction,
+    certify_all,
+    move_all,
+    newton_steps,
+)
 from ..model.dual import DualProblem, Multipliers
 from ..model.held_out import (
     GroupBlock,
@@ -127,8 +133,7 @@ class _Functions:
         ]
         if start is not None:
             columns = start.coefficients.reshape(problem.signs.shape)
-            for function, coefficients in zip(self._functions, columns.T, strict=True):
-                function.move_to(coefficients)
+            move_all(self._functions, columns)
         self.lam = np.zeros_like(problem.labels)
         self._certificates: list[Certificate] = []
         self._variances: list[FloatArray] = []
@@ -158,12 +163,11 @@ class _Functions:
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One step for every function; False when none can be improved."""
-        improved = [function.newton_step(weights, softness) for function in self._functions]
-        return any(improved)
+        return any(newton_steps(self._functions, weights, softness))
 
     def certify(self, weights: FloatArray, softness: FloatArray | float) -> None:
         """Store multipliers and what the duality gap is computed from."""
-        parts = [function.certify(weights, softness) for function in self._functions]
+        parts = certify_all(self._functions, weights, softness)
         lam = np.column_stack([part.lam for part in parts])
         self.lam = lam[:, 0] if self._problem.labels.ndim == 1 else lam
         self._certificates = parts

@@ -18,9 +18,8 @@ from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
 from ..evidence.kernel_and_veto import Sample
 from ..evidence.shared_faults import shared_faults
-from ..model.decision_step import MedSolution, solve_med
+from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
-from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
 from ..model.med import learn_med
 from ..model.solution import Status
@@ -113,7 +112,7 @@ def fit_states(
         report("features")
         prior = prior_of(rows, kernel, samples, good, settings)
 
-        report("solver", total=settings.max_iter)
+        report("probabilities")
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
         learned = learn_med(prior.space, signs, usable * good, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
@@ -122,21 +121,24 @@ def fit_states(
             members.append(
                 held_out_scores(base, X, class_index, usable * good, samples.groups, base_seed)
             )
-        posterior = infer_states(
-            LabelModel(
-                np.stack(members),
-                class_index,
-                nats,
-                usable,
-            )
-        )
+        posterior = infer_states(LabelModel(np.stack(members), class_index, nats, usable))
         states, true_label = with_prior(posterior, samples)
 
-        report("probabilities")
+        report("solver", total=settings.max_iter)
         kept = samples.weights * (1.0 - states[:, 2])
         doubt = doubts(true_label, signs)
         start = learned.coefficients
-        solutions = _solve(prior.space, signs, kept, doubt, settings, start)
+        solutions = solve_med_functions(
+            prior.space,
+            signs,
+            settings.c,
+            kept,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            start=start,
+            doubt=doubt,
+            stage="solver",
+        )
         lam = np.column_stack([own.certificate.lam for own in solutions])
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
@@ -294,27 +296,3 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     true_label = (1.0 - moved[:, :1]) * rest
     true_label[rows, samples.class_index] += moved[:, 0]
     return moved, true_label / true_label.sum(axis=1, keepdims=True)
-
-
-def _solve(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    doubt: FloatArray,
-    settings: Settings,
-    start: FloatArray,
-) -> list[MedSolution]:
-    """MED with uncertain labels, one solution a function."""
-    return [
-        solve_med(
-            space,
-            labels,
-            settings.c,
-            weights,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            start=begin,
-            doubt=own_doubt,
-        )
-        for labels, own_doubt, begin in zip(signs.T, doubt.T, start.T, strict=True)
-    ]

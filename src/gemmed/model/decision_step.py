@@ -14,12 +14,14 @@ is evaluated at the multipliers of the current f: the difference is a duality ga
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from .._core.progress import report
 from .._core.types import FloatArray
 from .kernels.function_space import FunctionSpace
 from .margin_loss import MarginLoss, doubted_loss, margin_loss
@@ -97,13 +99,25 @@ class DecisionFunction:
 
     def move_to(self, coefficients: FloatArray) -> None:
         """Make f = sum_n coefficients_n K(., x_n)."""
-        self._parameters = self._space.from_coefficients(coefficients)
-        self.f = self._space.values(self._parameters)
-        self.squared_norm = self._space.inner(self._parameters, self._parameters, self.f)
+        parameters = self._space.from_coefficients(coefficients)
+        self.move_by_parameters(parameters, self._space.values(parameters))
+
+    @property
+    def space(self) -> FunctionSpace:
+        return self._space
+
+    def move_by_parameters(self, parameters: FloatArray, f: FloatArray) -> None:
+        """Make f the function with these parameters, whose values are known."""
+        self._parameters, self.f = parameters, f
+        self.squared_norm = self._space.inner(parameters, parameters, f)
 
     def lam(self, softness: FloatArray | float = 0.0) -> FloatArray:
         """Multipliers of the current f."""
         return self._loss(self.margins, softness).lam
+
+    def loss(self, softness: FloatArray | float = 0.0) -> MarginLoss:
+        """Loss, multipliers and curvature at the current f."""
+        return self._loss(self.margins, softness)
 
     def _loss(self, margins: FloatArray, softness: FloatArray | float) -> MarginLoss:
         if self._doubt is None:
@@ -112,12 +126,25 @@ class DecisionFunction:
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One damped Newton step for sample weights s r; False when f cannot be improved."""
-        loss = self._loss(self.margins, softness)
-        target = self._space.newton_target(
-            self.f, weights * loss.lam * self._labels, weights * loss.curvature, self._parameters
-        )
-        direction = target - self._parameters
-        change = self._space.values(direction)
+        return newton_steps([self], weights, softness)[0]
+
+    def certify(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> Certificate:
+        """Duality gap of f for sample weights s r."""
+        return certify_all([self], weights, softness)[0]
+
+    def pulled(self, weights: FloatArray, loss: MarginLoss) -> FloatArray:
+        """Coefficients that the loss wants f to have."""
+        return weights * loss.lam * self._labels
+
+    def advance(
+        self,
+        direction: FloatArray,
+        change: FloatArray,
+        weights: FloatArray,
+        softness: FloatArray | float,
+        loss: MarginLoss,
+    ) -> bool:
+        """Move along a direction, whose values are ``change``, as far as it pays."""
         along = self._space.inner(self._parameters, direction, change)
         square = self._space.inner(direction, direction, change)
         slope = along - float(weights @ (loss.lam * self._labels * change))
@@ -139,12 +166,62 @@ class DecisionFunction:
         self.squared_norm = self._space.inner(self._parameters, self._parameters, self.f)
         return True
 
-    def certify(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> Certificate:
-        """Duality gap of f for sample weights s r."""
-        loss = self._loss(self.margins, softness)
-        primal = 0.5 * self.squared_norm + float(weights @ loss.value)
-        best = self._space.from_coefficients(weights * loss.lam * self._labels)
-        return Certificate(loss.lam, primal, self._space, best - self._parameters)
+
+def newton_steps(
+    functions: Sequence[DecisionFunction], weights: FloatArray, softness: FloatArray | float = 0.0
+) -> list[bool]:
+    """A Newton step of every function; those of a space that takes columns in the same passes."""
+    if not functions[0].space.takes_columns and len(functions) > 1:
+        return [newton_steps([function], weights, softness)[0] for function in functions]
+    space = functions[0].space
+    losses = [function.loss(softness) for function in functions]
+    parameters = _columns([function.parameters for function in functions])
+    pulls = [own.pulled(weights, loss) for own, loss in zip(functions, losses, strict=True)]
+    target = space.newton_target(
+        _columns([function.f for function in functions]),
+        _columns(pulls),
+        _columns([weights * loss.curvature for loss in losses]),
+        parameters,
+    )
+    direction = target - parameters
+    change = space.values(direction)
+    return [
+        function.advance(own_direction, own_change, weights, softness, loss)
+        for function, own_direction, own_change, loss in zip(
+            functions, _each(direction), _each(change), losses, strict=True
+        )
+    ]
+
+
+def certify_all(
+    functions: Sequence[DecisionFunction], weights: FloatArray, softness: FloatArray | float = 0.0
+) -> list[Certificate]:
+    """The certificate of every function for sample weights s r."""
+    space = functions[0].space
+    if not space.takes_columns and len(functions) > 1:
+        return [certify_all([function], weights, softness)[0] for function in functions]
+    losses = [function.loss(softness) for function in functions]
+    pulls = [own.pulled(weights, loss) for own, loss in zip(functions, losses, strict=True)]
+    best = space.from_coefficients(_columns(pulls))
+    return [
+        Certificate(
+            loss.lam,
+            0.5 * function.squared_norm + float(weights @ loss.value),
+            space,
+            own - function.parameters,
+        )
+        for function, loss, own in zip(functions, losses, _each(best), strict=True)
+    ]
+
+
+def _columns(arrays: list[FloatArray]) -> FloatArray:
+    """One array as it is, several as columns."""
+    return arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
+
+
+def _each(columns: FloatArray) -> list[FloatArray]:
+    """The opposite of :func:`_columns`."""
+    return [columns] if columns.ndim == 1 else [np.ascontiguousarray(own) for own in columns.T]
 
 
 class MedSolution(NamedTuple):
@@ -176,13 +253,74 @@ def solve_med(
     start : coefficients of a close solution in terms of the kernel
     doubt : probability that a label is the other one, shape (n_samples,)
     """
-    decision = DecisionFunction(space, labels, c, doubt)
+    return solve_med_functions(
+        space,
+        labels[:, None],
+        c,
+        weights,
+        max_iter=max_iter,
+        tol=tol,
+        start=None if start is None else start[:, None],
+        doubt=None if doubt is None else doubt[:, None],
+    )[0]
+
+
+def solve_med_functions(
+    space: FunctionSpace,
+    signs: FloatArray,
+    c: float,
+    weights: FloatArray,
+    *,
+    max_iter: int,
+    tol: float,
+    start: FloatArray | None = None,
+    doubt: FloatArray | None = None,
+    stage: str | None = None,
+) -> list[MedSolution]:
+    """The same for several functions; one pass serves all of them where the space can do that.
+
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    start, doubt : as in :func:`solve_med`, of the shape of ``signs``
+    stage : under which the steps are reported; a listener may end them
+    """
+    functions = [
+        DecisionFunction(space, labels, c, None if doubt is None else doubt[:, j])
+        for j, labels in enumerate(signs.T)
+    ]
     if start is not None:
-        decision.move_to(start)
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
-        improved = decision.newton_step(weights)
-        certificate = decision.certify(weights)
-        converged = certificate.gap <= tol * max(1.0, abs(certificate.primal))
-        if converged or not improved:
+        move_all(functions, start)
+    found: list[MedSolution | None] = [None] * len(functions)
+    left = list(range(len(functions)))
+    for n_iter in range(1, max_iter + 1):
+        own = [functions[j] for j in left]
+        improved = newton_steps(own, weights)
+        certificates = certify_all(own, weights)
+        still = []
+        for j, moved, certificate in zip(left, improved, certificates, strict=True):
+            converged = bool(certificate.gap <= tol * max(1.0, abs(certificate.primal)))
+            found[j] = MedSolution(functions[j], certificate, n_iter, converged)
+            if moved and not converged:
+                still.append(j)
+        left = still
+        if stage is not None:
+            gap = sum(own.certificate.gap for own in found if own is not None)
+            if report(stage, n_iter, max_iter, gap=gap):
+                break
+        if not left:
             break
-    return MedSolution(decision, certificate, n_iter, bool(converged))
+    return [own for own in found if own is not None]
+
+
+def move_all(functions: Sequence[DecisionFunction], coefficients: FloatArray) -> None:
+    """Make every f = sum_n coefficients_n K(., x_n), its column of the coefficients."""
+    space = functions[0].space
+    if not space.takes_columns or len(functions) == 1:
+        for function, own in zip(functions, coefficients.T, strict=True):
+            function.move_to(own)
+        return
+    parameters = space.from_coefficients(coefficients)
+    values = space.values(parameters)
+    for function, own, f in zip(functions, _each(parameters), _each(values), strict=True):
+        function.move_by_parameters(own, f)

@@ -51,7 +51,7 @@ def leave_one_out(
     """
     lost = left_out[rows] * curvature[rows]
     # Theory bounds the divisor; rounding (in single precision for large systems) may not.
-    least = 1.0 / (1.0 + lost * space.variances[rows])
+    least = 1.0 / (1.0 + lost * space.variance_bound[rows])
     moved = variances * left_out[rows] * lam[rows]
     held_out: FloatArray = margins[rows] - moved / np.maximum(1.0 - lost * variances, least)
     return held_out

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .decision_step import MedSolution, solve_med
+from .decision_step import MedSolution, solve_med_functions
 from .held_out import copies_left_out, group_blocks, leave_groups_out, leave_one_out
 from .kernels.function_space import FunctionSpace
 
@@ -43,6 +43,7 @@ def learn_med(
     *,
     groups: np.ndarray | None = None,
     doubt: FloatArray | None = None,
+    stage: str | None = None,
 ) -> LearnedMed:
     """MED with these sample weights, judged by held-out margins.
 
@@ -53,43 +54,51 @@ def learn_med(
     start : coefficients of a close solution, of the shape of ``signs``
     groups : leave out the whole group of a sample instead of the sample, shape (n_samples,)
     doubt : probability that a label is the other one, of the shape of ``signs``
+    stage : under which Newton steps are reported; a listener may end them
     """
-    held_out, coefficients = np.empty((2, *signs.shape))
+    solutions = solve_med_functions(
+        space,
+        signs,
+        c,
+        weights,
+        max_iter=MAX_STEPS,
+        tol=GAP,
+        start=start,
+        doubt=doubt,
+        stage=stage,
+    )
+    lam = np.column_stack([own.certificate.lam for own in solutions])
+    coefficients = weights[:, None] * lam * signs
+    if groups is None:
+        return LearnedMed(_without_samples(space, solutions, weights), coefficients)
+    held_out = np.empty(signs.shape)
     for j, labels in enumerate(signs.T):
-        solved = solve_med(
-            space,
-            labels,
-            c,
-            weights,
-            max_iter=MAX_STEPS,
-            tol=GAP,
-            start=None if start is None else start[:, j],
-            doubt=None if doubt is None else doubt[:, j],
-        )
-        coefficients[:, j] = weights * solved.certificate.lam * labels
-        if groups is None:
-            held_out[:, j] = _without_samples(space, solved, weights)
-        else:
-            blocks = group_blocks(space, solved.certificate.lam, weights, groups, c)
-            values = space.values(space.from_coefficients(coefficients[:, j]))
-            held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
+        blocks = group_blocks(space, lam[:, j], weights, groups, c)
+        values = space.values(space.from_coefficients(coefficients[:, j]))
+        held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
     return LearnedMed(held_out, coefficients)
 
 
-def _without_samples(space: FunctionSpace, solved: MedSolution, weights: FloatArray) -> FloatArray:
+def _without_samples(
+    space: FunctionSpace, solutions: list[MedSolution], weights: FloatArray
+) -> FloatArray:
     """Margins without one copy of each sample (37); those outside the margin do not change."""
-    model = solved.decision.last_model
-    assert model is not None
-    curvature = weights * model.curvature
-    active = np.flatnonzero(curvature)
-    held_out = solved.decision.margins.copy()
-    held_out[active] = leave_one_out(
-        space,
-        held_out,
-        model.lam,
-        model.curvature,
-        copies_left_out(np.ones(len(weights)), weights),
-        active,
-        space.posterior_variances(curvature, active),
-    )
-    return held_out
+    left_out = copies_left_out(np.ones(len(weights)), weights)
+    columns = []
+    for solved in solutions:
+        model = solved.decision.last_model
+        assert model is not None
+        curvature = weights * model.curvature
+        active = np.flatnonzero(curvature)
+        held_out = solved.decision.margins.copy()
+        held_out[active] = leave_one_out(
+            space,
+            held_out,
+            model.lam,
+            model.curvature,
+            left_out,
+            active,
+            space.posterior_variances(curvature, active),
+        )
+        columns.append(held_out)
+    return np.column_stack(columns)

@@ -20,6 +20,14 @@ from .packed_features import PackedFeatures, by_rows, slices, total
 
 PACK_FROM = 1_000_000_000
 """Budget from which on features that exceed it are packed. Below, precision was meant."""
+CACHE_VALUES = 262_144
+"""Features multiplied at a time in a normal product: they are read from memory once for both of
+its products, and stay in the processor's cache in between."""
+LEAST_ROWS = 32
+FEW_FUNCTIONS = 4
+"""Functions up to which one product with a vector for each is faster than one with a matrix."""
+MOSTLY_USED = 0.8
+"""Share of rows with curvature from which on the others are not worth being left out."""
 
 
 class FeaturePasses:
@@ -34,7 +42,7 @@ class FeaturePasses:
 
     def __init__(self, blocks: Blocks, feature_map: FeatureMap, cache_bytes: int) -> None:
         self._map = feature_map
-        self._all = blocks
+        self.all_rows = blocks
         sizes = blocks.sizes
         self.n_samples = sum(sizes)
         bytes_a_row = feature_map.n_features * np.dtype(feature_map.dtype).itemsize
@@ -57,7 +65,7 @@ class FeaturePasses:
         """phi of some rows, in the order given."""
         wanted = np.zeros(self.n_samples, dtype=bool)
         wanted[rows] = True
-        found = np.concatenate(list(self._all.map(_features_where, self._map, [wanted])))
+        found = np.concatenate(list(self.all_rows.map(_features_where, self._map, [wanted])))
         return found[np.searchsorted(np.unique(rows), rows)].astype(np.float64)
 
     def gram(self, weights: FloatArray) -> FloatArray:
@@ -71,11 +79,17 @@ class FeaturePasses:
         return np.asarray(found)
 
     def _by_rows(
-        self, function: Callable[..., Any], weights: FloatArray | None, *, whole: bool = False
+        self,
+        function: Callable[..., Any],
+        weights: FloatArray | None,
+        *,
+        whole: bool = False,
+        per_function: bool = False,
     ) -> FloatArray:
-        """One number for every row, from its features; raw features do unless ``whole``."""
+        """What the function makes of every row; raw features do unless ``whole``."""
         self.n_passes += 1
-        result = np.empty(self.n_samples)
+        columns = () if weights is None or not per_function else weights.shape[1:]
+        result = np.empty((self.n_samples, *columns))
         if self._kept is not None:
             result[self.is_kept] = np.concatenate(
                 list(
@@ -111,8 +125,8 @@ class FeaturePasses:
         return np.asarray(found)
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Phi w, shape (n_samples,)."""
-        return self._by_rows(_values, weights)
+        """Phi w, shape (n_samples,); (n_samples, n_functions) for w of several columns."""
+        return self._by_rows(_values, weights, per_function=True)
 
     def squared_values(self, weights: FloatArray) -> FloatArray:
         """Row sums of the squares of Phi w, for w of shape (n_features, n_directions)."""
@@ -123,11 +137,11 @@ class FeaturePasses:
         return self._by_rows(_squares, None, whole=True)
 
     def adjoint(self, coefficients: FloatArray) -> FloatArray:
-        """Phi' a, shape (n_features,)."""
+        """Phi' a, shape (n_features,); (n_features, n_functions) for a of several columns."""
         return self._total(_adjoint, None, coefficients)
 
     def normal_product(self, curvature: FloatArray, weights: FloatArray) -> FloatArray:
-        """Phi' diag(curvature) Phi w."""
+        """Phi' diag(curvature) Phi w; with a column for each function where there are several."""
         return self._total(_normal_product, weights, curvature)
 
 
@@ -186,7 +200,7 @@ def _anew(X: np.ndarray, recipe: Recipe, *rows: np.ndarray) -> Any:
     feature_map, function, weights = recipe
     if not rows:
         return function(feature_map.raw(X), weights)
-    used = np.flatnonzero(rows[0])  # in a sum, rows whose number is zero do not count
+    used = rows_used(rows[0])  # in a sum, rows whose number is zero do not count
     return function(feature_map.raw(X[used]), weights, rows[0][used])
 
 
@@ -210,16 +224,35 @@ def _squared_values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
 
 
 def _adjoint(phi: np.ndarray, _: None, coefficients: FloatArray) -> np.ndarray:
-    return coefficients.astype(phi.dtype) @ phi
+    numbers = coefficients.astype(phi.dtype)
+    return numbers @ phi if numbers.ndim == 1 else (numbers.T @ phi).T
 
 
 def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> FloatArray:
-    found = np.zeros(phi.shape[1])
+    """phi' diag(curvature) phi w, of one function or of several at once."""
     weights = weights.astype(phi.dtype)
-    for rows in slices(len(phi)):  # phi is read from memory once for both products
-        part = phi[rows]
-        found += (curvature[rows] * (part @ weights)) @ part
-    return found
+    several = weights.ndim == 2
+    own = np.ascontiguousarray(weights.T) if several else weights[None]
+    used = rows_used(curvature)
+    picks = len(used) <= MOSTLY_USED * len(phi)
+    numbers = curvature[used] if picks else curvature
+    found = np.zeros((len(own), phi.shape[1]))
+    step = max(LEAST_ROWS, CACHE_VALUES // phi.shape[1])
+    for start in range(0, len(numbers), step):
+        rows = slice(start, start + step)
+        part = phi[used[rows]] if picks else phi[rows]
+        if several and len(own) > FEW_FUNCTIONS:
+            found += (numbers[rows] * (part @ weights)).T @ part
+            continue
+        by_function = numbers[rows].T if several else numbers[None, rows]
+        for total_of, w, number in zip(found, own, by_function, strict=True):
+            total_of += (number * (part @ w)) @ part
+    return found.T if several else found[0]
+
+
+def rows_used(numbers: np.ndarray) -> np.ndarray:
+    """Rows that a sum weighted by these numbers needs, of shape (n_rows,) or (n_rows, k)."""
+    return np.flatnonzero(numbers if numbers.ndim == 1 else numbers.any(axis=1))
 
 
 def _gram(phi: np.ndarray | PackedFeatures, _: None, weights: FloatArray) -> np.ndarray:

@@ -35,12 +35,20 @@ LARGEST_LEVERAGE = 0.95
 class FunctionSpace(Protocol):
     """What the solvers ask of the prior covariance."""
 
+    takes_columns: bool
+    """Whether methods take several functions at once, a column of each argument for each."""
+
     @property
     def n_samples(self) -> int: ...
 
     @property
     def variances(self) -> FloatArray:
         """The diagonal of K, shape (n_samples,)."""
+        ...
+
+    @property
+    def variance_bound(self) -> FloatArray:
+        """No less than ``variances``, where these are not at hand."""
         ...
 
     def zero(self) -> FloatArray:
@@ -94,6 +102,17 @@ class FunctionSpace(Protocol):
 class WeightParameters(ABC):
     """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
 
+    takes_columns = False
+
+    @property
+    @abstractmethod
+    def variances(self) -> FloatArray:
+        """The diagonal of K."""
+
+    @property
+    def variance_bound(self) -> FloatArray:
+        return self.variances
+
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         return float(first @ second)
 
@@ -112,8 +131,18 @@ class WeightParameters(ABC):
 class CoefficientParameters(ABC):
     """For spaces whose parameters are coefficients a of the kernel, f = K a."""
 
+    takes_columns = False
     _gram: np.ndarray
     """K, or its upper triangle."""
+
+    @property
+    @abstractmethod
+    def variances(self) -> FloatArray:
+        """The diagonal of K."""
+
+    @property
+    def variance_bound(self) -> FloatArray:
+        return self.variances
 
     @property
     def n_samples(self) -> int:

@@ -165,6 +165,38 @@ class NystroemMap:
         return linalg.block_diag(np.tril(inverse).T, 1.0).astype(self.dtype)
 
 
+@dataclass(frozen=True)
+class KernelValues:
+    """[k(x, Z), sqrt(bias_variance)] as it is: what a map of the same landmarks is made of.
+
+    It knows no factor, so that it is small where it is sent to others.
+    """
+
+    kernel: Kernel
+    landmarks: np.ndarray
+    dtype: Any = np.float32
+
+    @property
+    def n_features(self) -> int:
+        return len(self.landmarks) + 1
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self._map.raw(X)
+
+    def raw(self, X: np.ndarray) -> np.ndarray:
+        return self._map.raw(X)
+
+    def to_raw(self, weights: FloatArray) -> FloatArray:
+        return weights
+
+    def from_raw(self, products: FloatArray) -> FloatArray:
+        return products
+
+    @cached_property
+    def _map(self) -> NystroemMap:
+        return NystroemMap(self.kernel, self.landmarks, np.empty((0, 0)), self.dtype)
+
+
 def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float32) -> NystroemMap:
     """Features spanned by landmarks; those that others explain (duplicates) are dropped.
 
@@ -182,6 +214,9 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float
     landmarks = np.asarray(landmarks, dtype=np.float64)
     matrix = replace(kernel, bias_variance=0.0).gram(landmarks)
     tolerance = RANK_TOLERANCE[np.dtype(dtype).name] * max(float(np.diag(matrix).max()), 1e-300)
+    factor, failed = lapack.dpotrf(matrix.T, lower=1)
+    if not failed and float(np.diag(factor).min()) ** 2 > tolerance:  # none has to be dropped
+        return NystroemMap(kernel, landmarks, np.tril(factor), np.dtype(dtype).type)
     factor, pivots, rank, _ = lapack.dpstrf(matrix, tol=tolerance, lower=1)
     kept = pivots[:rank] - 1
     return NystroemMap(kernel, landmarks[kept], np.tril(factor[:rank, :rank]), np.dtype(dtype).type)

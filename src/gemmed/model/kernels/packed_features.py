@@ -72,8 +72,8 @@ def total(
     numbers: FloatArray,
 ) -> FloatArray:
     """Sum over the rows of ``function(phi, weights, numbers)``, which is phi' times something."""
-    scaled = None if weights is None else weights * packed.scale
-    found = np.zeros(len(packed.scale))
+    scaled = None if weights is None else (weights.T * packed.scale).T
+    found = np.zeros((len(packed.scale), *numbers.shape[1:]))
     for rows, part in packed.unscaled():
         found += function(part, scaled, numbers[rows])
-    return found * packed.scale
+    return (found.T * packed.scale).T

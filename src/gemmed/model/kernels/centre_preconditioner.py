@@ -1,0 +1,87 @@
+"""Newton systems with many landmarks, approximately: the landmarks stand for all rows (Falkon).
+
+With features phi(x) = L^-1 k(Z, x) the landmarks themselves have the features L. If each of them
+stands for n / m rows of mean curvature w, the Newton matrix I + Phi' W Phi is about
+I + (n w / m) L'L: one product and one Cholesky factor, without a pass over the rows. The mean has
+to be that of all rows: curvature at the landmarks is that of typical rows, which is less.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ..._core.types import FloatArray
+from .cholesky import cholesky_or_explain
+
+SIMILAR = 3.0
+"""Ratio of mean curvatures up to which a factor is used again."""
+MAX_REMEMBERED = 3
+RIDGE = 1e-3
+"""Added to the unit matrix: what single precision adds to it at random."""
+
+
+class CentrePreconditioner:
+    """Solves with I + w Phi_Z' Phi_Z for a few mean curvatures w.
+
+    Parameters
+    ----------
+    factor : L, shape (m, m), single precision, Fortran-ordered, lower
+    bias : value of the last feature, which is the same everywhere
+    stands_for : number of rows that each landmark stands for, shape (m,)
+    """
+
+    def __init__(self, factor: np.ndarray, bias: float, stands_for: FloatArray) -> None:
+        m = len(factor)
+        root = np.sqrt(stands_for).astype(np.float32)
+        scaled = np.asfortranarray(factor * root[:, None])
+        self._gram = np.zeros((m + 1, m + 1), dtype=np.float32, order="F")
+        self._gram[m, :m] = bias * (root @ scaled)
+        self._gram[m, m] = bias**2 * float(stands_for.sum())
+        square, _ = lapack.slauum(scaled, lower=1, overwrite_c=1)
+        self._gram[:m, :m] = np.tril(square)
+        self._factors: list[tuple[float, np.ndarray]] = []
+        self.n_factors = 0
+
+    def solve(self, right: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Solutions for right sides of shape (m + 1, k), each with its own mean curvature."""
+        chosen = [self._factor_for(float(w)) for w in curvature]
+        solution = np.empty_like(right)
+        for factor in {id(own): own for own in chosen}.values():
+            own = np.array([other is factor for other in chosen])
+            solution[:, own] = _solve(factor, right[:, own])
+        return solution
+
+    def _factor_for(self, curvature: float) -> np.ndarray:
+        if self._factors:
+            ratios = [abs(np.log(max(curvature, 1e-30) / known)) for known, _ in self._factors]
+            nearest = int(np.argmin(ratios))
+            if ratios[nearest] <= np.log(SIMILAR):
+                return self._factors[nearest][1]
+        self.n_factors += 1
+        curvature = max(curvature, 1e-30)
+        matrix = curvature * self._gram
+        matrix.flat[:: len(matrix) + 1] += 1.0 + RIDGE
+        # Stored as the lower triangle of a Fortran-ordered matrix: LAPACK reads no other.
+        factor = cholesky_or_explain(matrix.T)
+        self._factors = [*self._factors[-MAX_REMEMBERED + 1 :], (curvature, factor)]
+        return factor
+
+
+def _solve(factor: np.ndarray, right: FloatArray) -> FloatArray:
+    half = solve_triangle(factor, right.astype(np.float32))
+    return solve_triangle(factor, half, transposed=True).astype(np.float64)
+
+
+def solve_triangle(
+    factor: np.ndarray, right: np.ndarray, *, transposed: bool = False
+) -> np.ndarray:
+    """Solution of factor x = right, or factor' x = right, in the precision of both; (m, k)."""
+    single = factor.dtype == np.float32
+    if right.shape[1] == 1:  # read once; functions for several columns copy the factor first
+        solve = blas.strsv if single else blas.dtrsv
+        found: np.ndarray = solve(factor, right[:, 0], lower=1, trans=int(transposed))
+        return found[:, None]
+    solve = blas.strsm if single else blas.dtrsm
+    several: np.ndarray = solve(1.0, factor, right, lower=1, trans_a=int(transposed))
+    return several

@@ -1,0 +1,243 @@
+"""Function space of many landmarks: products with kernel values, no matrix of features.
+
+The parameters are those of ``NystroemMap``: weights w of phi(x) = L^-1 k(Z, x), so that lengths are
+those of w. But what is kept of the rows, and passed over, is k(x, Z) itself: L is applied to
+vectors. Newton systems are solved by conjugate gradients, for all functions in one pass, and the
+landmarks precondition them: no step forms or factors a matrix of n_landmarks x n_landmarks from
+the rows. Passes are in single precision, sums over blocks in double; L is in double where
+parameters are turned into functions, in single inside a Newton system, whose solution is a
+direction for a line search.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ..._core.conjugate_gradients import conjugate_gradients_of_columns
+from ..._core.types import FloatArray
+from ...rows.blocks import Blocks
+from .block_space import CACHE_BYTES, PRECISION
+from .centre_preconditioner import CentrePreconditioner, solve_triangle
+from .feature_passes import FeaturePasses
+from .function_space import SEED, WeightParameters, below_own_noise, difference
+from .nystroem import KernelValues, NystroemMap
+
+FORCING, PRECISE = 0.1, 1e-6
+"""Reduction of the error of a Newton system with a known start and without."""
+MAX_STEPS = 200
+ROUGH = 0.1
+"""The same for the random functions by which posterior variances are estimated."""
+DRAWS, FEW_DRAWS = 48, 16
+"""Random functions for posterior variances; few where there are MANY_ROWS rows for a landmark."""
+MANY_ROWS = 50
+DRAWS_OF_ALL = 160
+"""Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
+SIMILAR = 0.25
+"""Relative difference of W up to which posterior variances are used again."""
+MAX_REMEMBERED = 16
+
+
+class CentreSpace(WeightParameters):
+    """K = K_nm K_mm^-1 K_mn + bias, K_nm in blocks.
+
+    Parameters
+    ----------
+    blocks : the rows of X
+    feature_map : landmarks and the factor of their kernel matrix
+    stands_for : number of rows that each landmark stands for, shape (n_landmarks,)
+    cache_bytes : memory budget for kept kernel values; 0 computes them in every pass
+
+    Notes
+    -----
+    Every method takes parameters, values and curvatures of one function, or of several with a
+    column for each.
+    """
+
+    takes_columns = True
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        feature_map: NystroemMap,
+        stands_for: FloatArray,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self._map = feature_map
+        values = KernelValues(feature_map.kernel, feature_map.landmarks, feature_map.dtype)
+        self._passes = FeaturePasses(blocks, values, cache_bytes)
+        self._precision = PRECISION[np.dtype(feature_map.dtype).name]
+        self._factor = np.asfortranarray(feature_map.factor)
+        self._rough_factor = self._factor.astype(np.float32, order="F")
+        self._stands_for = stands_for
+        self._sums: list[tuple[FloatArray, FloatArray]] = []
+        self._variances: list[tuple[FloatArray, FloatArray]] = []
+        self.n_products = 0
+
+    @cached_property
+    def _preconditioner(self) -> CentrePreconditioner:
+        bias = float(np.sqrt(self._map.kernel.bias_variance))
+        return CentrePreconditioner(self._rough_factor, bias, self._stands_for)
+
+    @property
+    def n_samples(self) -> int:
+        return self._passes.n_samples
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._passes.n_passes
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        blocks = self._passes.all_rows.map(_squared_lengths, self._map)
+        return np.concatenate(list(blocks)).astype(np.float64)
+
+    @property
+    def variance_bound(self) -> FloatArray:
+        kernel = self._map.kernel
+        if kernel.has_width:  # that of the kernel itself; the landmarks leave some of it out
+            return np.full(self.n_samples, kernel.function_variance + kernel.bias_variance)
+        return self.variances
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._map.n_features)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
+        return self._passes.values(self._to_raw(parameters))
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        """Parameters of the functions; those asked for last are remembered by their columns."""
+        columns = coefficients.reshape(len(coefficients), -1)
+        known = [self._remembered_sum(column) for column in columns.T]
+        missing = [j for j, total in enumerate(known) if total is None]
+        if missing:
+            wanted = columns[:, missing]
+            sums = self._passes.adjoint(wanted[:, 0] if len(missing) == 1 else wanted)
+            found = self._from_raw(sums.reshape(self._map.n_features, -1))
+            for j, total in zip(missing, found.T, strict=True):
+                known[j] = total
+                self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (columns[:, j].copy(), total)]
+        return np.column_stack(known).reshape(-1, *coefficients.shape[1:])
+
+    def _remembered_sum(self, coefficients: FloatArray) -> FloatArray | None:
+        for known, total in self._sums:
+            if np.array_equal(known, coefficients):
+                return total
+        return None
+
+    def newton_target(
+        self,
+        f: FloatArray,
+        pull: FloatArray,
+        curvature: FloatArray,
+        parameters: FloatArray | None = None,
+    ) -> FloatArray:
+        if parameters is None:
+            start, reduction = np.zeros((self._map.n_features, *f.shape[1:])), PRECISE
+            residual = self.from_coefficients(pull + curvature * f)
+        else:
+            # What f leaves of its Newton system is the gradient.
+            start, reduction = parameters, FORCING
+            residual = self.from_coefficients(pull) - parameters
+        shape = residual.shape
+        residual, begin = residual.reshape(len(residual), -1), start.reshape(len(residual), -1)
+        floor = self._precision * np.linalg.norm(residual + begin, axis=0)
+        residual = np.where(np.linalg.norm(residual, axis=0) > floor, residual, 0.0)
+        columns = curvature.reshape(self.n_samples, -1)
+        return start + self._solve(columns, residual, reduction).reshape(shape)
+
+    def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
+
+        Estimated by random functions of that covariance, always the same ones, with a relative
+        standard error of 20 % (35 % where there are so many rows that the variances are small).
+        """
+        columns = curvature.reshape(self.n_samples, -1)
+        found: list[FloatArray | None] = [
+            next((v for w, v in self._variances if difference(w, own) <= SIMILAR), None)
+            for own in columns.T
+        ]
+        missing = [j for j, own in enumerate(found) if own is None]
+        if missing:
+            for j, own in zip(missing, self._draw_variances(columns[:, missing]).T, strict=True):
+                found[j] = own
+                self._variances = [
+                    *self._variances[-MAX_REMEMBERED + 1 :],
+                    (columns[:, j].copy(), own),
+                ]
+        kept = [below_own_noise(v, w)[rows] for v, w in zip(found, columns.T, strict=True)]
+        return np.column_stack(kept).reshape(-1, *curvature.shape[1:])
+
+    def features(self) -> FloatArray:
+        """Phi whole: for small samples, and for the engines that need it."""
+        blocks = self._passes.all_rows.map(_features, self._map)
+        return np.concatenate(list(blocks)).astype(np.float64)
+
+    def _solve(self, curvature: FloatArray, right: FloatArray, reduction: float) -> FloatArray:
+        """(I + Phi' W Phi)^-1 right, for each column its own W."""
+        mean = curvature.mean(axis=0)
+
+        def system(directions: FloatArray, which: np.ndarray) -> FloatArray:
+            return directions + self._product(curvature[:, which], directions)
+
+        def precondition(residual: FloatArray, which: np.ndarray) -> FloatArray:
+            return self._preconditioner.solve(residual, mean[which])
+
+        outcome = conjugate_gradients_of_columns(
+            system, precondition, right, reduction=reduction, max_steps=MAX_STEPS
+        )
+        return outcome.answer
+
+    def _product(self, curvature: FloatArray, directions: FloatArray) -> FloatArray:
+        """Phi' W Phi w by one pass; as rough as the solution of a Newton system may be."""
+        self.n_products += 1
+        raw = self._triangle(directions.astype(np.float32), transposed=True)
+        single = directions.shape[1] == 1
+        sums = self._passes.normal_product(
+            curvature[:, 0] if single else curvature, raw[:, 0] if single else raw
+        )
+        sums = sums.reshape(raw.shape).astype(np.float32)
+        return self._triangle(sums).astype(np.float64)
+
+    def _triangle(self, columns: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+        """L^-1 columns or L^-T columns; the last row belongs to the bias, and stays."""
+        factor = self._rough_factor if columns.dtype == np.float32 else self._factor
+        inner = solve_triangle(factor, np.ascontiguousarray(columns[:-1]), transposed=transposed)
+        return np.concatenate([inner, columns[-1:]])
+
+    def _to_raw(self, parameters: FloatArray) -> FloatArray:
+        columns = parameters.reshape(len(parameters), -1)
+        return self._triangle(columns, transposed=True).reshape(parameters.shape)
+
+    def _from_raw(self, sums: FloatArray) -> FloatArray:
+        return self._triangle(sums)
+
+    def _draw_variances(self, curvature: FloatArray) -> FloatArray:
+        """Squares of random functions of covariance (K^-1 + W)^-1, averaged; (n_samples, k)."""
+        n_functions = curvature.shape[1]
+        n_draws = max(FEW_DRAWS, min(DRAWS, DRAWS_OF_ALL // n_functions))
+        if self.n_samples >= MANY_ROWS * self._map.n_features:
+            n_draws = FEW_DRAWS
+        rng = np.random.default_rng(SEED + 1)
+        noise = rng.standard_normal((self.n_samples, n_draws), dtype=np.float32)
+        own = rng.standard_normal((self._map.n_features, n_draws))
+        variances = np.empty_like(curvature)
+        for j, weights in enumerate(curvature.T):
+            # A^-1 (Phi' W^(1/2) z + z') has covariance A^-1 for A = I + Phi' W Phi.
+            root = np.sqrt(weights).astype(np.float32)
+            right = own + self._from_raw(self._passes.adjoint(root[:, None] * noise))
+            drawn = self._solve(np.repeat(weights[:, None], n_draws, axis=1), right, ROUGH)
+            variances[:, j] = self._passes.squared_values(self._to_raw(drawn)) / n_draws
+        return variances
+
+
+def _features(X: np.ndarray, feature_map: NystroemMap) -> np.ndarray:
+    return feature_map.features(X)
+
+
+def _squared_lengths(X: np.ndarray, feature_map: NystroemMap) -> np.ndarray:
+    phi = feature_map.features(X)
+    return np.einsum("ij,ij->i", phi, phi)
