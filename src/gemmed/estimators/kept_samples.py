@@ -11,6 +11,7 @@ import numpy as np
 from .._core.exceptions import NeighborsReducedWarning
 from .._core.types import BoolArray, FloatArray
 from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
+from ..evidence.left_out import leave_out
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training_rows import BlockRows
@@ -41,6 +42,15 @@ class KeptSamples:
     @property
     def distances(self) -> Distances:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
+
+    def training_statistics(self, reference: TrustedReference) -> FloatArray:
+        """How far out each of them lies for each class, as if it were new."""
+        if self.is_gram:
+            return reference.training_statistics(self.distances, self.class_index, self.groups)
+        left_out = leave_out(self.X, self.class_index, self.groups)
+        return reference.training_statistics(
+            left_out, self.class_index, self.groups, left_out.copies
+        )
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
@@ -99,7 +109,7 @@ def explain_samples(
     has them.
     """
     class_index = kept.class_index
-    statistics = reference.training_statistics(kept.distances, class_index, kept.groups)
+    statistics = kept.training_statistics(reference)
     own = statistics[np.arange(len(statistics)), class_index]
     if judged is None:
         verdicts, suggested = judge(kept.nominal, terms, class_index, statistics, stuck)
