@@ -153,7 +153,10 @@ def _of_quantiles(
         everything = everything - np.quantile(X, lower, axis=0)
         others = others - _quantile_without(ordered, ranks, unit, members, lower)
     some = others > 1e-9 * everything
-    return np.where(some, np.square(everything / np.where(some, others, 1.0)), 1.0)
+    factors = np.where(some, np.square(everything / np.where(some, others, 1.0)), 1.0)
+    # Of fewer rows the range is smaller, whoever they are: that is not to be undone.
+    result: FloatArray = factors / factors.mean(axis=0)
+    return result
 
 
 def _quantile_without(
