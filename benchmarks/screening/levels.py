@@ -157,7 +157,7 @@ KINDS = {
 
 
 def plain_p_values(X, class_index, trust, new, n_neighbors=10):
-    """As without ``leave_out``: every row counts, in the scale that all rows gave."""
+    """Every row counts, and new rows are not scaled along."""
     reference = trust_distances(
         EuclideanDistances(X), class_index, trust, n_neighbors=n_neighbors, random_state=0
     )

@@ -21,7 +21,7 @@ from gemmed._core.exceptions import (
 from gemmed.evidence import nearest_trusted
 from gemmed.evidence.conformal import conformal_p_values
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances, euclidean
-from gemmed.evidence.left_out import leave_out
+from gemmed.evidence.scaled_along import training_distances
 from gemmed.evidence.screening import (
     kernel_distances,
     screen,
@@ -305,7 +305,7 @@ def test_copies_with_another_label_do_not_vouch():
     reference = trust_points(X, z, np.ones(120))
     assert len(reference.calibration_class) == 120
     assert reference.pooled_statistics.min() > 0.2
-    distances = leave_out(X, z)
+    distances = training_distances(X, z)
     statistics = reference.training_statistics(distances, z, copies=distances.copies)
     np.testing.assert_allclose(statistics[:60], statistics[60:])
     assert statistics.min() > 0.2

@@ -11,8 +11,8 @@ import numpy as np
 from .._core.exceptions import NeighborsReducedWarning
 from .._core.types import BoolArray, FloatArray
 from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
-from ..evidence.left_out import leave_out
 from ..evidence.neighbours import MAX_REFERENCES
+from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training_rows import BlockRows
 from .explanation import OK, LogOdds, conflicting_samples, judge, judge_states
@@ -47,9 +47,9 @@ class KeptSamples:
         """How far out each of them lies for each class, as if it were new."""
         if self.is_gram:
             return reference.training_statistics(self.distances, self.class_index, self.groups)
-        left_out = leave_out(self.X, self.class_index, self.groups)
+        distances = training_distances(self.X, self.class_index, self.groups)
         return reference.training_statistics(
-            left_out, self.class_index, self.groups, left_out.copies
+            distances, self.class_index, self.groups, distances.copies
         )
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:

@@ -2,9 +2,9 @@
 
 The statistic of a sample for a class is its mean distance to the k nearest trusted training samples
 of that class, over the class median; the pooled statistic is the smallest over the classes. A
-training sample is measured in the same way, without itself, its group and its copies, and in a
-scale of the columns that was not fitted to it. The share of training samples that lie as far out as
-a new sample is its conformal p-value.
+training sample is measured in the same way, without itself, its group and its copies; a new one as
+if it had been scaled along with them. The share of training samples that lie as far out as a new
+sample is its conformal p-value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from .bounds import for_class
 from .conformal import conformal_p_values
 from .copies import one_of_each
 from .distances import Distances, euclidean, from_products
-from .left_out import leave_out
 from .nearest_trusted import (
     blocks,
     class_scale,
@@ -33,6 +32,7 @@ from .nearest_trusted import (
     usable_neighbors,
 )
 from .neighbours import MAX_REFERENCES
+from .scaled_along import FittedScale, training_distances
 from .trusted import Contamination, anomalous_samples
 
 DistanceRows = Callable[[slice], FloatArray]
@@ -72,13 +72,16 @@ class TrustedReference:
     """Share of each class that was left out of the calibration, shape (n_classes,)."""
     points: FloatArray | None = None
     """Coordinates of the references, shape (n_references, n_features); None for distances."""
+    scale: FittedScale | None = None
+    """Of the scaler that was fitted to the training rows, if there was one."""
 
     def p_values(self, X: FloatArray) -> Screening:
         """p-values of new points, shape (n_new, n_features)."""
         points = self.points
         if points is None:
             raise ValueError("this reference was made from distances: use p_values_from_distances.")
-        return self.p_values_from_distances(lambda rows: euclidean(X[rows], points), len(X))
+        measure = euclidean if self.scale is None else self.scale.distances
+        return self.p_values_from_distances(lambda rows: measure(X[rows], points), len(X))
 
     def p_values_from_distances(self, rows: DistanceRows, n_new: int) -> Screening:
         """p-values of new samples given by their distances to ``reference_index``, in that order.
@@ -112,7 +115,7 @@ class TrustedReference:
         """The same for training samples, without themselves, their groups and their copies.
 
         Shape (n_samples, n_classes); infinite where a group leaves too few references. Of points,
-        ``distances`` are those of ``leave_out``, which tells the copies as well.
+        ``distances`` are ``training_distances``, which tell the copies as well.
         """
         everyone, kin = np.arange(len(class_index)), _kin(groups, copies)
         means = training_means(
@@ -149,9 +152,8 @@ def trust_points(
 ) -> TrustedReference:
     """Reference with Euclidean distances of the rows of X, shape (n_samples, n_features).
 
-    Rows that were entered several times count once, and columns that a scaler has fitted to the
-    rows are measured without each row in turn (``leave_out``). The parameters are those of
-    ``trust_distances``.
+    Rows that were entered several times count once. Where a scaler was fitted to the rows, new rows
+    are measured as if they had been scaled along. The parameters are those of ``trust_distances``.
 
     Examples
     --------
@@ -165,7 +167,7 @@ def trust_points(
     """
     # Wrong lengths are told before anything is measured.
     _check(class_index, trust, n_neighbors, max_references, groups)
-    distances = leave_out(X, class_index, groups)
+    distances = training_distances(X, class_index, groups)
     reference = trust_distances(
         distances,
         class_index,
@@ -178,7 +180,7 @@ def trust_points(
         random_state=random_state,
         class_names=class_names,
     )
-    return replace(reference, points=X[reference.reference_index])
+    return replace(reference, points=X[reference.reference_index], scale=distances.scale)
 
 
 def trust_distances(
