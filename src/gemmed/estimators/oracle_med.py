@@ -190,7 +190,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     def _check_nominal(self, class_index: np.ndarray) -> None:
         left = np.bincount(class_index, minlength=len(self.classes_))
         if np.any(left == 0):
-            empty = self.classes_[int(np.argmin(left))]
+            empty = self.classes_.tolist()[int(np.argmin(left))]
             raise ValueError(
                 f"all samples of class {empty!r} are anomalies according to the oracle: a class "
                 "needs a nominal sample. Check `anomalous` or the oracle, or leave the class out."
