@@ -14,7 +14,7 @@ from .gaussian import Gaussian, standard_prior
 from .solve import GenerativeSolution, solve_generative
 
 RULES = ("likelihood", "log_likelihood")
-"""What is integrated over means and covariances (57), (58)."""
+"""What is integrated over means and covariances (G8), (G9)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
-"""The dual of MED with Gaussian classes, with or without levels (docs/model.md, sections 12, 13).
+"""The dual of MED with Gaussian classes, with or without levels (docs/model.md, Generative MED).
 
-    (48)  F_n = log p(x_n | y_n) / p(x_n | k) + log pi_y / pi_k + b_y - b_k,    a rival k != y_n
-    (49)  E[xi_nk - F_nk] <= 0                   multiplier lam_nk
-    (50)  E[level - log pi_y p(x_n | y_n)] <= 0  multiplier mu_n, nominal samples
+    (G1)  F_n = log p(x_n | y_n) / p(x_n | k) + log pi_y / pi_k + b_y - b_k,    a rival k != y_n
+    (G2)  E[xi_nk - F_nk] <= 0                   multiplier lam_nk
+    (G3)  E[level - log pi_y p(x_n | y_n)] <= 0  multiplier mu_n, nominal samples
 
 The posterior of each class is Gaussian-conjugate again: a sample counts with s_n (sum_k lam_nk +
 mu_n) for its own class and with -s_n lam_nk for a rival.
@@ -28,7 +28,7 @@ LAM_MARGIN = 1e-9
 
 
 class LevelPrior(NamedTuple):
-    """The level of (50): density rate exp(-rate (highest - level)) below ``highest``."""
+    """The level of (G3): density rate exp(-rate (highest - level)) below ``highest``."""
 
     highest: float
     rate: float
@@ -42,7 +42,7 @@ class Certificate(NamedTuple):
     gradient: FloatArray
     """Of the dual with respect to all multipliers."""
     level: float
-    """Expected level of (50); minus infinity if there is none."""
+    """Expected level of (G3); minus infinity if there is none."""
 
     @property
     def gap(self) -> float:
@@ -64,7 +64,7 @@ class GenerativeProblem:
     log_shares : log pi of each class
     bias_variance : of b_y - b_k
     c : rate of the margin prior
-    level : prior of the level; None: no constraints (50)
+    level : prior of the level; None: no constraints (G3)
     """
 
     X: FloatArray
@@ -117,14 +117,14 @@ class GenerativeProblem:
         return self.weights[self.rows]
 
     def upper(self) -> FloatArray:
-        """Bounds of the multipliers; the sum of mu has one of its own (53)."""
+        """Bounds of the multipliers; the sum of mu has one of its own (G10)."""
         upper = np.full(self.n_multipliers, self.c)
         if self.level is not None:
             upper[self.n_margins :] = self.level.rate / self.weights
         return upper * (1.0 - LAM_MARGIN)
 
     def posteriors(self, multipliers: FloatArray) -> list[Gaussian]:
-        """The Gaussians of the classes (51); LinAlgError where there is none."""
+        """The Gaussians of the classes (G4); LinAlgError where there is none."""
         counts = self._counts(multipliers)
         return [prior.updated(self.X, own) for prior, own in zip(self.priors, counts, strict=True)]
 
@@ -134,7 +134,7 @@ class GenerativeProblem:
         return means
 
     def certificate(self, multipliers: FloatArray) -> Certificate:
-        """Value and gradient of the dual (53), and the primal value of the same posterior (54)."""
+        """Value and gradient of the dual (G5), and the primal value of the same posterior (G6)."""
         lam, mu = np.split(multipliers, [self.n_margins])
         counts = self._counts(multipliers)
         posteriors = self.posteriors(multipliers)
@@ -172,7 +172,7 @@ class GenerativeProblem:
         return Certificate(dual, primal, gradient, expected_level)
 
     def curvature(self, multipliers: FloatArray, chosen: np.ndarray) -> Curvature:
-        """Minus the Hessian of the dual, between some of the multipliers (55)."""
+        """Minus the Hessian of the dual, between some of the multipliers (G7)."""
         rows, copies = self.rows[chosen], self.copies[chosen]
         is_margin = chosen < self.n_margins
         used, place = np.unique(rows, return_inverse=True)
@@ -192,7 +192,7 @@ class GenerativeProblem:
         return Curvature(diagonal, np.hstack(parts))
 
     def hessian(self, multipliers: FloatArray, chosen: np.ndarray) -> FloatArray:
-        """Of the dual, between some of the multipliers (55); for few of them and many features."""
+        """Of the dual, between some of the multipliers (G7); for few of them and many features."""
         rows, copies = self.rows[chosen], self.copies[chosen]
         is_margin = chosen < self.n_margins
         used, place = np.unique(rows, return_inverse=True)
