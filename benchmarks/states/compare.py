@@ -4,7 +4,7 @@ python benchmarks/states/compare.py FOLDER [--rows 500] [--seeds 1] [--tables a,
 
 FOLDER holds .tsv.gz tables with the class in the column "target". Every method sees the same rows:
 GEM-MED without and with a forest as base; a forest, boosting and SVC by five-fold probabilities of
-the given label; LOF and IsolationForest; the flags of cleanlab (with the forest), if it is installed.
+the given label; LOF and IsolationForest; what cleanlab flags with the forest, if it is installed.
 One line a run goes to the output; the summary is printed.
 """
 

@@ -49,7 +49,9 @@ LABELS = np.where(DATA.y > 0, "good", "bad")
 CLASSIFIERS = {
     "linear": GEMMEDClassifier("linear", random_state=0),
     "rbf": GEMMEDClassifier(random_state=np.random.RandomState(0)),
-    "engine object": GEMMEDClassifier("linear", engine=Gibbs(), tol=10.0, random_state=0),
+    "engine object": GEMMEDClassifier(
+        "linear", model="paper", engine=Gibbs(), tol=10.0, random_state=0
+    ),
     "med": MEDClassifier("poly"),
     "generative": GenerativeMEDClassifier(),
     "generative, diagonal": GenerativeMEDClassifier("diagonal"),

@@ -96,7 +96,7 @@ def test_clean_data_are_hardly_flagged():
 
 def test_explained_terms_add_up(model):
     table = model.explain()
-    total = table["prior"] + table["margin"] + table["entropy"] + table["coverage"]
+    total = table["prior"] + table["label_term"] + table["measurement_term"]
     log_odds = np.log(model.nominal_proba_) - np.log1p(-model.nominal_proba_)
     np.testing.assert_allclose(total, log_odds, atol=1e-6)
     np.testing.assert_array_equal(table["wrong_label_proba"], model.state_proba_[:, 1])
@@ -200,8 +200,8 @@ def test_a_base_needs_rows_in_memory(data):
 def test_another_model_leaves_nothing_of_the_states(data):
     X, y, *_ = data
     model = fitted(data, LogisticRegression())
-    fresh = GEMMEDClassifier(random_state=0).fit(X, y)
-    model.set_params(model="learned", base=None).fit(X, y)
+    fresh = GEMMEDClassifier(model="paper", random_state=0).fit(X, y)
+    model.set_params(model="paper", base=None).fit(X, y)
     assert set(vars(model)) == set(vars(fresh))
     np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
 
@@ -209,4 +209,4 @@ def test_another_model_leaves_nothing_of_the_states(data):
 def test_a_base_without_states_is_refused(data):
     X, y, *_ = data
     with pytest.raises(ValueError, match="model='states'"):
-        GEMMEDClassifier(base=LogisticRegression()).fit(X, y)
+        GEMMEDClassifier(model="paper", base=LogisticRegression()).fit(X, y)

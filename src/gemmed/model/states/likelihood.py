@@ -50,6 +50,8 @@ each other through the shared classifier, and the link is an approximation that 
 make better."""
 LARGEST_OVERLAP = 0.5
 LARGEST_LOG_BAYES = 30.0
+FARTHEST = 8.0
+"""Exponents beyond it are as good as infinite; draws and steps may go there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,21 +173,23 @@ class LabelModel:
     def member_weights(self, x: FloatArray) -> FloatArray:
         """b_j for coordinates of shape (..., n_coordinates)."""
         at = self.places
-        size = np.exp(self.slope_spread * x[..., at.slope])
+        size = np.exp(np.clip(self.slope_spread * x[..., at.slope], -FARTHEST, FARTHEST))
         return size * special.softmax(x[..., at.members], axis=-1) if self.n_members > 1 else size
 
     def rate_roots(self, x: FloatArray) -> FloatArray:
         """u_t with rho_t = largest_rate u_t^2, of shape (..., n_classes)."""
         at = self.places
         own = x[..., at.own_rates]
-        tau = RATE_SPREAD * np.exp(x[..., at.spread])
+        tau = RATE_SPREAD * np.exp(np.minimum(x[..., at.spread], FARTHEST))
         roots: FloatArray = special.ndtr(x[..., at.rate] + tau * (own + own**3 / 3.0))
         return roots
 
     def overlap(self, x: FloatArray) -> FloatArray:
         """eps for coordinates of shape (..., n_coordinates), shape (..., 1)."""
         usual = OVERLAP * np.exp(-4.0 * CLEAR * self.clearness)
-        found: FloatArray = np.minimum(usual * np.exp(x[..., self.places.overlap]), LARGEST_OVERLAP)
+        found: FloatArray = np.minimum(
+            usual * np.exp(np.minimum(x[..., self.places.overlap], FARTHEST)), LARGEST_OVERLAP
+        )
         return found
 
     def bad_rate(self, x: FloatArray) -> FloatArray:
@@ -256,7 +260,7 @@ def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool =
     parts.append((eps * moves * (slope_p @ model.class_shares - through))[None])
     if model.log_bayes is not None:
         parts.append((BAD_SPREAD * inverse * (bad - good) * e * (1.0 - e))[None])
-    own, tau = x[at.own_rates], RATE_SPREAD * np.exp(x[at.spread])
+    own, tau = x[at.own_rates], RATE_SPREAD * np.exp(np.minimum(x[at.spread], FARTHEST))
     argument = x[at.rate] + tau * (own + own**3 / 3.0)
     normal = np.exp(-0.5 * argument**2) / np.sqrt(2.0 * np.pi)
     slope_v = ((1.0 - e) * inverse)[:, None] * p * mixing * (2.0 * model.largest_rate * u * normal)
