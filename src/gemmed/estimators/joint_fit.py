@@ -22,7 +22,8 @@ from ..evidence.kernel_and_veto import Sample, trust
 from ..evidence.measured import distances_of, measure
 from ..model.dual import DualProblem
 from ..model.held_out import groups_to_hold_out
-from ..model.kernels.exact_or_features import Prior, exact_prior, feature_prior
+from ..model.how_many import feature_prior
+from ..model.kernels.exact_or_features import Prior, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.solution import Solution
 from ..model.tuning import Candidate
@@ -190,7 +191,14 @@ def prior_of(
         assert settings.n_components is not None
         seed = settings.neighbourhood.seed
         return feature_prior(
-            kernel, rows, samples.class_index, trusted, settings.n_components, seed
+            kernel,
+            rows,
+            samples.class_index,
+            trusted,
+            settings.n_components,
+            seed,
+            c=settings.c,
+            weights=samples.weights,
         )
     assert isinstance(rows, (ArrayRows, GramRows))
     return exact_prior(kernel, rows.X)

@@ -291,6 +291,11 @@ def solve_med_functions(
     ]
     if start is not None:
         move_all(functions, start)
+    elif space.known is not None and np.array_equal(space.known.signs, signs):
+        for function, own, f in zip(
+            functions, space.known.parameters, space.known.values, strict=True
+        ):
+            function.move_by_parameters(own, f)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):

@@ -4,9 +4,9 @@ The parameters are those of ``NystroemMap``: weights w of phi(x) = L^-1 k(Z, x),
 those of w. But what is kept of the rows, and passed over, is k(x, Z) itself: L is applied to
 vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. The
 landmarks precondition them, or a sample of the rows once that is the cheaper way to fewer passes:
-no step forms or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single precision, sums over blocks in double; L is in double where
-parameters are turned into functions, in single inside a Newton system, whose solution is a
-direction for a line search.
+no step forms or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single
+precision, sums over blocks in double; L is in double where parameters are turned into functions,
+in single inside a Newton system, whose solution is a direction for a line search.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ FORCING, PRECISE = 0.1, 1e-6
 MAX_STEPS = 200
 LEAST_PATIENCE = 5
 """Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
+KNOWN_PATIENCE = 8
+"""Products after which a factor of rows that was made for similar curvatures is made anew."""
 ROUGH = 0.1
 """The same for the random functions by which posterior variances are estimated."""
 DRAWS, FEW_DRAWS = 48, 16
@@ -186,11 +188,20 @@ class CentreSpace(WeightParameters):
         patience = self._samples.patience(curvature)
         wanted = np.full(right.shape[1], reduction)
         left = np.flatnonzero(np.any(right != 0.0, axis=0))
-        for max_steps, sampled in ((patience, False), (MAX_STEPS, True)):
-            if max_steps < LEAST_PATIENCE or not left.size:
-                continue
+        if not left.size:
+            return answer
+        for sampled in (False, True):
             own = curvature[:, left]
-            factors = [self._factor_for(w, sampled) for w in own.T]
+            factors = [self._samples.known(w) for w in own.T]
+            max_steps = MAX_STEPS
+            if sampled:
+                factors = [self._samples.make(w) for w in own.T]
+            elif all(factor is not None for factor in factors):
+                max_steps = max(patience, KNOWN_PATIENCE)
+            elif patience < LEAST_PATIENCE:
+                continue
+            else:
+                max_steps = patience
             found = conjugate_gradients_of_columns(
                 lambda d, which, own=own: d + self._product(own[:, which], d),
                 lambda r, which, own=own, factors=factors: self._precondition(
@@ -208,11 +219,9 @@ class CentreSpace(WeightParameters):
             # What is left of the reduction; in another norm, but both resemble that of the matrix.
             wanted[left] = np.minimum(reduction / np.maximum(found.reached, 1e-300), 1.0)
             left = left[wanted[left] < 1.0]
+            if not left.size:
+                break
         return answer
-
-    def _factor_for(self, curvature: FloatArray, sampled: bool) -> np.ndarray | None:
-        """A new factor made of rows, or one that there is; None for the landmarks."""
-        return self._samples.make(curvature) if sampled else self._samples.known(curvature)
 
     def _precondition(
         self, residual: FloatArray, curvature: FloatArray, factors: list[np.ndarray | None]
