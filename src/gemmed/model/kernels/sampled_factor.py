@@ -63,14 +63,20 @@ class SampledFactors:
 
     def known(self, curvature: FloatArray) -> np.ndarray | None:
         """The factor of a similar W, if there is one."""
+        return self._remembered_at(curvature, SIMILAR)
+
+    def _remembered_at(self, curvature: FloatArray, tolerated: float) -> np.ndarray | None:
         seen = curvature[self._checked]
         for sampled in reversed(self._remembered):
-            if difference(sampled.curvature, seen) <= SIMILAR:
+            if difference(sampled.curvature, seen) <= tolerated:
                 return sampled.factor
         return None
 
     def make(self, curvature: FloatArray) -> np.ndarray:
-        """A factor for this W, shape (m + 1, m + 1)."""
+        """A factor for this very W, shape (m + 1, m + 1); columns with the same W share it."""
+        same = self._remembered_at(curvature, 0.0)
+        if same is not None:
+            return same
         self.n_factors += 1
         rows, weights = self._sample(curvature)
         raw = self._passes.features_of(rows).astype(np.float32)
