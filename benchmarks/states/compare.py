@@ -4,7 +4,8 @@ python benchmarks/states/compare.py FOLDER [--rows 500] [--seeds 1] [--tables a,
 
 FOLDER holds .tsv.gz tables with the class in the column "target". Every method sees the same rows:
 GEM-MED without and with a forest as base; a forest, boosting and SVC by five-fold probabilities of
-the given label; LOF and IsolationForest. One line a run goes to the output; the summary is printed.
+the given label; LOF and IsolationForest; the flags of cleanlab (with the forest), if it is installed.
+One line a run goes to the output; the summary is printed.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from sklearn.svm import SVC
 
 from gemmed import GEMMEDClassifier
 
+N_BINS = 10
 PEERS = {
     "forest": lambda: RandomForestClassifier(100, random_state=0),
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0, max_iter=60),
@@ -56,6 +58,11 @@ def states_of(model, wrong, bad, X_test, y_test, seconds):
         "nominal": float(model.nominal_proba_.sum()),
         "seconds": seconds,
     }
+    place = np.minimum((model.nominal_proba_ * N_BINS).astype(int), N_BINS - 1)
+    for number, name in enumerate(("n", "p", "ok")):
+        counted = (np.ones(len(either)), model.nominal_proba_, ~either)[number]
+        for b, total in enumerate(np.bincount(place, counted, N_BINS)):
+            found[f"bin {name} {b}"] = total
     for name, (truth, (low, high)) in intervals.items():
         found[f"covers {name}"] = float(low - 1e-9 <= truth <= high + 1e-9)
         found[f"width {name}"] = high - low
@@ -73,11 +80,13 @@ def one_run(folder, name, cell, seed, n_rows):
         ("GEM-MED + forest", RandomForestClassifier(100, random_state=0)),
     ):
         start = time.perf_counter()
-        model = GEMMEDClassifier(model="states", base=base, random_state=seed).fit(Z, y)
+        model = GEMMEDClassifier(base=base, random_state=seed).fit(Z, y)
         seconds = time.perf_counter() - start
         found = states_of(model, wrong, bad, Z_test, y_test, seconds)
         clean = model._held_out_proba.argmax(axis=1)
         found["suggested"] = np.mean(clean[wrong] == truth[wrong]) if wrong.any() else np.nan
+        named = wrong & (model.nominal_proba_ < 0.5) & (model.state_proba_[:, 2] < 0.5)
+        found["named"], found["named right"] = named.sum(), np.sum(clean[named] == truth[named])
         yield method, found
     for method, make in PEERS.items():
         start = time.perf_counter()
@@ -100,6 +109,7 @@ def one_run(folder, name, cell, seed, n_rows):
         )
         if method == "forest":
             forest = given
+            yield from cleanlab_flags(y, proba, wrong)
     detectors = {
         "LOF": -LocalOutlierFactor(20).fit(Z).negative_outlier_factor_,
         "IsolationForest": -IsolationForest(random_state=0).fit(Z).score_samples(Z),
@@ -117,9 +127,34 @@ def one_run(folder, name, cell, seed, n_rows):
         )
 
 
+def cleanlab_flags(y, proba, wrong):
+    """What cleanlab's filter flags as wrong labels, by the same probabilities."""
+    try:
+        from cleanlab.filter import find_label_issues
+    except ImportError:
+        return
+    flagged = find_label_issues(y, proba)
+    counts = {"flagged": flagged.sum(), "flagged right": (flagged & wrong).sum()}
+    yield "cleanlab", {**counts, "faults": wrong.sum(), "rows": len(y)}
+
+
+def reliability(results):
+    """Expected calibration error of the nominal probabilities, by cell and pooled."""
+    own = results[results["method"].str.startswith("GEM-MED")]
+    for method, part in own.groupby("method"):
+        for cell in [*CELLS, "all"]:
+            runs = part if cell == "all" else part[part["cell"] == cell]
+            n, p, ok = (
+                runs[[f"bin {name} {b}" for b in range(N_BINS)]].sum().to_numpy()
+                for name in ("n", "p", "ok")
+            )
+            print(f"ECE {method}, {cell}: {np.abs(p - ok).sum() / n.sum():.3f}")
+
+
 def summary(results):
     """Means over runs, by cell and method."""
-    measures = [c for c in results if c not in ("table", "cell", "seed", "method")]
+    keys = ("table", "cell", "seed", "method")
+    measures = [c for c in results if c not in keys and not c.startswith("bin ")]
     mean = results.groupby(["cell", "method"], sort=False)[measures].mean()
     right, flagged, faults, rows = (
         results.groupby(["cell", "method"], sort=False)[name].sum()
@@ -128,7 +163,12 @@ def summary(results):
     mean["precision"] = right / flagged.where(flagged > 0)
     mean["recall"] = right / faults.where(faults > 0)
     mean["false flags"] = (flagged - right) / (rows - faults).where(rows > 0)
-    return mean.drop(columns=["flagged", "flagged right", "faults", "rows", "nominal"])
+    named, right = (
+        results.groupby(["cell", "method"], sort=False)[name].sum()
+        for name in ("named", "named right")
+    )
+    mean["named right"] = right / named.where(named > 0)
+    return mean.drop(columns=["flagged", "flagged right", "faults", "rows", "nominal", "named"])
 
 
 def main():
@@ -138,12 +178,13 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tables", default="")
     parser.add_argument("--out", default="states.csv")
     options = parser.parse_args()
     names = options.tables.split(",") if options.tables else tables(options.folder)
     results = []
-    for seed in range(options.seeds):
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in names:
             for cell in CELLS:
                 with warnings.catch_warnings():
@@ -159,6 +200,7 @@ def main():
             print(f"{name} done", flush=True)
     pd.set_option("display.width", 250, "display.max_columns", 50)
     print(summary(pd.DataFrame(results)).round(3).to_string())
+    reliability(pd.DataFrame(results))
 
 
 if __name__ == "__main__":

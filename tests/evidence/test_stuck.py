@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from gemmed import GEMMEDClassifier
-from gemmed.evidence.sources.stuck import find_stuck_values
+from gemmed.evidence.stuck import find_stuck_values
 
 
 def numbers(seed, n_rows=300, n_columns=12):

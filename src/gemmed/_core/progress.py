@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
-STAGES = ("distances", "kernel", "features", "solver", "probabilities")
-"""Stages of a fit, in order; "kernel" only where something is tuned."""
+STAGES = ("distances", "kernel", "features", "probabilities", "solver")
+"""Stages of a fit, in order; of model="paper" the last two are the other way round, and "kernel" is
+there only where something is tuned."""
 
 _log = logging.getLogger("gemmed")
 _Item = TypeVar("_Item")

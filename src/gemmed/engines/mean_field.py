@@ -17,7 +17,7 @@ import numpy as np
 from .._core.exceptions import EngineError
 from .._core.progress import is_heard, report
 from .._core.types import FloatArray
-from ..model.calibration import expected_label_errors, slope_despite_wrong_labels
+from ..model.calibration import slope_despite_wrong_labels
 from ..model.decision_step import (
     Certificate,
     DecisionFunction,
@@ -70,8 +70,6 @@ SLOWING = 40.0
 """From iteration n on no sample moves by more than SLOWING / n of its way at a time."""
 LARGEST_SCALE = 4.0
 """Held-out margins are stretched at most so far to make the loss a log-likelihood."""
-FAULTS_PRESENT = 0.02
-"""Share of samples that readings must flag before faults of this kind count as present."""
 FIRST_STEPS = 3
 """Newton steps for the probabilities at the start: held-out margins of f = 0 say nothing."""
 
@@ -290,23 +288,8 @@ def _settle(problem: DualProblem, start: Start | None, max_iter: int, tol: float
         status=_status(bool(settled and optimal), step.converged, n_iter >= max_iter, stopped),
         softness=none,
         parameters=functions.parameters,
-        diagnostics={"margin_scale": scale, **_shares(problem, step, margins[:, 0])},
+        diagnostics={"margin_scale": scale},
     )
-
-
-def _shares(problem: DualProblem, step: NominalStep, margins: FloatArray) -> dict[str, float]:
-    """Share of the samples that are anomalous by what they read, and of wrong labels in the rest.
-
-    One kind of fault is likelier than two: if readings show faults, few labels are expected wrong.
-    """
-    z = problem.class_index
-    mu, kappa = np.split(_fields(problem, step), 2)
-    fine = problem.prior_log_odds + kappa[z] - mu[z] * problem.distances >= 0.0
-    flagged = 1.0 - float(problem.weights[fine].sum() / problem.weights.sum())
-    wrong = expected_label_errors(
-        margins[fine], problem.weights[fine], sparse=flagged > FAULTS_PRESENT
-    )
-    return {"flagged_share": flagged, "label_error_share": wrong}
 
 
 def _decisive(margins: FloatArray, signs: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._core.types import BoolArray, FloatArray
+from .._core.types import FloatArray
 from ..evidence.distances import Distances
 from ..evidence.screening import TrustedReference
 
@@ -30,6 +30,51 @@ class LogOdds(NamedTuple):
     coverage: FloatArray
 
 
+class StateTerms(NamedTuple):
+    """Terms of logit(nominal_proba) where states are known, each of shape (n_samples,)."""
+
+    prior: FloatArray
+    label_term: FloatArray
+    measurement_term: FloatArray
+
+
+class JudgedStates(NamedTuple):
+    """What a fit of states says of its samples."""
+
+    states: FloatArray
+    """Nominal, wrong label, bad measurement, shape (n_samples, 3)."""
+    clean: FloatArray
+    """Class probabilities without the sample itself, shape (n_samples, n_classes)."""
+    terms: StateTerms
+
+
+def terms_of_states(
+    states: FloatArray, told: FloatArray, contamination: float, bad_share: float
+) -> StateTerms:
+    """How frequent faults are, what the measurement and what the label adds to it.
+
+    The measurement adds what its log-odds "good" differ from those of a row of which nothing is
+    known; the label term is what is left. A certainty leaves nothing to explain.
+
+    Parameters
+    ----------
+    told : log-odds that ``prior_nominal`` adds for single samples, shape (n_samples,)
+    contamination, bad_share : shares of all faults, and of bad measurements
+    """
+    least = 1e-9
+    certain = ~np.isfinite(told)
+    usual = special.logit(np.clip(1.0 - contamination, least, 1.0 - least))
+    prior = np.where(certain, told, usual + np.where(certain, 0.0, told))
+    good = special.logit(np.clip(1.0 - states[:, 2], least, 1.0 - least))
+    measurement = good - special.logit(np.clip(1.0 - bad_share, least, 1.0 - least))
+    if not np.any(states[:, 2]):  # nothing could be said of measurements
+        measurement = np.zeros(len(states))
+    measurement = np.where(certain, 0.0, measurement)
+    with np.errstate(invalid="ignore"):
+        label = np.where(certain, 0.0, special.logit(states[:, 0]) - prior - measurement)
+    return StateTerms(prior, label, measurement)
+
+
 def split_log_odds(
     nominal: FloatArray, prior: FloatArray, entropy: FloatArray, coverage: FloatArray
 ) -> LogOdds:
@@ -50,21 +95,19 @@ def judge(
     terms: LogOdds,
     class_index: np.ndarray,
     statistics: FloatArray,
-    stuck: BoolArray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Verdict and suggested class of every sample.
 
     A distrusted sample whose measurement is typical of another class has a suspicious label, which
     that class would mend; so has one of which distances say nothing. The others, far from every
-    class, in a cluster too tight to be true or with readings of stuck sensors, have a suspicious
-    measurement; both, if the classifier strongly contradicts their label as well.
+    class, have a suspicious measurement; both, if the classifier strongly contradicts their label
+    as well.
 
     Parameters
     ----------
     nominal : probability, shape (n_samples,)
     terms : of its log-odds
     statistics : scaled distance to each class, without itself, shape (n_samples, n_classes)
-    stuck : whether the sample shows readings of stuck sensors, shape (n_samples,)
 
     Returns
     -------
@@ -87,8 +130,8 @@ def judge(
     spoken_against = terms.entropy <= -SPEAKS
     far = relative[rows, class_index] > 1.0
     clustered = spoken_against & ~far
-    mended = (others[rows, best_other] <= 1.0) & ~clustered & ~stuck
-    label = mended | ~(spoken_against | far | stuck)
+    mended = (others[rows, best_other] <= 1.0) & ~clustered
+    label = mended | ~(spoken_against | far)
     strongly = (terms.margin <= -CONTRADICTION) & far
     verdicts = np.where(label, LABEL, np.where(strongly, BOTH, MEASUREMENT))
     verdicts = np.where(trusted, OK, verdicts)

@@ -24,6 +24,7 @@ ONLY_OF_STATES = frozenset(
         "_base_ratio",
         "_calibrated_together",
         "_held_out_proba",
+        "_told",
         "bad_measurement_interval_",
         "bad_measurement_share_",
         "base_",
@@ -52,23 +53,21 @@ def fit_model(
 
     ``X`` are all rows, where they are in memory.
     """
-    if estimator.model == "states":
-        settings = settings_of(estimator, samples, n_components, tunable=True)
-        return fit_states(rows, kernel, samples, settings, estimator.base, X)
     shape = getattr(estimator, "dual_coef_", np.empty(0)).shape
     warm = bool(estimator.warm_start) and shape == samples.labels.shape
     settings = settings_of(estimator, samples, n_components, tunable=not warm)
-    if not warm:
-        return fit_jointly(rows, kernel, samples, engine, settings)
-    start = Start(estimator.dual_coef_, estimator.nominal_proba_)
-    return fit_jointly(rows, estimator._function.kernel, samples, engine, settings, start)
+    kernel = estimator._function.kernel if warm else kernel
+    if estimator.model == "states":
+        return fit_states(rows, kernel, samples, settings, estimator.base, X)
+    start = Start(estimator.dual_coef_, estimator.nominal_proba_) if warm else None
+    return fit_jointly(rows, kernel, samples, engine, settings, start)
 
 
-def attributes_of(found: Found, samples: Labelled, *, paper: bool) -> dict[str, Any]:
+def attributes_of(found: Found, samples: Labelled) -> dict[str, Any]:
     """Attributes of the estimator that depend on the model."""
     if isinstance(found, StateFit):
         return state_attributes(found, samples)
-    return joint_attributes(found, samples, paper=paper)
+    return joint_attributes(found, samples)
 
 
 def warn_of_shortcomings(estimator: Any, found: Found) -> None:

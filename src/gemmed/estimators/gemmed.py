@@ -17,7 +17,7 @@ from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
-from .explanation import split_log_odds
+from .explanation import JudgedStates, split_log_odds, terms_of_states
 from .fit_model import (
     ONLY_OF_STATES,
     Found,
@@ -167,6 +167,9 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     nominal_proba_: FloatArray
     state_proba_: FloatArray
     _held_out_proba: FloatArray
+    _told: FloatArray
+    bad_measurement_share_: float
+    contamination_: float
     dual_coef_: FloatArray
     knn_distances_: FloatArray
     entropy_duals_: FloatArray
@@ -174,7 +177,6 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     duality_gap_: float
     converged_: bool
     _evidence: FloatArray
-    _stuck: BoolArray
     _class_weights: FloatArray
 
     def __init__(
@@ -188,7 +190,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         function_variance: Any = TUNED,
         C: float = 3.0,
         prior_nominal: float = 0.95,
-        model: str = "learned",
+        model: str = "states",
         base: Any = None,
         coverage: Any = "auto",
         entropy_slack: Any = "auto",
@@ -312,25 +314,35 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         Returns
         -------
         pandas.DataFrame (a dict of arrays without pandas), one row per training sample
-            ``label``; ``nominal_proba``; the terms ``prior``, ``margin``, ``entropy`` and
-            ``coverage``, which add up to logit(nominal_proba); ``verdict``: "ok", "suspicious
-            label", "suspicious measurement" or "both"; ``suggested_label``; ``p_value``: how often
-            a trusted sample of its class lies as far out; ``conflicting``: row numbers of the
-            nearest trusted samples of other classes, for samples that are not ok.
+            ``label``; ``nominal_proba``; ``wrong_label_proba`` and ``bad_measurement_proba``; terms
+            that add up to logit(nominal_proba): ``prior`` (how frequent faults are, and what
+            prior_nominal says of the sample), ``label_term``, ``measurement_term``; ``verdict``:
+            "ok", "suspicious label" or "suspicious measurement"; ``suggested_label``: the likeliest
+            other one by predictions without the sample; ``p_value``: how often a trusted sample of
+            its class lies as far out; ``conflicting``: row numbers of the nearest trusted samples
+            of other classes, for samples that are not ok. With model="paper" the terms are
+            ``prior``, ``margin``, ``entropy`` and ``coverage``, and a verdict may be "both".
         """
         check_is_fitted(self)
         self._kept.require_all()
-        z = self._kept.class_index
+        kept, reference = self._kept, self._reference()
+        if hasattr(self, "state_proba_"):
+            states = JudgedStates(
+                self.state_proba_,
+                self._held_out_proba,
+                terms_of_states(
+                    self.state_proba_,
+                    self._told,
+                    self.contamination_,
+                    self.bad_measurement_share_,
+                ),
+            )
+            return explain_samples(kept, reference, self.classes_, states)
         slopes = self.entropy_duals_ / self._class_weights
-        entropy = -self._evidence - slopes[z] * self.knn_distances_
-        coverage = (self.coverage_duals_ / self._class_weights)[z]
+        entropy = -self._evidence - slopes[kept.class_index] * self.knn_distances_
+        coverage = (self.coverage_duals_ / self._class_weights)[kept.class_index]
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
-        judged = None
-        if self.model == "states":
-            judged = self.state_proba_, self._held_out_proba
-        return explain_samples(
-            self._kept, self._reference(), terms, self._stuck, self.classes_, judged
-        )
+        return explain_samples(kept, reference, self.classes_, terms)
 
     def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
         """How often a trusted sample lies as far out as each row of X.
@@ -386,7 +398,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
 
     def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""
-        attributes = attributes_of(found, samples, paper=self.model == "paper")
+        attributes = attributes_of(found, samples)
         # What only another model has, from an earlier fit, goes.
         for name in set(vars(self)) & ONLY_OF_STATES:
             delattr(self, name)

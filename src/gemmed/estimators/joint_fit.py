@@ -1,7 +1,7 @@
-"""One joint fit of classifier and nominal probabilities, from stored rows to a solution.
+"""The fit of ``model="paper"``: classifier and nominal probabilities from one problem.
 
-Steps: distances, evidence and kernel, the maximum-entropy problem, its solution, the function that
-predicts. Nothing here knows an estimator; ``GEMMEDClassifier`` checks before and stores after.
+Steps: distances and kernel, the maximum-entropy problem, its solution, the function that predicts.
+Nothing here knows an estimator; ``GEMMEDClassifier`` checks before and stores after.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..engines import Start
 from ..engines.base import needs_of
-from ..evidence.all_sources import Evidence, gather_evidence, no_evidence
-from ..evidence.bounds import entropy_bounds, scaled_distances
-from ..evidence.kernel_and_veto import Sample, trust
-from ..evidence.measured import distances_of, measure
+from ..evidence.bounds import entropy_bounds
+from ..evidence.class_distances import class_distances
 from ..model.dual import DualProblem
 from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import Prior, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.solution import Solution
-from ..model.tuning import Candidate
+from ..model.tuning import Candidate, choose_kernel
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .contamination import estimate_contamination
 from .joint_settings import Labelled, Settings
@@ -39,7 +37,6 @@ class JointFit(NamedTuple):
 
     knn_distances: FloatArray
     """Over the class median, shape (n_samples,)."""
-    evidence: Evidence
     kernel: Kernel
     candidates: list[Candidate]
     problem: DualProblem
@@ -68,46 +65,38 @@ def fit_jointly(
     start : a solution of a close problem, for engines that take one
     """
     class_index, groups = samples.class_index, samples.groups
-    neighbourhood, c = settings.neighbourhood, settings.c
+    c = settings.c
     in_blocks = isinstance(rows, BlockRows)
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
-        measured = measure(rows, class_index, samples.names, neighbourhood)
-        knn = scaled_distances(measured.knn, class_index, samples.names)
-
-        if settings.entropy_slack is None:
-            evidence = gather_evidence(
-                measured, distances_of(rows), class_index, len(samples.classes), groups
-            )
-            bounds = np.full(len(samples.classes), np.inf)
-        else:
-            evidence = no_evidence(len(class_index))
-            bounds = entropy_bounds(
-                knn,
-                class_index,
-                samples.names,
-                samples.weights,
-                settings.coverage,
-                settings.entropy_slack,
-            )
-        evidence, kernel, candidates = Sample(
-            rows,
-            samples.labels.reshape(len(class_index), -1),
+        knn = class_distances(rows, class_index, samples.names, settings.neighbourhood).scaled
+        bounds = entropy_bounds(
+            knn,
             class_index,
-            samples.weights * (samples.prior > 0),
-            groups,
+            samples.names,
+            samples.weights,
+            settings.coverage,
+            settings.entropy_slack,
+        )
+        usable = samples.weights * (samples.prior > 0)
+        kernel, candidates = choose_kernel(
+            rows,
+            kernel,
+            samples.labels.reshape(len(class_index), -1),
+            usable,
+            samples.prior,
             c,
             settings.to_tune,
-            neighbourhood.seed,
-        ).weigh(evidence, kernel, samples.prior)
+            settings.neighbourhood.seed,
+        )
 
         report("features")
-        prior = prior_of(rows, kernel, samples, trust(evidence, samples.prior), settings)
+        prior = prior_of(rows, kernel, samples, samples.prior, settings)
         problem = DualProblem(
             space=prior.space,
             labels=samples.labels,
             distances=knn,
-            prior_log_odds=special.logit(samples.prior) - evidence.nats,
+            prior_log_odds=special.logit(samples.prior),
             c=c,
             coverage=settings.coverage,
             entropy_bounds=bounds,
@@ -143,18 +132,14 @@ def fit_jointly(
             prior.space.variances * (1.0 - nominal) if softness is None else softness,
         )
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-    return JointFit(
-        knn, evidence, kernel, candidates, problem, solution, nominal, dual_coef, function, slope
-    )
+    return JointFit(knn, kernel, candidates, problem, solution, nominal, dual_coef, function, slope)
 
 
-def joint_attributes(found: JointFit, samples: Labelled, *, paper: bool) -> dict[str, Any]:
+def joint_attributes(found: JointFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
     solution, problem = found.solution, found.problem
     margin_duals, entropy_duals, coverage_duals = solution.multipliers
-    contamination, interval = estimate_contamination(
-        1.0 - found.nominal, samples.weights, solution.diagnostics
-    )
+    contamination, interval = estimate_contamination(1.0 - found.nominal, samples.weights)
     return {
         "nominal_proba_": found.nominal,
         "margin_duals_": margin_duals,
@@ -171,14 +156,13 @@ def joint_attributes(found: JointFit, samples: Labelled, *, paper: bool) -> dict
         "converged_": solution.converged,
         "status_": solution.status.value,
         "knn_distances_": found.knn_distances,
-        "entropy_statistic_": found.knn_distances if paper else found.evidence.nats,
+        "entropy_statistic_": found.knn_distances,
         "entropy_bounds_": problem.entropy_bounds,
         "coverage_": problem.coverage,
         "contamination_": contamination,
         "contamination_interval_": interval,
         "probability_slope_": found.probability_slope,
-        "_evidence": found.evidence.nats,
-        "_stuck": found.evidence.stuck,
+        "_evidence": np.zeros(len(found.nominal)),
         "_class_weights": problem.class_weights,
     }
 

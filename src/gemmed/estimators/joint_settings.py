@@ -25,7 +25,9 @@ from .validation import (
     check_per_sample,
 )
 
-MODELS = ("learned", "states", "paper")
+MODELS = ("states", "paper")
+ONLY_OF_PAPER = {"coverage": "auto", "entropy_slack": "auto", "engine": "mean_field"}
+"""Parameters that the states do not have, and their defaults."""
 AUTO_COVERAGE, AUTO_SLACK = 0.5, 0.3
 """At most half of a class may be anomalous before its majority is; the slack is that of the paper's
 entropy constraint (docs/decisions/0002)."""
@@ -58,8 +60,8 @@ class Settings(NamedTuple):
     c: float
     coverage: FloatArray
     """Least share of each class that is kept, shape (n_classes,)."""
-    entropy_slack: float | None
-    """Of the paper's entropy constraint; None takes distances as evidence instead."""
+    entropy_slack: float
+    """Of the paper's entropy constraint."""
     to_tune: ToTune
     n_components: int | None
     """Nystroem features; None for the exact kernel."""
@@ -76,17 +78,15 @@ def check_parameters(estimator: Any) -> None:
     check_choice("model", estimator.model, MODELS)
     check_number_or_auto("coverage", estimator.coverage, above=0, at_most=1)
     check_number_or_auto("entropy_slack", estimator.entropy_slack, at_least=0, infinite=True)
-    if estimator.entropy_slack != "auto" and estimator.model != "paper":
-        raise ValueError(
-            f"entropy_slack={estimator.entropy_slack!r} is the slack of the paper's entropy "
-            f"constraint, which model={estimator.model!r} does not have: set model='paper', or "
-            "leave entropy_slack='auto'."
-        )
-    if estimator.base is not None and estimator.model != "states":
-        raise ValueError(
-            f"base={estimator.base!r} is a member of model='states', not of "
-            f"model={estimator.model!r}: set model='states', or leave base=None."
-        )
+    of_other_model = ONLY_OF_PAPER if estimator.model == "states" else {"base": None}
+    for name, default in of_other_model.items():
+        given = getattr(estimator, name)
+        if not (given is default or (isinstance(given, str) and given == default)):
+            other = "paper" if estimator.model == "states" else "states"
+            raise ValueError(
+                f"{name}={given!r} belongs to model={other!r}, not to model={estimator.model!r}: "
+                f"set model={other!r}, or leave {name}={default!r}."
+            )
     check_number("n_neighbors", estimator.n_neighbors, at_least=1, whole=True)
     check_choice("neighbor_graph", estimator.neighbor_graph, ("bipartite", "leave_one_out"))
     check_number("max_iter", estimator.max_iter, at_least=1, whole=True)
@@ -144,14 +144,13 @@ def settings_of(
     random = check_random_state(estimator.random_state)
     split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
     coverage, slack = estimator.coverage, estimator.entropy_slack
-    slack = AUTO_SLACK if slack == "auto" else float(slack)
     return Settings(
         Neighbourhood(estimator.n_neighbors, estimator.neighbor_graph, samples.groups, split_seed),
         c=float(estimator.C),
         coverage=np.full(
             len(samples.classes), AUTO_COVERAGE if coverage == "auto" else float(coverage)
         ),
-        entropy_slack=slack if estimator.model == "paper" else None,
+        entropy_slack=AUTO_SLACK if slack == "auto" else float(slack),
         to_tune=ToTune(
             gamma=tunable and estimator.gamma == TUNED,
             variance=tunable and estimator.function_variance == TUNED,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import NeighborsReducedWarning
-from .._core.types import BoolArray, FloatArray
+from .._core.types import FloatArray
 from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training_rows import BlockRows
-from .explanation import OK, LogOdds, conflicting_samples, judge, judge_states
+from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,30 +81,25 @@ def keep_some(
     return KeptSamples(rows.take(kept), class_index[kept], nominal[kept], own_groups, is_part=True)
 
 
-def _state_columns(states: FloatArray) -> dict[str, FloatArray]:
-    return {"wrong_label_proba": states[:, 1], "bad_measurement_proba": states[:, 2]}
-
-
 def explain_samples(
     kept: KeptSamples,
     reference: TrustedReference,
-    terms: LogOdds,
-    stuck: BoolArray,
     classes: np.ndarray,
-    judged: tuple[FloatArray, FloatArray] | None = None,
+    judged: JudgedStates | LogOdds,
 ) -> Any:
-    """Table of ``GEMMEDClassifier.explain``.
-
-    ``judged`` are the states of the samples and their held-out class probabilities, of a model that
-    has them.
-    """
+    """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model."""
     class_index = kept.class_index
     statistics = reference.training_statistics(kept.distances, class_index, kept.groups)
     own = statistics[np.arange(len(statistics)), class_index]
-    if judged is None:
-        verdicts, suggested = judge(kept.nominal, terms, class_index, statistics, stuck)
+    by_state: dict[str, FloatArray] = {}
+    if isinstance(judged, LogOdds):
+        terms = judged._asdict()
+        verdicts, suggested = judge(kept.nominal, judged, class_index, statistics)
     else:
-        verdicts, suggested = judge_states(*judged, class_index)
+        terms = judged.terms._asdict()
+        wrong, bad = judged.states[:, 1], judged.states[:, 2]
+        by_state = {"wrong_label_proba": wrong, "bad_measurement_proba": bad}
+        verdicts, suggested = judge_states(judged.states, judged.clean, class_index)
     doubtful = np.flatnonzero(verdicts != OK)
     conflicting = np.empty(len(class_index), dtype=object)
     conflicting[:] = [[] for _ in class_index]
@@ -117,8 +112,8 @@ def explain_samples(
     table = {
         "label": classes[class_index],
         "nominal_proba": kept.nominal,
-        **({} if judged is None else _state_columns(judged[0])),
-        **terms._asdict(),
+        **by_state,
+        **terms,
         "verdict": verdicts,
         "suggested_label": classes[suggested],
         "p_value": reference.own_class_p_values(own, class_index),

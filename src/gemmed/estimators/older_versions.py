@@ -91,7 +91,7 @@ def with_present_attributes(state: dict[str, Any]) -> dict[str, Any]:
 def _restore_judgement(state: dict[str, Any]) -> None:
     """What GEMMEDClassifier keeps for explanations and screening."""
     is_automatic = state["entropy_slack"] == "auto"
-    state["model"] = "learned" if is_automatic else "paper"
+    state["model"] = "states" if is_automatic else "paper"
     state["base"] = None
     statistic = state["entropy_statistic_"]
     state["_evidence"] = statistic if is_automatic else np.zeros_like(statistic)

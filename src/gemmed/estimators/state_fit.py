@@ -1,4 +1,4 @@
-"""The fit of ``model="states"``: measurements, kernel, held-out scores, states, the refit.
+"""The fit of states, the default: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
 and averaged over (docs/model.md, sections 10 and 11). Nothing here knows an estimator.
@@ -15,13 +15,11 @@ from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
-from ..evidence.bounds import scaled_distances
+from ..evidence.class_distances import class_distances
 from ..evidence.kernel_and_veto import Sample
-from ..evidence.measured import measure
 from ..evidence.shared_faults import shared_faults
-from ..model.decision_step import MedSolution, solve_med
+from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
-from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
 from ..model.med import learn_med
 from ..model.solution import Status
@@ -44,6 +42,8 @@ class StateFit(NamedTuple):
     """What single rows say of their measurements."""
     nats: FloatArray | None
     """For "the measurement is bad", from all sources; None if nothing can be said."""
+    shared: float
+    """Share of rows that are bad together with many others."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
@@ -90,8 +90,9 @@ def fit_states(
     in_blocks = isinstance(rows, BlockRows)
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
-        measured = measure(rows, class_index, samples.names, settings.neighbourhood)
-        knn = scaled_distances(measured.knn, class_index, samples.names)
+        seed = settings.neighbourhood.seed
+        distances = class_distances(rows, class_index, samples.names, settings.neighbourhood)
+        faults = shared_faults(rows, distances.knn, class_index, seed)
         measurements = None
         if not isinstance(rows, GramRows):
             assert isinstance(rows, (ArrayRows, BlockRows))
@@ -102,55 +103,53 @@ def fit_states(
             good *= 1.0 - measurements.bad_probability
         usable = samples.weights * ~known_bad
 
-        shared, kernel, candidates = Sample(
-            rows,
-            signs,
-            class_index,
-            usable,
-            samples.groups,
-            settings.c,
-            settings.to_tune,
-            settings.neighbourhood.seed,
-        ).weigh(shared_faults(rows, measured, class_index, len(samples.classes)), kernel, good)
-        nats, good = together(measurements, shared.nats, good)
+        far, kernel, candidates = Sample(
+            rows, signs, class_index, usable, settings.c, settings.to_tune, seed
+        ).weigh(faults.far, kernel, good)
+        shared = faults._replace(far=far).nats
+        nats, good = together(measurements, shared, good)
 
         report("features")
         prior = prior_of(rows, kernel, samples, good, settings)
 
-        report("solver", total=settings.max_iter)
+        report("probabilities")
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
         learned = learn_med(prior.space, signs, usable * good, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
-        seed = settings.engine_seed
+        base_seed = settings.engine_seed
         if base is not None and X is not None:
             members.append(
-                held_out_scores(base, X, class_index, usable * good, samples.groups, seed)
+                held_out_scores(base, X, class_index, usable * good, samples.groups, base_seed)
             )
-        posterior = infer_states(
-            LabelModel(
-                np.stack(members),
-                class_index,
-                nats,
-                usable,
-            )
-        )
+        posterior = infer_states(LabelModel(np.stack(members), class_index, nats, usable))
         states, true_label = with_prior(posterior, samples)
 
-        report("probabilities")
+        report("solver", total=settings.max_iter)
         kept = samples.weights * (1.0 - states[:, 2])
         doubt = doubts(true_label, signs)
         start = learned.coefficients
-        solutions = _solve(prior.space, signs, kept, doubt, settings, start)
+        solutions = solve_med_functions(
+            prior.space,
+            signs,
+            settings.c,
+            kept,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            start=start,
+            doubt=doubt,
+            stage="solver",
+        )
         lam = np.column_stack([own.certificate.lam for own in solutions])
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
         if base is not None and X is not None:
-            base = fit_with_states(base, X, class_index, true_label, kept, seed)
+            base = fit_with_states(base, X, class_index, true_label, kept, base_seed)
     return StateFit(
-        knn,
+        distances.scaled,
         measurements,
         nats,
+        float(bad_by_shared(shared).mean()),
         kernel,
         candidates,
         posterior,
@@ -173,22 +172,28 @@ def together(
         return None, good
     single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
     nats = np.where(speaks, np.maximum(single, shared), single)
+    return nats, good * (1.0 - bad_by_shared(shared))
+
+
+def bad_by_shared(shared: FloatArray) -> FloatArray:
+    """P(bad) by faults that many rows share alone, zero where they say nothing."""
     usual = special.logit(BAD_RATE)
-    return nats, good * np.where(speaks, special.expit(-shared - usual), 1.0)
+    return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
 
 
 def widened(
-    posterior: StatePosterior, measurements: Measurements | None
+    posterior: StatePosterior, measurements: Measurements | None, shared: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Intervals of the shares of bad measurements, and of either fault.
 
     The nats were learned from the same rows: where they leave the share more open than the states
-    do, the interval is that much longer.
+    do, the interval is that much longer. ``shared`` is the share of rows that are bad together with
+    many others, which is known apart from the nats of single rows.
     """
     bad, either = posterior.bad_share, posterior.either_share
     if measurements is None:
         return (bad.lower, bad.upper), (either.lower, either.upper)
-    low, high = measurements.share_interval
+    low, high = (shared + (1.0 - shared) * end for end in measurements.share_interval)
     down, up = max(bad.lower - low, 0.0), max(high - bad.upper, 0.0)
     lower = max(either.lower - down, 0.0)
     return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
@@ -202,7 +207,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     converged = all(own.converged for own in solutions)
     n_classes = len(samples.classes)
     nats = np.zeros(len(nominal)) if found.nats is None else found.nats
-    bad_interval, interval = widened(posterior, found.measurements)
+    bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     return {
         "state_proba_": found.state_proba,
@@ -238,8 +243,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "base_": found.base,
         "_calibrated_together": True,
         "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
-        "_evidence": nats,
-        "_stuck": np.zeros(len(nominal), dtype=bool),
+        "_told": told_by(samples),
         "_held_out_proba": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
@@ -259,6 +263,14 @@ def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
     return found
 
 
+def told_by(samples: Labelled) -> FloatArray:
+    """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
+    with np.errstate(divide="ignore"):
+        usual = special.logit(min(samples.usual_prior, 1.0 - 1e-12))
+        told: FloatArray = special.logit(samples.prior) - usual
+    return told
+
+
 def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:
     """States and true labels with what is known of single samples beforehand.
 
@@ -267,9 +279,8 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     """
     states = np.column_stack([posterior.nominal, posterior.wrong, posterior.bad])
     with np.errstate(divide="ignore"):
-        told = special.logit(samples.prior) - special.logit(min(samples.usual_prior, 1.0 - 1e-12))
         log_states = np.log(states)
-    log_states[:, 0] += np.clip(told, -700.0, 700.0)
+    log_states[:, 0] += np.clip(told_by(samples), -700.0, 700.0)
     moved = special.softmax(log_states, axis=1)
     moved[samples.prior >= 1.0] = (1.0, 0.0, 0.0)
     known_bad = samples.prior <= 0.0
@@ -285,27 +296,3 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     true_label = (1.0 - moved[:, :1]) * rest
     true_label[rows, samples.class_index] += moved[:, 0]
     return moved, true_label / true_label.sum(axis=1, keepdims=True)
-
-
-def _solve(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    doubt: FloatArray,
-    settings: Settings,
-    start: FloatArray,
-) -> list[MedSolution]:
-    """MED with uncertain labels, one solution a function."""
-    return [
-        solve_med(
-            space,
-            labels,
-            settings.c,
-            weights,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            start=begin,
-            doubt=own_doubt,
-        )
-        for labels, own_doubt, begin in zip(signs.T, doubt.T, start.T, strict=True)
-    ]

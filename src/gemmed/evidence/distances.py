@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,13 +10,13 @@ import numpy as np
 from .._core.progress import reported
 from .._core.types import FloatArray
 from ..rows.blocks import Blocks, sum_blocks, take_rows
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .references import (
     ROUNDING,
     ReferencePlan,
     ReferenceSet,
     mean_nearest,
     mean_of_smallest,
-    median_distances,
     reference_set,
 )
 
@@ -40,10 +39,6 @@ class Distances(Protocol):
         """Mean distance to the k nearest references that a sample meets, mean over the splits."""
         ...
 
-    def median_to(self, class_index: np.ndarray, references: Sequence[np.ndarray]) -> FloatArray:
-        """Median distance of each sample to the references of its class, shape (n_samples,)."""
-        ...
-
 
 @dataclass(frozen=True)
 class EuclideanDistances:
@@ -60,10 +55,6 @@ class EuclideanDistances:
 
     def to_nearest(self, plan: ReferencePlan) -> FloatArray:
         return _to_nearest(self.X, self._sets(plan), plan.met, *_per_row(plan))
-
-    def median_to(self, class_index: np.ndarray, references: Sequence[np.ndarray]) -> FloatArray:
-        sets = [reference_set(self.X[rows], in_single=self._is_large) for rows in references]
-        return _medians_to(self.X, sets, class_index)
 
     @property
     def _is_large(self) -> bool:
@@ -110,13 +101,6 @@ class KernelDistances:
             total[rows] += mean_of_smallest(part, k)
         return total / np.count_nonzero(plan.met >= 0, axis=1)
 
-    def median_to(self, class_index: np.ndarray, references: Sequence[np.ndarray]) -> FloatArray:
-        medians = np.empty(len(class_index))
-        for z, chosen in enumerate(references):
-            members = np.flatnonzero(class_index == z)
-            medians[members] = np.median(self.between(members, chosen), axis=1)
-        return medians
-
 
 @dataclass(frozen=True)
 class BlockDistances:
@@ -146,13 +130,18 @@ class BlockDistances:
         parts = self.blocks.map(_to_nearest, held._sets(own), [plan.met, *_per_row(plan)])
         return np.concatenate(list(reported("distances", parts, len(self.blocks.sizes))))
 
-    def median_to(self, class_index: np.ndarray, references: Sequence[np.ndarray]) -> FloatArray:
-        large = len(class_index) >= SINGLE_PRECISION_FROM
-        sets = [reference_set(self._take(rows), in_single=large) for rows in references]
-        return np.concatenate(list(self.blocks.map(_medians_to, sets, [class_index])))
-
     def _take(self, rows: np.ndarray) -> FloatArray:
         return take_rows(self.blocks, rows).astype(np.float64)
+
+
+def distances_of(rows: TrainingRows) -> Distances:
+    """Distances among the training samples, however they are stored."""
+    if isinstance(rows, GramRows):
+        return KernelDistances(rows.gram)
+    if isinstance(rows, BlockRows):
+        return BlockDistances(rows.blocks)
+    assert isinstance(rows, ArrayRows)
+    return EuclideanDistances(rows.X)
 
 
 def euclidean(X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -201,11 +190,3 @@ def _to_nearest(
         own = None if groups is None else groups[rows]
         total[rows] += mean_nearest(X[rows], sets[number], own)
     return total / np.count_nonzero(met >= 0, axis=1)
-
-
-def _medians_to(X: np.ndarray, sets: list[ReferenceSet], class_index: np.ndarray) -> FloatArray:
-    medians = np.empty(len(X))
-    for z in np.unique(class_index):
-        own = class_index == z
-        medians[own] = median_distances(X[own], sets[z])
-    return medians

@@ -1,4 +1,4 @@
-"""Which evidence holds, and with which kernel: each needs the other (docs/model.md, section 4).
+"""Which evidence holds, and with which kernel: each needs the other (docs/model.md, section 11).
 
 Evidence says whom to trust while the kernel is chosen; predictions with that kernel say whether the
 evidence against whole groups of samples holds.
@@ -16,13 +16,12 @@ from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel, subsample_rows
+from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel
 from ..rows.training_rows import TrainingRows
-from .all_sources import Evidence
-from .veto import is_learnable, remote_is_learnable
+from .veto import is_learnable
 
 IN_QUESTION = 1.0
-"""Nats of evidence above which a sample belongs to a group in question; tails stay below."""
+"""Nats of evidence above which a sample belongs to the group in question."""
 QUESTIONED = 250
 """Members of such a group, and other samples, that decide about it where there are many."""
 
@@ -30,7 +29,8 @@ QUESTIONED = 250
 class Weighed(NamedTuple):
     """Evidence that predictions do not contradict, and the kernel of these predictions."""
 
-    evidence: Evidence
+    far: FloatArray
+    """Nats, shape (n_samples,)."""
     kernel: Kernel
     candidates: list[Candidate]
 
@@ -44,7 +44,6 @@ class Sample:
     rows : where they are stored
     signs : labels -1 and +1, shape (n_samples, n_functions)
     class_index, weights : shape (n_samples,); samples known to be wrong have weight zero
-    groups : shape (n_samples,), or None
     c : rate of the margin prior
     to_tune : what of the kernel to choose
     seed : of the samples that take part where there are many
@@ -54,30 +53,24 @@ class Sample:
     signs: FloatArray
     class_index: np.ndarray
     weights: FloatArray
-    groups: np.ndarray | None
     c: float
     to_tune: ToTune
     seed: int
 
-    def weigh(self, evidence: Evidence, kernel: Kernel, prior: FloatArray) -> Weighed:
+    def weigh(self, far: FloatArray, kernel: Kernel, prior: FloatArray) -> Weighed:
         """Tune the kernel on what evidence leaves trusted, and drop evidence it contradicts.
 
         Parameters
         ----------
+        far : nats against groups that lie apart, shape (n_samples,)
         kernel : what is not to be tuned of it stays
         prior : prior nominal probabilities, shape (n_samples,)
         """
-        tuned, candidates = self._tune(kernel, trust(evidence, prior))
-        if self._is_learnable(evidence.far > IN_QUESTION, tuned):
-            evidence = evidence.without_far_groups()
-            tuned, candidates = self._tune(kernel, trust(evidence, prior))
-        misfits = evidence.misfit > IN_QUESTION
-        may_speak = evidence.misfit_speaks_alone or np.any(evidence.far > IN_QUESTION)
-        if np.any(misfits) and (not may_speak or self._is_learnable(misfits, tuned, misled=True)):
-            evidence = evidence.without_misfits()
-        if self._remote_is_learnable(evidence.remote > IN_QUESTION, tuned):
-            evidence = evidence.without_remote()
-        return Weighed(evidence, tuned, candidates)
+        tuned, candidates = self._tune(kernel, trust(far, prior))
+        if self._is_learnable(far > IN_QUESTION, tuned):
+            far = np.zeros_like(far)
+            tuned, candidates = self._tune(kernel, trust(far, prior))
+        return Weighed(far, tuned, candidates)
 
     def _tune(self, kernel: Kernel, trusted: FloatArray) -> tuple[Kernel, list[Candidate]]:
         """The kernel with what is to be tuned of it, and all candidates."""
@@ -85,7 +78,7 @@ class Sample:
             self.rows, kernel, self.signs, self.weights, trusted, self.c, self.to_tune, self.seed
         )
 
-    def _is_learnable(self, group: np.ndarray, kernel: Kernel, *, misled: bool = False) -> bool:
+    def _is_learnable(self, group: np.ndarray, kernel: Kernel) -> bool:
         usable = self.weights > 0
         if not np.any(group & usable) or np.all(group[usable]):
             return False
@@ -95,15 +88,6 @@ class Sample:
             group[some],
             self.c,
             shares=np.bincount(self.class_index[usable]) / np.count_nonzero(usable),
-            misled=misled,
-        )
-
-    def _remote_is_learnable(self, remote: np.ndarray, kernel: Kernel) -> bool:
-        if self.groups is None or not np.any(remote):
-            return False
-        some = subsample_rows(self.signs, self.weights, self.seed)
-        return remote_is_learnable(
-            *self._part(some, kernel), remote[some], self.groups[some], self.c
         )
 
     def _part(
@@ -132,7 +116,7 @@ class Sample:
         )
 
 
-def trust(evidence: Evidence, prior: FloatArray) -> FloatArray:
+def trust(far: FloatArray, prior: FloatArray) -> FloatArray:
     """Nominal probabilities by prior and far groups alone: for kernel and landmarks."""
-    probabilities: FloatArray = special.expit(special.logit(prior) - evidence.far)
+    probabilities: FloatArray = special.expit(special.logit(prior) - far)
     return probabilities

@@ -1,4 +1,4 @@
-"""Distances of many rows to a set of references: the k nearest, or the middle ones.
+"""Distances of many rows to the k nearest of a set of references.
 
 Rows are visited a few at a time, so that the distances stay in the processor's cache. For many
 samples products of coordinates are taken in single precision, about the centre of the references;
@@ -75,11 +75,6 @@ def mean_nearest(
     return _mean_of_distances(X, groups, references, nearest)
 
 
-def median_distances(X: np.ndarray, references: ReferenceSet) -> FloatArray:
-    """Median distance of every row to all references, whatever their group; shape (len(X),)."""
-    return _mean_of_distances(X, None, references, _middle)
-
-
 def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
     """Mean of the k smallest entries of every row."""
     if k < distances.shape[1]:
@@ -148,13 +143,3 @@ def _smallest(values: np.ndarray, k: int) -> np.ndarray:
     if k < values.shape[1]:
         values.partition(k - 1, axis=1)
     return values[:, :k]
-
-
-def _middle(values: np.ndarray) -> np.ndarray:
-    """The one or two values in the middle of every row; reorders ``values``."""
-    half = values.shape[1] // 2
-    values.partition(half, axis=1)
-    upper = values[:, half : half + 1]
-    if values.shape[1] % 2:
-        return upper
-    return np.hstack([values[:, :half].max(axis=1, keepdims=True), upper])

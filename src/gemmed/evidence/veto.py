@@ -28,7 +28,6 @@ def is_learnable(
     c: float,
     *,
     shares: FloatArray | None = None,
-    misled: bool = False,
 ) -> bool:
     """Whether the labels of a group are better predicted if the group is in the training set.
 
@@ -38,9 +37,6 @@ def is_learnable(
     weights : sample weights, shape (n_samples,)
     group : bool array of shape (n_samples,)
     shares : of the classes, shape (n_classes,); those of the samples unless given
-    misled : demand as well that without the group its labels are predicted worse than by chance.
-        Rows of which a part is broken teach how to do without that part: their labels are predicted
-        badly without them, but not wrongly.
     """
     if group.sum() < SMALLEST_GROUP or np.all(group):
         return False
@@ -50,8 +46,6 @@ def is_learnable(
     others = learn_med(space, signs, np.where(group, 0.0, weights), c, everyone.coefficients)
     without = others.wrong_predictions(signs)[group].astype(np.float64)
     own = shares[class_index[group]]
-    if misled and not is_positive(without - (1.0 - 1.0 / len(shares)), own):
-        return False
     return is_positive(without - everyone.wrong_predictions(signs)[group], own)
 
 
@@ -77,41 +71,3 @@ def is_positive(gain: FloatArray, shares: FloatArray) -> bool:
         if not mean > LEARNED * float(np.sqrt(variance)):
             return False
     return True
-
-
-def remote_is_learnable(
-    space: FunctionSpace,
-    signs: FloatArray,
-    class_index: np.ndarray,
-    weights: FloatArray,
-    remote: np.ndarray,
-    groups: np.ndarray,
-    c: float,
-) -> bool:
-    """Whether remote samples of other groups help to predict the remote samples of a group.
-
-    A mode that every group shows (stairs among walks) does. Samples of a group do not err
-    independently: the standard error is that of groups.
-
-    Parameters
-    ----------
-    signs : labels -1 and +1, shape (n_samples, n_functions)
-    weights, remote, groups : shape (n_samples,)
-    """
-    if not np.any(remote) or np.all(remote):
-        return False
-    learned = learn_med(space, signs, weights, c, groups=groups)
-    ignored = learn_med(space, signs, np.where(remote, 0.0, weights), c, groups=groups)
-    wrong = ignored.wrong_predictions(signs).astype(np.float64)
-    gain = wrong - learned.wrong_predictions(signs)
-    means, variances = [], []
-    for z in np.unique(class_index[remote]):
-        own = remote & (class_index == z)
-        deviations = gain[own] - gain[own].mean()
-        _, index = np.unique(groups[own], return_inverse=True)
-        means.append(float(gain[own].mean()))
-        # Half a sample keeps the error of small groups above zero.
-        square = float(np.sum(np.bincount(index, weights=deviations) ** 2)) + 0.5
-        variances.append(square / int(own.sum()) ** 2)
-    # Classes count alike: labels are those of recordings, and a fault may favour a class.
-    return float(np.mean(means)) > LEARNED * float(np.sqrt(np.sum(variances))) / len(means)

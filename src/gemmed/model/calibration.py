@@ -1,4 +1,4 @@
-"""Class probabilities and shares of wrong labels from held-out margins (equations 38 and 24)."""
+"""Slopes of class probabilities from held-out margins (equations 38 and 24)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from .held_out import evenly_spread
 STEEPEST = 1e3
 WRONG_RATES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
 SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
-SHARES = np.array(
-    [0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
-)
-FEW, MANY = 400, 1000
-"""Held-out margins to which one number is fitted, and a distribution of two: more of them do not
-make it better."""
+FEW = 400
+"""Held-out margins to which the slope is fitted: more of them do not make it better."""
 
 
 def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
@@ -49,28 +45,3 @@ def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> floa
     rate = WRONG_RATES[:, None, None]
     likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]
     return float(np.exp(special.softmax(likelihood).sum(axis=0) @ np.log(SLOPES)))
-
-
-def expected_label_errors(margins: FloatArray, weights: FloatArray, *, sparse: bool) -> float:
-    """Posterior mean of the share of wrong labels e in (24), over slopes and shares up to 0.4.
-
-    Where P(y | x) levels off below one for large margins, labels are wrong at random; a boundary
-    that is merely soft makes errors near it only.
-
-    Parameters
-    ----------
-    margins, weights : held-out margins and sample weights, shape (n_samples,)
-    sparse : prior density of e proportional to 1/e instead of uniform
-    """
-    if not len(margins):
-        return 0.0
-    rows = evenly_spread(len(margins), MANY)
-    right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
-    likelihood = np.empty((len(SHARES), len(SLOPES)))
-    for index, rate in enumerate(SHARES):  # all at once would not stay in the cache
-        likely = right * (1.0 - 2.0 * rate)
-        likely += rate + 1e-12
-        likelihood[index] = np.log(likely, out=likely) @ weights[rows]
-    prior = np.gradient(SHARES) / (SHARES if sparse else 1.0)
-    posterior = special.softmax(likelihood + np.log(prior)[:, None])
-    return float(posterior.sum(axis=1) @ SHARES)

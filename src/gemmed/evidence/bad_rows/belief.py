@@ -27,7 +27,7 @@ PRIOR = (0.5, 5.0)
 """Beta prior of the share of bad rows: most tables have few."""
 SHARED_PARENT = 0.5
 """A row and its counterpart share a parent: 2 N terms from N rows."""
-SHARES = np.concatenate([[1e-6], np.geomspace(0.002, 0.5, 15)])
+SHARES = np.concatenate([[1e-6], np.geomspace(0.003, 0.5, 11)])
 MOST = 0.75
 """Largest share that is thought of."""
 
@@ -101,6 +101,7 @@ def learn_belief(rows: FloatArray, fakes: FloatArray, cleared: BoolArray | None 
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
+            options={"ftol": 1e-6, "gtol": 1e-3},
         )
         start = best.x
         losses.append(float(best.fun))

@@ -25,7 +25,8 @@ DENSER = float(np.log(5.0))
 """Rows of the place are nearer to each other than rows elsewhere, by this factor."""
 ELSEWHERE = 0.2
 """Part of the rows with the label of the place that lies elsewhere: a class may be one place."""
-FEWEST_ROWS = 40
+FEWEST_ROWS, MOST_ROWS = 40, 1000
+"""Rows among which a place is looked for: of more, a part of them in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,7 @@ def find_dense_place(X: FloatArray, class_index: np.ndarray) -> DensePlace | Non
     X : shape (n_rows, n_columns); repeated rows count once
     """
     first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+    first = first[:: -(-len(first) // MOST_ROWS)]
     deviation = X[first].std(axis=0)
     used = deviation > 0.0
     if len(first) < FEWEST_ROWS or not np.any(used):

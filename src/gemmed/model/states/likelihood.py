@@ -89,6 +89,21 @@ class LabelModel:
         return centred_scores(self.scores) * self.member_scales[:, None, None]
 
     @cached_property
+    def centred_single(self) -> np.ndarray:
+        """The same in single precision, shape (n_members, n_samples * n_classes)."""
+        return self.centred.reshape(self.n_members, -1).astype(np.float32)
+
+    def part(self, rows: np.ndarray) -> LabelModel:
+        """The likelihood of some of the samples, on the scale of all of them."""
+        if len(rows) == len(self.class_index):
+            return self
+        nats = None if self.log_bayes is None else self.log_bayes[rows]
+        some = LabelModel(self.scores[:, rows], self.class_index[rows], nats, self.weights[rows])
+        some.__dict__["member_scales"] = self.member_scales
+        some.__dict__["class_shares"] = self.class_shares
+        return some
+
+    @cached_property
     def member_scales(self) -> FloatArray:
         """Factors of the members: the first has its natural scale, others its spread."""
         centred = centred_scores(self.scores)
@@ -249,18 +264,29 @@ class StateDraws(NamedTuple):
 
 
 def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
-    """States for draws of the coordinates, shape (n_draws, n_coordinates)."""
-    at, n = model.places, len(model.class_index)
-    members = model.member_weights(x) @ model.centred.reshape(model.n_members, -1)
-    logits = members.reshape(len(x), n, model.n_classes) + BIAS_SPREAD * x[:, None, at.biases]
-    eps = model.overlap(x)[:, :, None]
-    clean = (1.0 - eps) * special.softmax(logits, axis=2) + eps * model.class_shares
+    """States for draws of the coordinates, shape (n_draws, n_coordinates).
+
+    In single precision: averages over draws need no more, and exponentials cost most of the time.
+    """
+    at, n, single = model.places, len(model.class_index), np.float32
+    b = model.member_weights(x).astype(single)
+    clean = (b @ model.centred_single).reshape(len(x), n, model.n_classes)
+    clean += (BIAS_SPREAD * x[:, None, at.biases]).astype(single)
+    clean -= clean.max(axis=2, keepdims=True)
+    np.exp(clean, out=clean)
+    eps = model.overlap(x).astype(single)[:, :, None]
+    clean *= (1.0 - eps) / clean.sum(axis=2, keepdims=True)
+    clean += eps * model.class_shares.astype(single)
     given = clean[:, np.arange(n), model.class_index]
-    e = model.bad_rate(x)
+    e = model.bad_rate(x).astype(single)
     rates = model.largest_rate * model.rate_roots(x) ** 2
-    nominal = (1.0 - e) * (1.0 - rates[:, model.class_index]) * given
-    wrong = (1.0 - e) * np.einsum("dnk,dk,nk->dn", clean, rates, model.elsewhere)
-    bad = e * model.bayes * 0.5 * (model.class_shares[model.class_index] + given)
+    nominal = (1.0 - e) * (1.0 - rates.astype(single)[:, model.class_index]) * given
+    # A wrong label is any of the others, alike: all classes but the own one.
+    weighted = np.einsum("dnk,dk->dn", clean, rates.astype(single))
+    own = rates.astype(single)[:, model.class_index] * given
+    wrong = (1.0 - e) * np.maximum(weighted - own, 0.0) / single(model.n_classes - 1)
+    shares = model.class_shares[model.class_index].astype(single)
+    bad = e * (0.5 * model.bayes).astype(single) * (shares + given)
     likelihood = nominal + wrong + bad
     return StateDraws(
         np.log(likelihood) @ model.tempered,

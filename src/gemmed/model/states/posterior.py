@@ -8,15 +8,20 @@ class alone is mislabelled, are the proposals. One further stage adapts to the d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize, special, stats
+from scipy import linalg, special, stats
 
 from ..._core.types import FloatArray
-from .likelihood import LabelModel, StateDraws, minus_log_posterior, states_of_draws
+from .likelihood import Density, LabelModel, StateDraws, minus_log_posterior, states_of_draws
 
-N_DRAWS = 600
+N_DRAWS, N_AVERAGED = 400, 200
+"""Draws that are weighed, and draws of equal weight taken from them over which states are averaged:
+the second have the states of all samples computed."""
+MOST_SAMPLES = 1000
+"""Samples that weigh the draws: with its power the likelihood counts a quarter of each."""
 SEED = 0x67656D
 """Of the draws: the same samples have the same states, whatever else is random in a fit."""
 PATH = (-1.8, -1.1, -0.5, 0.1, 0.7, 1.4)
@@ -27,6 +32,9 @@ TAIL = 8.0
 """Degrees of freedom of the proposals: heavier tails than the posterior's."""
 NEGLIGIBLE = 6.0
 """Nats below the highest centre from which on a centre is left out."""
+CLOSE = 0.05
+"""Nats to which a centre is found: it is where proposals are made, not a result."""
+MOST_STEPS = 25
 VALUES_AT_ONCE = 150_000
 LEVEL = 0.9
 """Of the intervals."""
@@ -70,98 +78,105 @@ class _Centre(NamedTuple):
     covariance: FloatArray
 
 
-def infer_states(model: LabelModel, *, n_draws: int = N_DRAWS) -> StatePosterior:
+def infer_states(model: LabelModel) -> StatePosterior:
     """Average states and rates over their posterior."""
     rng = np.random.default_rng(SEED)
-    centres = _centres(model)
+    some = model.part(rng.permutation(len(model.class_index))[:MOST_SAMPLES])
+    centres = _centres(some)
     volumes = [-centre.value + 0.5 * np.linalg.slogdet(centre.covariance)[1] for centre in centres]
     share = 0.7 * special.softmax(volumes) + 0.3 / len(volumes)
-    proposals = _Proposals()
-    half = n_draws // 2
+    half = N_DRAWS // 2
+    proposals = _Proposals(model.n_coordinates, N_DRAWS + 4 * len(centres), rng)
     x = np.concatenate(
         [
-            proposals.draw(centre.x, centre.covariance, max(int(half * part), 4), rng)
+            proposals.draw(centre.x, centre.covariance, max(int(half * part), 4))
             for centre, part in zip(centres, share, strict=True)
         ]
     )
-    summary = _summarise(model, x)
-    weights = _weights(summary.log_likelihood, x, proposals)[0]
+    likely = _log_likelihoods(some, x)
+    weights = _weights(likely, x, proposals)[0]
     mean = weights @ x
     spread = (x - mean) * weights[:, None]
     trusted = 1.0 / float(weights @ weights)
     trusted /= trusted + model.n_coordinates
     widest = centres[int(np.argmax(volumes))].covariance
     covariance = trusted * spread.T @ (x - mean) + (1.0 - trusted) * widest
-    more = proposals.draw(mean, covariance, half, rng)
-    x = np.concatenate([x, more])
-    summary = _Summary(*map(np.concatenate, zip(summary, _summarise(model, more), strict=True)))
-    weights, effective = _weights(summary.log_likelihood, x, proposals)
+    more = proposals.draw(mean, covariance, half)
+    x, likely = np.concatenate([x, more]), np.concatenate([likely, _log_likelihoods(some, more)])
+    weights, effective = _weights(likely, x, proposals)
     highest = min(centres, key=lambda centre: centre.value)
-    return _averaged(model, summary, weights, effective, highest.x, rng)
+    chosen = x[_of_equal_weight(weights, x[:, model.places.rate.start])]
+    return _averaged(model, chosen, effective, highest.x, rng)
 
 
 def _centres(model: LabelModel) -> list[_Centre]:
     """Points around which the posterior is, with its curvature there."""
     rate, own_rates = model.places.rate.start, model.places.own_rates
+    everything = np.ones(model.n_coordinates, dtype=bool)
     free = np.arange(model.n_coordinates) != rate
-    options = {"maxiter": 40, "ftol": 1e-6, "gtol": 3e-2, "maxcor": 20}
-    found: list[tuple[float, FloatArray, float]] = []
+    found: list[tuple[FloatArray, Density, float]] = []
     x: FloatArray = np.zeros(model.n_coordinates)
     for fixed in PATH:
-        x[rate] = fixed
-
-        def along(part: FloatArray, at: float = fixed) -> tuple[float, FloatArray]:
-            point = np.empty(model.n_coordinates)
-            point[free], point[rate] = part, at
-            density = minus_log_posterior(model, point)
-            return density.value, density.gradient[free]
-
-        best = optimize.minimize(along, x[free], jac=True, method="L-BFGS-B", options=options)
         x = x.copy()
-        x[free] = best.x
-        found.append((float(best.fun), x, 1.0 / STEP**2))
-    lowest = min(found, key=lambda entry: entry[0])[1]
-    common = lowest.copy()
+        x[rate] = fixed
+        x, density = _highest(model, x, free)
+        found.append((x, density, 1.0 / STEP**2))
+    common = min(found, key=lambda entry: entry[1].value)[0].copy()
     common[own_rates], common[model.places.spread] = 0.0, 0.0
     pull = -minus_log_posterior(model, common).gradient[own_rates]
     for one_class in np.argsort(-pull)[:2]:
         x = common.copy()
         x[rate], x[model.places.spread] = -1.2, 1.0
         x[own_rates.start + int(one_class)] = 1.3
-        best = optimize.minimize(
-            lambda point: minus_log_posterior(model, point)[:2],
-            x,
-            jac=True,
-            method="L-BFGS-B",
-            options=options,
-        )
-        found.append((float(best.fun), best.x, 0.0))
-    highest = min(value for value, _, _ in found)
+        found.append((*_highest(model, x, everything), 0.0))
+    highest = min(density.value for _, density, _ in found)
     centres = []
-    for value, x, extra in found:
-        if value < highest + NEGLIGIBLE:
-            information = minus_log_posterior(model, x, information=True).information
-            assert information is not None
+    for x, density, extra in found:
+        if density.value < highest + NEGLIGIBLE:
+            assert density.information is not None
+            information = density.information.copy()
             information[rate, rate] += extra
-            centres.append(_Centre(x, value, linalg.inv(information)))
+            centres.append(_Centre(x, density.value, linalg.inv(information)))
     return centres
+
+
+def _highest(model: LabelModel, x: FloatArray, free: np.ndarray) -> tuple[FloatArray, Density]:
+    """Climb in the free coordinates by Newton steps with the information as curvature."""
+    density = minus_log_posterior(model, x, information=True)
+    for _ in range(MOST_STEPS):
+        assert density.information is not None
+        slope = density.gradient[free]
+        step = linalg.solve(density.information[np.ix_(free, free)], slope, assume_a="pos")
+        gain = 0.5 * float(slope @ step)
+        if gain < CLOSE:
+            break
+        for length in (1.0, 0.5, 0.2, 0.05, 0.01):
+            tried = x.copy()
+            tried[free] -= length * step
+            new = minus_log_posterior(model, tried, information=True)
+            if new.value < density.value:
+                break
+        else:
+            break
+        x, density = tried, new
+    return x, density
 
 
 class _Proposals:
     """Student t distributions; the density is that of their mixture (balance heuristic)."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_coordinates: int, most: int, rng: np.random.Generator) -> None:
         self._parts: list[tuple[FloatArray, FloatArray, int]] = []
+        # Evenly spread points (scrambled Sobol); a power of two, without which they are not.
+        sobol = stats.qmc.Sobol(n_coordinates + 1, seed=rng)
+        points = sobol.random_base2(int(np.ceil(np.log2(most))))
+        self._points = np.clip(points, 1e-9, 1.0 - 1e-9)
 
-    def draw(
-        self, mean: FloatArray, covariance: FloatArray, n: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """Evenly spread draws (a scrambled Sobol sequence)."""
+    def draw(self, mean: FloatArray, covariance: FloatArray, n: int) -> FloatArray:
+        """The next n draws, of one part of the mixture."""
         root = linalg.cholesky(covariance, lower=True)
         self._parts.append((mean, root, n))
-        sobol = stats.qmc.Sobol(len(mean) + 1, seed=rng)
-        # A power of two is drawn, without which Sobol points are not balanced.
-        u = np.clip(sobol.random_base2(int(np.ceil(np.log2(max(n, 2)))))[:n], 1e-9, 1.0 - 1e-9)
+        u, self._points = self._points[:n], self._points[n:]
         chi_square = 2.0 * special.gammaincinv(0.5 * TAIL, u[:, -1:])
         drawn: FloatArray = mean + special.ndtri(u[:, :-1]) / np.sqrt(chi_square / TAIL) @ root.T
         return drawn
@@ -178,43 +193,22 @@ class _Proposals:
         return mixed
 
 
-class _Summary(NamedTuple):
-    """What is kept of the draws; sums are weighted by the samples' weights."""
-
-    log_likelihood: FloatArray
-    clean: FloatArray
-    nominal: FloatArray
-    wrong: FloatArray
-    rates: FloatArray
-    n_wrong: FloatArray
-    wrong_variance: FloatArray
-    n_bad: FloatArray
-    bad_variance: FloatArray
-    either_variance: FloatArray
-
-
-def _summarise(model: LabelModel, x: FloatArray) -> _Summary:
+def _in_parts(model: LabelModel, x: FloatArray) -> Iterator[StateDraws]:
     size = max(1, VALUES_AT_ONCE // (len(model.class_index) * model.n_classes))
-    parts = [
-        _summary_of(states_of_draws(model, x[start : start + size]), model.weights)
-        for start in range(0, len(x), size)
-    ]
-    return _Summary(*map(np.concatenate, zip(*parts, strict=True)))
+    for start in range(0, len(x), size):
+        yield states_of_draws(model, x[start : start + size])
 
 
-def _summary_of(draws: StateDraws, weights: FloatArray) -> _Summary:
-    return _Summary(
-        draws.log_likelihood,
-        draws.clean.astype(np.float32),
-        draws.nominal.astype(np.float32),
-        draws.wrong.astype(np.float32),
-        draws.rates,
-        draws.wrong @ weights,
-        (draws.wrong * (1.0 - draws.wrong)) @ weights,
-        draws.bad @ weights,
-        (draws.bad * (1.0 - draws.bad)) @ weights,
-        (draws.nominal * (1.0 - draws.nominal)) @ weights,
-    )
+def _log_likelihoods(model: LabelModel, x: FloatArray) -> FloatArray:
+    return np.concatenate([draws.log_likelihood for draws in _in_parts(model, x)])
+
+
+def _of_equal_weight(weights: FloatArray, along: FloatArray) -> np.ndarray:
+    """Draws of equal weight in place of weighted ones, evenly spread along a coordinate."""
+    order = np.argsort(along, kind="stable")
+    below = np.cumsum(weights[order])
+    places = (np.arange(N_AVERAGED) + 0.5) / N_AVERAGED * below[-1]
+    return order[np.minimum(np.searchsorted(below, places), len(order) - 1)]
 
 
 def _weights(
@@ -229,62 +223,66 @@ def _weights(
 
 
 def _averaged(
-    model: LabelModel,
-    summary: _Summary,
-    weights: FloatArray,
-    effective: float,
-    mode: FloatArray,
-    rng: np.random.Generator,
+    model: LabelModel, x: FloatArray, effective: float, mode: FloatArray, rng: np.random.Generator
 ) -> StatePosterior:
-    rows = np.arange(len(model.class_index))
-    nominal, wrong, clean = (
-        np.tensordot(weights, draws.astype(np.float64), 1)
-        for draws in (summary.nominal, summary.wrong, summary.clean)
-    )
+    """Means over draws of equal weight."""
+    n, k = len(model.class_index), model.n_classes
+    rows, total = np.arange(n), float(model.weights.sum())
+    nominal, wrong, clean, if_wrong = np.zeros(n), np.zeros(n), np.zeros((n, k)), np.zeros((n, k))
+    counts, variances, rates = [], [], []
+    for draws in _in_parts(model, x):
+        nominal += draws.nominal.sum(axis=0)
+        wrong += draws.wrong.sum(axis=0)
+        clean += draws.clean.sum(axis=0)
+        if_wrong += np.einsum("dnk,dk->nk", draws.clean, draws.rates)
+        rates.append(draws.rates)
+        states = (draws.wrong, draws.bad, 1.0 - draws.nominal)
+        counts.append([state @ model.weights for state in states])
+        # The counts of a draw vary as sums of independent indicators do.
+        variances.append([(state * (1.0 - state)) @ model.weights for state in states])
+    nominal, wrong, clean = nominal / len(x), wrong / len(x), clean / len(x)
     if model.log_bayes is None:
         wrong = 1.0 - nominal
     bad = np.maximum(1.0 - nominal - wrong, 0.0)
-    if_wrong = np.einsum("d,dnk,dk->nk", weights, summary.clean, summary.rates) * model.elsewhere
+    if_wrong *= model.elsewhere
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)
     true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
     true_label[rows, model.class_index] += nominal
-    total = float(model.weights.sum())
+    by_draw = np.concatenate(rates).astype(np.float64)
 
-    def share(counts: FloatArray, variance: FloatArray) -> Share:
-        # The counts of a draw vary as sums of independent indicators do.
-        noise = rng.normal(size=(4, len(counts)))
-        drawn = np.maximum(np.round(counts + np.sqrt(np.maximum(variance, 0.0)) * noise), 0.0)
-        lower, upper = interval(drawn.ravel(), np.tile(weights, 4))
-        return Share(float(weights @ counts) / total, lower / total, min(upper / total, 1.0))
+    def share(count: FloatArray, variance: FloatArray) -> Share:
+        noise = rng.normal(size=(4, len(count)))
+        drawn = np.maximum(np.round(count + np.sqrt(np.maximum(variance, 0.0)) * noise), 0.0)
+        lower, upper = interval(drawn.ravel())
+        return Share(float(count.mean()) / total, lower / total, min(upper / total, 1.0))
 
+    shares = map(share, np.concatenate(counts, axis=1), np.concatenate(variances, axis=1))
+    wrong_share, bad_share, either_share = shares
     return StatePosterior(
         nominal,
         wrong,
         bad,
         true_label / true_label.sum(axis=1, keepdims=True),
-        clean,
-        share(summary.n_wrong, summary.wrong_variance),
-        share(summary.n_bad, summary.bad_variance),
-        share(summary.n_wrong + summary.n_bad, summary.either_variance),
-        weights @ summary.rates,
-        np.array([interval(column, weights) for column in summary.rates.T]),
+        clean / clean.sum(axis=1, keepdims=True),
+        wrong_share,
+        bad_share,
+        either_share,
+        by_draw.mean(axis=0),
+        np.array([interval(column) for column in by_draw.T]),
         model.member_weights(mode) * model.member_scales,
         effective,
     )
 
 
-def interval(values: FloatArray, weights: FloatArray, level: float = LEVEL) -> tuple[float, float]:
+def interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
     """The shortest interval and the equal-tailed one, together.
 
     The first may touch zero, the second keeps both of two modes.
     """
-    order = np.argsort(values, kind="stable")
-    values, mass = values[order], weights[order] / weights.sum()
-    below = np.concatenate([[0.0], np.cumsum(mass)])
-    ends = np.searchsorted(below[1:], below[:-1] + level - 1e-12)
-    ends = np.minimum(ends, len(values) - 1)
-    possible = below[:-1] <= 1.0 - level + 1e-12
-    first = int(np.argmin(np.where(possible, values[ends] - values, np.inf)))
-    tails = np.searchsorted(below[1:], [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    low, high = values[np.minimum(tails, len(values) - 1)]
-    return float(min(values[first], low)), float(max(values[ends[first]], high))
+    values = np.sort(values)
+    n = len(values)
+    inside = min(int(np.ceil(level * n)), n)
+    first = int(np.argmin(values[inside - 1 :] - values[: n - inside + 1]))
+    tail = int(0.5 * (1.0 - level) * n)
+    low, high = values[tail], values[n - 1 - tail]
+    return float(min(values[first], low)), float(max(values[first + inside - 1], high))

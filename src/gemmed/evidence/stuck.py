@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.types import BoolArray, FloatArray
+from .._core.types import BoolArray, FloatArray
+from ..rows.training_rows import ArrayRows, BlockRows, TrainingRows
 
 EVIDENCE = 6.0
 """Nats against a row that reads stuck values."""
@@ -31,6 +32,7 @@ robustness suite without faults at most one fifth of the columns goes together (
 MOST_CODES = 4000
 """Values that are compared with each other; each column has its part, the most frequent first."""
 SEARCHED_ROWS = 20_000
+"""Rows among which stuck values are looked for, where there are more."""
 FILLED_IN = 0.1
 """Deviations from the mean or median of the others within which a shared value was filled in."""
 
@@ -47,6 +49,21 @@ class StuckValues(NamedTuple):
             return np.zeros(len(X), dtype=bool)
         shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= ALIKE
         return shared
+
+
+def stuck_rows(rows: TrainingRows, seed: int) -> BoolArray:
+    """Which rows show readings of stuck sensors; none where there are no readings but a kernel."""
+    if isinstance(rows, ArrayRows):
+        return find_stuck_values(rows.X).rows(rows.X)
+    if not isinstance(rows, BlockRows):
+        return np.zeros(rows.n_samples, dtype=bool)
+    some = np.sort(np.random.default_rng(seed).permutation(rows.n_samples)[:SEARCHED_ROWS])
+    parts = rows.blocks.map(_of_block, find_stuck_values(rows.take(some)))
+    return np.concatenate(list(parts))
+
+
+def _of_block(X: np.ndarray, stuck: StuckValues) -> BoolArray:
+    return stuck.rows(X)
 
 
 def find_stuck_values(X: FloatArray) -> StuckValues:

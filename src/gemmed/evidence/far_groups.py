@@ -1,0 +1,94 @@
+"""Groups that lie apart from their class (docs/model.md, section 11).
+
+Where many rows are faulty they move what single rows are compared with, but the k-NN distances
+inside the class, the paper's geometric entropy, fall into two groups. Rows vouch for each other: a
+row that is as near to rows which do not lie apart as these are to each other has a wrong label at
+most, and a group as dense as the other rows is a part of the data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from .._core.types import BoolArray, FloatArray
+from .bad_rows.judged import COMPANY, LEVEL
+from .bad_rows.row_statistics import NEAREST
+from .distances import Distances
+from .references import ReferencePlan, mean_of_smallest
+from .two_groups import split_in_two
+
+LEAST_SEPARATION, LEAST_GAIN, LEAST_TOTAL_GAIN = 3.0, 0.25, 25.0
+"""What two groups must show to be believed: distance of the means in deviations, and twice the
+log-likelihood above that of one group, for a sample and for the class. Skewed but whole classes
+stay below (decision 7)."""
+LARGEST_SHARE = 0.7
+"""The far group may exceed one half by the error of the split, not more."""
+STRONGEST = 12.0
+"""Nats against a single row, at most."""
+FEWEST_MEMBERS = 20
+"""Samples a class needs before groups are looked for."""
+SMALLEST = 1e-2
+"""Distances below this share of their median (duplicates) count as this share."""
+MOST_ROWS = 2000
+"""Rows that vouch for others, where there are more."""
+
+
+def far_groups(
+    distances: Distances, knn: FloatArray, class_index: np.ndarray, seed: int
+) -> FloatArray:
+    """Nats against the rows of far groups, zero for all others; shape (n_samples,).
+
+    Parameters
+    ----------
+    knn : mean distance of each sample to its nearest references of its class, shape (n_samples,)
+    seed : of the rows that vouch, where there are many
+    """
+    nats = np.zeros(len(knn))
+    for z in np.unique(class_index):
+        members = np.flatnonzero(class_index == z)
+        nats[members] = _of_class(knn[members])
+    apart = nats > 0.0
+    if np.any(apart) and not np.all(apart):
+        nats[vouched_for(distances, apart, seed)] = 0.0
+    return nats
+
+
+def _of_class(knn: FloatArray) -> FloatArray:
+    """The log density ratio of far to near, if the distances of a class fall into two groups."""
+    none, middle = np.zeros(len(knn)), float(np.median(knn))
+    if len(knn) < FEWEST_MEMBERS or not middle > 0.0:
+        return none
+    groups = split_in_two(np.log(np.maximum(knn, SMALLEST * middle)))
+    if (
+        groups is None
+        or groups.separation < LEAST_SEPARATION
+        or groups.gain < max(LEAST_GAIN, LEAST_TOTAL_GAIN / len(knn))
+        or not 0.01 < groups.share <= LARGEST_SHARE
+    ):
+        return none
+    return np.clip(groups.evidence, 0.0, STRONGEST)
+
+
+def vouched_for(distances: Distances, apart: BoolArray, seed: int) -> BoolArray:
+    """Rows for which others vouch, shape (n_samples,).
+
+    All of them, if the rows apart have company as often as the others: an exact binomial test, so
+    that a handful of rows near each other is not accused. Else those near to rows not apart.
+    """
+    n = len(apart)
+    some = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_ROWS])
+    among = distances.between(some, some)
+    np.fill_diagonal(among, np.inf)
+    near, inside = mean_of_smallest(among, NEAREST), apart[some]
+    if not np.any(inside) or np.count_nonzero(~inside) <= NEAREST:
+        return ~apart
+    accompanied = int(np.sum(near[inside] <= np.quantile(near[~inside], COMPANY)))
+    if stats.binom.cdf(accompanied, np.count_nonzero(inside), COMPANY) > LEVEL:
+        return np.ones(n, dtype=bool)
+    references = some[~inside]
+    # A row is not a reference of its own.
+    met, itself = np.zeros((n, 1), dtype=np.int32), np.arange(n)
+    to_others = distances.to_nearest(ReferencePlan(met, [references], [NEAREST], itself))
+    found: BoolArray = to_others <= np.quantile(to_others[references], COMPANY)
+    return found
