@@ -23,7 +23,7 @@ import numpy as np
 
 from .._core.progress import report
 from .._core.types import FloatArray
-from .kernels.function_space import FunctionSpace
+from .kernels.function_space import FunctionSpace, KnownFunctions
 from .margin_loss import MarginLoss, doubted_loss, margin_loss
 
 SUFFICIENT_DECREASE = 1e-4
@@ -282,20 +282,21 @@ def solve_med_functions(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start, doubt : as in :func:`solve_med`, of the shape of ``signs``
+    start, doubt : as in :func:`solve_med`, of the shape of ``signs``; functions that the space
+        knows for these labels are closer than their coefficients
     stage : under which the steps are reported; a listener may end them
     """
     functions = [
         DecisionFunction(space, labels, c, None if doubt is None else doubt[:, j])
         for j, labels in enumerate(signs.T)
     ]
-    if start is not None:
-        move_all(functions, start)
-    elif space.known is not None and np.array_equal(space.known.signs, signs):
+    if space.known is not None and np.array_equal(space.known.signs, signs):
         for function, own, f in zip(
             functions, space.known.parameters, space.known.values, strict=True
         ):
             function.move_by_parameters(own, f)
+    elif start is not None:
+        move_all(functions, start)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):
@@ -316,6 +317,15 @@ def solve_med_functions(
         if not left:
             break
     return [own for own in found if own is not None]
+
+
+def known_functions(signs: FloatArray, solutions: Sequence[MedSolution]) -> KnownFunctions:
+    """Solutions as a start for others with the same labels."""
+    return KnownFunctions(
+        signs,
+        [own.decision.parameters for own in solutions],
+        [own.decision.f for own in solutions],
+    )
 
 
 def move_all(functions: Sequence[DecisionFunction], coefficients: FloatArray) -> None:

@@ -18,9 +18,8 @@ from .._core.progress import report
 from .._core.types import FloatArray
 from ..rows.training_rows import BlockRows
 from .calibration import fit_slope
-from .decision_step import solve_med_functions
+from .decision_step import known_functions, solve_med_functions
 from .kernels.exact_or_features import AtMost, Prior, landmark_bytes, landmark_prior
-from .kernels.function_space import KnownFunctions
 from .kernels.kernel import Kernel
 
 FEWEST = 500
@@ -150,11 +149,7 @@ def choose_landmark_number(
         lam = np.column_stack([own.certificate.lam for own in solutions])
         start = fitted[:, None] * lam * signs
         seconds = time.perf_counter() - began
-    prior.space.known = KnownFunctions(
-        signs,
-        [own.decision.parameters for own in solutions],
-        [own.decision.f for own in solutions],
-    )
+    prior.space.known = known_functions(signs, solutions)
     report("features", len(numbers), len(numbers), landmarks=float(number))
     return Chosen(prior, levels)
 
