@@ -125,7 +125,7 @@ def choose_landmark_number(
     numbers = list(landmark_numbers(most))
     levels: list[Level] = []
     before: FloatArray | None = None
-    start: FloatArray | None = None
+    near: FloatArray | None = None
     seconds = 0.0
     for i, number in enumerate(numbers):
         facts = {"landmarks": float(number), "megabytes": bytes_for(number) / 1e6}
@@ -137,7 +137,7 @@ def choose_landmark_number(
         if len(numbers) == 1 or (stopped and not levels):
             return Chosen(prior, levels)
         solutions = solve_med_functions(
-            prior.space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, start=start
+            prior.space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, near=near
         )
         margins = np.column_stack([own.decision.margins for own in solutions])[held]
         losses = held_out_losses(margins, weights[held])
@@ -146,8 +146,7 @@ def choose_landmark_number(
         if stopped or level.gain <= max(WORTH, level.error):
             break
         before = losses
-        lam = np.column_stack([own.certificate.lam for own in solutions])
-        start = fitted[:, None] * lam * signs
+        near = np.column_stack([own.decision.f for own in solutions])
         seconds = time.perf_counter() - began
     prior.space.known = known_functions(signs, solutions)
     report("features", len(numbers), len(numbers), landmarks=float(number))

@@ -155,6 +155,18 @@ class CentreSpace(WeightParameters):
         columns = curvature.reshape(self.n_samples, -1)
         return start + self._solve(columns, residual, reduction).reshape(shape)
 
+    def newton_target_near(
+        self, f: FloatArray, pull: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
+        """The same for an f that is no function of this space, but of one with other landmarks.
+
+        It is solved as roughly as from a start in this space.
+        """
+        right = self.from_coefficients(pull + curvature * f)
+        columns = right.reshape(len(right), -1)
+        found = self._solve(curvature.reshape(self.n_samples, -1), columns, FORCING)
+        return found.reshape(right.shape)
+
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
 
