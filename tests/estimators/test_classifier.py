@@ -38,12 +38,14 @@ def test_order_of_samples_does_not_matter(ring, kernel, graph):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_swapping_the_labels_swaps_the_sign(ring, kernel):
-    model = fitted(ring.X, ring.y, kernel=kernel)
-    other = fitted(ring.X, -ring.y, kernel=kernel)
-    np.testing.assert_allclose(other.nominal_proba_, model.nominal_proba_, atol=1e-8)
+@pytest.mark.parametrize(("form", "within"), [("paper", 1e-7), ("states", 0.05)])
+def test_swapping_the_labels_swaps_the_sign(ring, kernel, form, within):
+    """Of states up to the error of averages over draws, in which classes have their order."""
+    model = fitted(ring.X, ring.y, kernel=kernel, model=form)
+    other = fitted(ring.X, -ring.y, kernel=kernel, model=form)
+    np.testing.assert_allclose(other.nominal_proba_, model.nominal_proba_, atol=within)
     np.testing.assert_allclose(
-        other.decision_function(ring.X_test), -model.decision_function(ring.X_test), atol=1e-7
+        other.decision_function(ring.X_test), -model.decision_function(ring.X_test), atol=within
     )
 
 

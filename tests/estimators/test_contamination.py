@@ -54,7 +54,7 @@ def blobs(n, share, seed):
     return X, np.where(wrong, 1 - y, y), wrong
 
 
-@pytest.mark.parametrize(("share", "tolerance"), [(0.0, 0.02), (0.1, 0.03), (0.25, 0.1)])
+@pytest.mark.parametrize(("share", "tolerance"), [(0.0, 0.02), (0.1, 0.05), (0.25, 0.1)])
 def test_flipped_labels_of_separable_blobs_are_counted(share, tolerance):
     covered = 0
     for seed in range(6):
@@ -71,4 +71,5 @@ def test_weights_count():
     X, y, wrong = blobs(300, 0.1, 0)
     weights = np.where(wrong, 1.0, 3.0)
     model = GEMMEDClassifier(random_state=0).fit(X, y, sample_weight=weights)
-    assert model.contamination_ == pytest.approx(30 / 840, abs=0.01)
+    low, high = model.label_error_interval_
+    assert low <= 30 / 840 <= high < 0.06  # 0.1 without weights

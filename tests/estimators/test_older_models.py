@@ -33,7 +33,7 @@ def test_judgements_are_those_of_the_version_that_wrote_the_file(name):
 
 def test_a_loaded_model_of_an_earlier_version_can_be_fitted_again():
     model = load_model(FILES / "features-0.5.0.gemmed")
-    assert model.get_params()["model"] == "learned"
+    assert model.get_params()["model"] == "states"
     rng = np.random.default_rng(0)
     model.fit(rng.normal(size=(40, 4)), np.arange(40) % 2)
     assert model.nominal_proba_.shape == (40,)

@@ -5,6 +5,12 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
 
 from gemmed._core.exceptions import (
     CalibrationWarning,
@@ -12,9 +18,10 @@ from gemmed._core.exceptions import (
     NeighborsReducedWarning,
     UnscaledDataError,
 )
-from gemmed.evidence import screening
+from gemmed.evidence import nearest_trusted
 from gemmed.evidence.conformal import conformal_p_values
-from gemmed.evidence.distances import KernelDistances
+from gemmed.evidence.distances import EuclideanDistances, KernelDistances, euclidean
+from gemmed.evidence.scaled_along import training_distances
 from gemmed.evidence.screening import (
     kernel_distances,
     screen,
@@ -232,6 +239,86 @@ def outliers(rng, n, dimension):
     return radius * direction / np.linalg.norm(direction, axis=1, keepdims=True)
 
 
+def wide_rows(rng, n):
+    return rng.normal(size=(n, 1500))
+
+
+SCALERS = {
+    "standardised": StandardScaler(),
+    "range": MinMaxScaler(),
+    "quartiles": RobustScaler(),
+    "as they are": FunctionTransformer(),
+}
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_level_holds_with_more_columns_than_rows_whatever_the_scaler(scaler):
+    """Measured in the scale that all rows gave, 20 % of the new ones would be alarms."""
+    n, n_new, repetitions = 79, 100, 20
+    levels, plain = [], []
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        raw, z = wide_rows(rng, n), np.arange(n) % 2
+        fitted = SCALERS[scaler].fit(raw)
+        X, new = fitted.transform(raw), fitted.transform(wide_rows(rng, n_new))
+        levels.append(np.mean(trust_points(X, z, np.ones(n)).p_values(new).p_values <= 0.05))
+        reference = trust_distances(EuclideanDistances(X), z, np.ones(n))
+        points = X[reference.reference_index]
+        p = reference.p_values_from_distances(
+            lambda rows, new=new, points=points: euclidean(new[rows], points), n_new
+        ).p_values
+        plain.append(np.mean(p <= 0.05))
+    assert 0.03 <= np.mean(levels) <= 0.07
+    if scaler != "as they are":
+        assert np.mean(plain) > 0.12
+
+
+COPIED = {
+    "twice": lambda z, rng: np.r_[: len(z), : len(z) // 2],
+    "with replacement": lambda z, rng: rng.integers(len(z), size=len(z)),
+    "rare class": lambda z, rng: np.r_[: len(z), np.repeat(np.flatnonzero(z == 1), 9)],
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_level_holds_if_training_rows_stand_several_times(name):
+    repetitions, levels, own_levels = 40, [], []
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        z, new_z = (rng.random(240) < 0.25).astype(int), (rng.random(400) < 0.25).astype(int)
+        X, new = (rng.normal(size=(len(c), 4)) + 3.0 * c[:, None] for c in (z, new_z))
+        rows = COPIED[name](z, rng)
+        reference = trust_points(X[rows], z[rows], np.ones(len(rows)))
+        assert len(reference.calibration_class) == len(np.unique(rows))
+        p = reference.p_values(new)
+        levels.append(np.mean(p.p_values <= 0.05))
+        own_levels.append(np.mean(p.class_p_values[np.arange(400), new_z] <= 0.05))
+    assert 0.035 <= np.mean(levels) <= 0.065
+    assert 0.035 <= np.mean(own_levels) <= 0.065
+
+
+def test_copies_with_another_label_do_not_vouch():
+    """A table joined to itself with some labels changed."""
+    rng = np.random.default_rng(13)
+    X = np.tile(rng.normal(size=(60, 3)), (2, 1))
+    z = np.repeat([0, 1], 60)
+    reference = trust_points(X, z, np.ones(120))
+    assert len(reference.calibration_class) == 120
+    assert reference.pooled_statistics.min() > 0.2
+    distances = training_distances(X, z)
+    statistics = reference.training_statistics(distances, z, copies=distances.copies)
+    np.testing.assert_allclose(statistics[:60], statistics[60:])
+    assert statistics.min() > 0.2
+
+
+def test_coarse_rows_that_coincide_all_count():
+    rng = np.random.default_rng(14)
+    X = rng.integers(0, 3, (300, 3)).astype(float)
+    reference = trust_points(X, np.zeros(300, dtype=int), np.ones(300))
+    assert len(reference.calibration_class) == 300
+    np.testing.assert_allclose(reference.p_values(np.full((1, 3), 9.0)).p_values, 1 / 301)
+
+
 def test_class_wise_and_pooled_levels_hold_for_unlike_classes():
     """A small tight class beside a large wide one; both are trusted in part."""
     sizes, repetitions = np.array([49, 149]), 200
@@ -344,7 +431,7 @@ def test_work_in_blocks_changes_nothing(monkeypatch):
     X, new = rng.normal(size=(90, 2)), rng.normal(size=(40, 2))
     z, trust = rng.integers(0, 2, 90), rng.random(90)
     expected = trust_points(X, z, trust, n_neighbors=5).p_values(new)
-    monkeypatch.setattr(screening, "BLOCK_SIZE", 333)
+    monkeypatch.setattr(nearest_trusted, "BLOCK_SIZE", 333)
     for one, other in zip(
         trust_points(X, z, trust, n_neighbors=5).p_values(new), expected, strict=True
     ):

@@ -25,10 +25,10 @@ def with_group(seed, n_group=40, learnable=True):
     return X, y, np.arange(len(y)) >= 120
 
 
-def decide(X, y, group, weights=None, columns=None, misled=False):
+def decide(X, y, group, weights=None, columns=None):
     signs = np.where(y, 1.0, -1.0)[:, None] if columns is None else columns
     weights = np.ones(len(y)) if weights is None else weights
-    return is_learnable(space_of(X), signs, y, weights, group, 3.0, misled=misled)
+    return is_learnable(space_of(X), signs, y, weights, group, 3.0)
 
 
 def test_a_part_of_the_classes_is_learned():
@@ -72,16 +72,6 @@ def test_to_give_noise_to_its_most_frequent_class_is_not_to_learn_it(share):
         y = np.concatenate([y, (rng.random(50) < share).astype(int)])
         taught += decide(X, y, np.arange(250) >= 200)
     assert taught <= 2
-
-
-def test_what_is_predicted_by_chance_misleads_nobody():
-    """The far group has a rule of its own, but the blobs say nothing about it."""
-    X, y, group = with_group(0)
-    assert decide(X, y, group)
-    assert not decide(X, y, group, misled=True)
-    X[group] = np.random.default_rng(0).normal(size=(40, 2)) + [5.0, 0.0]
-    y[group] = 0
-    assert decide(X, y, group, misled=True)
 
 
 def test_a_group_that_is_predicted_anyway_has_nothing_to_teach():

@@ -124,14 +124,14 @@ def _add_classifier_options(group: Any) -> None:
         type=_number_or("auto"),
         default="auto",
         metavar="SHARE",
-        help="share of each class that must be kept (default: auto, one half)",
+        help="with --model paper: share of each class that must be kept (default: auto, one half)",
     )
     group.add_argument(
         "--model",
-        choices=("learned", "states", "paper"),
-        default="learned",
-        help="distances as evidence, states of rows with learned rates of faults, or the "
-        "paper's entropy constraint (default: learned)",
+        choices=("states", "paper"),
+        default="states",
+        help="states of rows with learned rates of faults, or the paper's entropy constraint "
+        "with a fixed prior (default: states)",
     )
     group.add_argument(
         "--entropy-slack",
@@ -147,7 +147,7 @@ def _add_classifier_options(group: Any) -> None:
         "--engine",
         choices=["mean_field", "gibbs", "exact", "paper"],
         default="mean_field",
-        help="how the problem is solved (default: mean_field)",
+        help="with --model paper: how the problem is solved (default: mean_field)",
     )
     group.add_argument(
         "--components",

@@ -48,10 +48,11 @@ from .whole_fit import CallbackSupportMixin, fit_method
 class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
-    Every training sample carries an indicator "nominal". One maximum-entropy problem asks for a
-    margin on the samples that are kept and for a minimal share kept of each class; distances inside
-    the classes (geometric entropy) and odd readings speak against samples. Its solution gives the
-    classifier and, for each sample, the probability that it is nominal.
+    Every training sample is nominal, or has a wrong label, or is a bad measurement. A
+    maximum-entropy problem asks for a margin for the true labels of good measurements; distances to
+    other samples (geometric entropy) and odd readings speak against measurements, held-out
+    predictions against labels. The fit gives the classifier, for each sample the probabilities of
+    the three states, and how frequent they are.
 
     Parameters
     ----------
@@ -71,16 +72,16 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         Rate of the margin prior, above 1. Larger values allow less margin error.
     prior_nominal : float in (0, 1], default=0.95
         Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
-    model : {"learned", "states", "paper"}, default="learned"
-        "learned" takes distances and readings as evidence, nats that are subtracted from the prior
-        log-odds. "states" gives every sample the probabilities of a wrong label and of a bad
-        measurement, and learns their rates. "paper" has the paper's entropy constraint; all engines
-        solve it, with their certificates.
+    model : {"states", "paper"}, default="states"
+        "states" gives every sample the probabilities of a wrong label and of a bad measurement, and
+        learns their rates. "paper" has the paper's entropy constraint and a fixed prior; all
+        engines solve it, with their certificates.
     base : classifier or None, default=None
         Only for model="states": a scikit-learn classifier or pipeline with ``predict_proba``, made
-        robust: its held-out predictions count beside those of the kernel classifier.
+        robust: its held-out predictions count beside those of the kernel classifier. Recommended
+        for tables: RandomForestClassifier().
     coverage : "auto" or float in (0, 1], default="auto"
-        Share of each class that must be kept; "auto" is one half.
+        Only for model="paper": share of each class that must be kept; "auto" is one half.
     entropy_slack : "auto" or float >= 0, default="auto"
         Only for model="paper": how much larger the mean k-NN distance of the kept samples may be
         than that of the best ``coverage`` share of the class; "auto" is 0.3, ``inf`` switches the
@@ -91,11 +92,12 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         Distances to a random half of the class, averaged over splits, or to all its other samples.
         They are Euclidean distances of X, or those of the kernel if it is precomputed.
     engine : {"mean_field", "gibbs", "exact", "paper"} or engine object, default="mean_field"
-        How the maximum-entropy problem is solved; objects from ``gemmed.engines`` carry options.
+        Only for model="paper": how the problem is solved; objects from ``gemmed.engines`` carry
+        options.
     max_iter : int, default=200
     tol : float, default=1e-6
-        Duality gap at which the mean-field engine stops, relative to the objective; KKT residual
-        for the exact engine.
+        Duality gap at which the solver stops, relative to the objective; KKT residual for the exact
+        engine.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
         only, and the k-NN distances go to a part of each class. "auto" keeps the kernel up to
@@ -103,8 +105,8 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         features from 500 on, to 8,000 at most, as long as held-out rows are better predicted. None
         keeps the exact kernel.
     warm_start : bool, default=False
-        Start the mean-field engine from the last solution, and keep its tuned kernel, if ``fit`` is
-        called again with as many samples: for feedback on single samples.
+        Keep the tuned kernel (with model="paper" start from the last solution as well) if ``fit``
+        is called again with as many samples: for feedback on single samples.
     random_state : int, RandomState instance or None, default=None
         Random halves of the bipartite graph, and the draws of the sampling engines.
     n_jobs : int or None, default=None
@@ -119,18 +121,22 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         Probability that each training sample is nominal, and that it is not.
     knn_distances_ : array of shape (n_samples,)
         Mean distance to the k nearest references of the own class over the class median.
-    contamination_ : float
-        Estimated share of anomalous samples: those whose distances and readings are odd, and the
-        share of wrong labels that fits the held-out margins of the others (not every wrong label
-        can be named). Engines other than the default count the samples below one half.
-    contamination_interval_ : tuple of two floats
-        From the clear cases to the possible ones, with the error of counting: 90 % nominally.
     state_proba_, true_label_proba_ : arrays of shape (n_samples, 3) and (n_samples, n_classes)
-        Only of model="states": nominal, wrong label, bad measurement; probabilities of the true
-        label. ``label_error_share_`` and ``bad_measurement_share_`` with ``_interval_`` (90 %).
+        Not of model="paper": probabilities of nominal, wrong label, bad measurement; of the true
+        label.
+    contamination_, label_error_share_, bad_measurement_share_ : float
+        Posterior mean of the share of faulty samples, of wrong labels, of bad measurements (not
+        every fault can be named), each with an interval that holds it with 90 %:
+        ``contamination_interval_``, ``label_error_interval_``, ``bad_measurement_interval_``. With
+        model="paper" contamination_ counts the samples below one half.
+    label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
+        Not of model="paper": share of the samples of each true class that have another label.
+    base_ : the base classifier, fitted to the likeliest labels, or None
+    effective_draws_ : float
+        Certificate of the averages over rates: number of independent draws they are worth.
     entropy_statistic_ : array of shape (n_samples,)
-        Evidence against each sample in nats (negative: for it); with model="paper" what the entropy
-        constraint bounds, knn_distances_.
+        Nats for "the measurement is bad"; with model="paper" what the entropy constraint bounds,
+        knn_distances_.
     entropy_bounds_ : array of shape (n_classes,)
         Bound on the class mean of nominal_proba_ * knn_distances_; inf where there is none.
     margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes

@@ -12,6 +12,7 @@ from .._core.exceptions import NeighborsReducedWarning
 from .._core.types import FloatArray
 from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
+from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training_rows import BlockRows
 from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
@@ -41,6 +42,15 @@ class KeptSamples:
     @property
     def distances(self) -> Distances:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
+
+    def training_statistics(self, reference: TrustedReference) -> FloatArray:
+        """How far out each of them lies for each class, as if it were new."""
+        if self.is_gram:
+            return reference.training_statistics(self.distances, self.class_index, self.groups)
+        distances = training_distances(self.X, self.class_index, self.groups)
+        return reference.training_statistics(
+            distances, self.class_index, self.groups, distances.copies
+        )
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
@@ -89,7 +99,7 @@ def explain_samples(
 ) -> Any:
     """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model."""
     class_index = kept.class_index
-    statistics = reference.training_statistics(kept.distances, class_index, kept.groups)
+    statistics = kept.training_statistics(reference)
     own = statistics[np.arange(len(statistics)), class_index]
     by_state: dict[str, FloatArray] = {}
     if isinstance(judged, LogOdds):

@@ -26,6 +26,8 @@ LARGEST_SHARE = 0.7
 """The far group may exceed one half by the error of the split, not more."""
 STRONGEST = 12.0
 """Nats against a single row, at most."""
+TYPICAL = 0.95
+"""Quantile of the distances among rows not apart up to which a single row is one of them."""
 FEWEST_MEMBERS = 20
 """Samples a class needs before groups are looked for."""
 SMALLEST = 1e-2
@@ -90,5 +92,5 @@ def vouched_for(distances: Distances, apart: BoolArray, seed: int) -> BoolArray:
     # A row is not a reference of its own.
     met, itself = np.zeros((n, 1), dtype=np.int32), np.arange(n)
     to_others = distances.to_nearest(ReferencePlan(met, [references], [NEAREST], itself))
-    found: BoolArray = to_others <= np.quantile(to_others[references], COMPANY)
+    found: BoolArray = to_others <= np.quantile(to_others[references], TYPICAL)
     return found

@@ -2,37 +2,39 @@
 
 The statistic of a sample for a class is its mean distance to the k nearest trusted training samples
 of that class, over the class median; the pooled statistic is the smallest over the classes. A
-training sample is measured in the same way, without itself and its group. The share of training
-samples that lie as far out as a new sample is its conformal p-value.
+training sample is measured in the same way, without itself, its group and its copies; a new one as
+if it had been scaled along with them. The share of training samples that lie as far out as a new
+sample is its conformal p-value.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from .._core.exceptions import (
-    CalibrationWarning,
-    DegenerateDataError,
-    NeighborsReducedWarning,
-    UnscaledDataError,
-)
+from .._core.exceptions import CalibrationWarning, UnscaledDataError
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
 from .bounds import for_class
 from .conformal import conformal_p_values
-from .distances import Distances, EuclideanDistances, euclidean, from_products
+from .copies import one_of_each
+from .distances import Distances, euclidean, from_products
+from .nearest_trusted import (
+    blocks,
+    class_scale,
+    nearest_means,
+    training_means,
+    usable_neighbors,
+)
 from .neighbours import MAX_REFERENCES
-from .references import mean_of_smallest
+from .scaled_along import FittedScale, training_distances
 from .trusted import Contamination, anomalous_samples
 
-BLOCK_SIZE = 8_000_000
-"""Distances held in memory at a time."""
 DistanceRows = Callable[[slice], FloatArray]
 """Distances of some of the new samples to all references, shape (rows, n_references)."""
 
@@ -70,13 +72,16 @@ class TrustedReference:
     """Share of each class that was left out of the calibration, shape (n_classes,)."""
     points: FloatArray | None = None
     """Coordinates of the references, shape (n_references, n_features); None for distances."""
+    scale: FittedScale | None = None
+    """Of the scaler that was fitted to the training rows, if there was one."""
 
     def p_values(self, X: FloatArray) -> Screening:
         """p-values of new points, shape (n_new, n_features)."""
         points = self.points
         if points is None:
             raise ValueError("this reference was made from distances: use p_values_from_distances.")
-        return self.p_values_from_distances(lambda rows: euclidean(X[rows], points), len(X))
+        measure = euclidean if self.scale is None else self.scale.distances
+        return self.p_values_from_distances(lambda rows: measure(X[rows], points), len(X))
 
     def p_values_from_distances(self, rows: DistanceRows, n_new: int) -> Screening:
         """p-values of new samples given by their distances to ``reference_index``, in that order.
@@ -87,7 +92,7 @@ class TrustedReference:
         n_new : number of new samples
         """
         statistics = np.empty((n_new, len(self.scales)))
-        for block in _blocks(n_new, len(self.reference_index)):
+        for block in blocks(n_new, len(self.reference_index)):
             statistics[block] = self.statistics(rows(block))
         class_p_values = np.empty_like(statistics)
         for z in range(len(self.scales)):
@@ -101,15 +106,20 @@ class TrustedReference:
         return Screening(pooled, class_p_values)
 
     def training_statistics(
-        self, distances: Distances, class_index: np.ndarray, groups: np.ndarray | None = None
+        self,
+        distances: Distances,
+        class_index: np.ndarray,
+        groups: np.ndarray | None = None,
+        copies: np.ndarray | None = None,
     ) -> FloatArray:
-        """The same for training samples, without themselves and their groups.
+        """The same for training samples, without themselves, their groups and their copies.
 
-        Shape (n_samples, n_classes); infinite where a group leaves too few references.
+        Shape (n_samples, n_classes); infinite where a group leaves too few references. Of points,
+        ``distances`` are ``training_distances``, which tell the copies as well.
         """
-        everyone = np.arange(len(class_index))
-        means = _training_means(
-            distances, self.reference_index, everyone, class_index, groups, self.n_neighbors
+        everyone, kin = np.arange(len(class_index)), _kin(groups, copies)
+        means = training_means(
+            distances, self.reference_index, everyone, class_index, kin, self.n_neighbors
         )
         return means / self.scales
 
@@ -125,7 +135,7 @@ class TrustedReference:
 
     def statistics(self, distances: FloatArray) -> FloatArray:
         """Mean of the k smallest distances to each class over its scale, (n_new, n_classes)."""
-        return _nearest_means(distances, self.reference_class, self.n_neighbors) / self.scales[None]
+        return nearest_means(distances, self.reference_class, self.n_neighbors) / self.scales[None]
 
 
 def trust_points(
@@ -142,7 +152,8 @@ def trust_points(
 ) -> TrustedReference:
     """Reference with Euclidean distances of the rows of X, shape (n_samples, n_features).
 
-    The parameters are those of ``trust_distances``.
+    Rows that were entered several times count once. Where a scaler was fitted to the rows, new rows
+    are measured as if they had been scaled along. The parameters are those of ``trust_distances``.
 
     Examples
     --------
@@ -154,18 +165,22 @@ def trust_points(
     >>> screen(p_values, false_alarm_rate=0.05)
     array([False,  True])
     """
+    # Wrong lengths are told before anything is measured.
+    _check(class_index, trust, n_neighbors, max_references, groups)
+    distances = training_distances(X, class_index, groups)
     reference = trust_distances(
-        EuclideanDistances(X),
+        distances,
         class_index,
         trust,
         n_neighbors=n_neighbors,
         contamination=contamination,
         groups=groups,
+        copies=distances.copies,
         max_references=max_references,
         random_state=random_state,
         class_names=class_names,
     )
-    return replace(reference, points=X[reference.reference_index])
+    return replace(reference, points=X[reference.reference_index], scale=distances.scale)
 
 
 def trust_distances(
@@ -176,6 +191,7 @@ def trust_distances(
     n_neighbors: int = 10,
     contamination: Contamination = "auto",
     groups: np.ndarray | None = None,
+    copies: np.ndarray | None = None,
     max_references: int = MAX_REFERENCES,
     random_state: int | np.random.Generator | None = None,
     class_names: list | None = None,
@@ -192,6 +208,8 @@ def trust_distances(
     contamination : "auto", or the share of each class that is left out of the calibration, least
         trusted first. "auto" leaves out distrusted samples beyond a gap, none if there is no gap.
     groups : samples of one group are not neighbours of each other, shape (n_samples,)
+    copies : samples of one number are one sample that was entered several times, and count once in
+        each class; shape (n_samples,)
     max_references : a class of more than twice as many samples is split at random: so many serve
         as references (the trusted ones among them), the others for calibration
     random_state : of these splits
@@ -200,22 +218,27 @@ def trust_distances(
     n_classes = _check(class_index, trust, n_neighbors, max_references, groups)
     names = list(range(n_classes)) if class_names is None else class_names
     rng = np.random.default_rng(random_state)
+    counted = np.ones(len(class_index), dtype=bool)
+    if copies is not None:
+        counted = one_of_each(copies, class_index, trust)
     parts = [
-        _split(np.flatnonzero(class_index == z), max_references, rng) for z in range(n_classes)
+        _split(np.flatnonzero(counted & (class_index == z)), max_references, rng)
+        for z in range(n_classes)
     ]
     references = np.concatenate([pool[trust[pool] >= TRUSTED] for pool, _ in parts])
     calibration = np.concatenate([members for _, members in parts])
-    used = _usable_neighbors(references, calibration, class_index, groups, n_neighbors, names)
-    means = _training_means(distances, references, calibration, class_index, groups, used)
+    used = usable_neighbors(references, calibration, class_index, groups, n_neighbors, names)
+    kin = _kin(groups, copies)
+    means = training_means(distances, references, calibration, class_index, kin, used)
     own_class = class_index[calibration]
     own = means[np.arange(len(calibration)), own_class]
     if not np.all(np.isfinite(own)):
         raise UnscaledDataError("distances between samples overflow: scale X (StandardScaler).")
     trusted = trust[calibration] >= TRUSTED
-    scales = np.array([_scale(own[trusted & (own_class == z)]) for z in range(n_classes)])
+    scales = np.array([class_scale(own[trusted & (own_class == z)]) for z in range(n_classes)])
     kept = ~anomalous_samples(own, own_class, trust[calibration], contamination, n_classes)
     n_calibrating = np.bincount(own_class, minlength=n_classes)
-    stands_for = np.bincount(class_index, minlength=n_classes) / n_calibrating
+    stands_for = np.bincount(class_index[counted], minlength=n_classes) / n_calibrating
     return TrustedReference(
         reference_index=references,
         reference_class=class_index[references],
@@ -324,6 +347,10 @@ def _check(
     return int(class_index.max()) + 1
 
 
+def _kin(groups: np.ndarray | None, copies: np.ndarray | None) -> list[np.ndarray]:
+    return [kind for kind in (groups, copies) if kind is not None]
+
+
 def _split(
     members: np.ndarray, max_references: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -334,86 +361,3 @@ def _split(
     chosen = np.zeros(len(members), dtype=bool)
     chosen[rng.permutation(len(members))[:max_references]] = True
     return members[chosen], members[~chosen]
-
-
-def _usable_neighbors(
-    references: np.ndarray,
-    calibration: np.ndarray,
-    class_index: np.ndarray,
-    groups: np.ndarray | None,
-    n_neighbors: int,
-    names: list,
-) -> np.ndarray:
-    """k for each class: what every calibration sample of the class finds outside its group."""
-    group_of = np.arange(len(class_index))
-    if groups is not None:
-        group_of = np.unique(groups, return_inverse=True)[1]
-    used = np.empty(len(names), dtype=np.intp)
-    for z, name in enumerate(names):
-        vouching = group_of[references[class_index[references] == z]]
-        in_group = np.bincount(vouching, minlength=int(group_of.max()) + 1)
-        scored = group_of[calibration[class_index[calibration] == z]]
-        available = len(vouching) - int(in_group[scored].max())
-        if available < 1:
-            raise DegenerateDataError(
-                f"screening{for_class(name)}: {len(vouching)} samples are trusted (at least "
-                f"{TRUSTED:g}), and some sample finds none outside its own group. Add samples, "
-                "groups, or trust."
-            )
-        if available < n_neighbors:
-            warnings.warn(
-                f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
-                f"trusted references can be counted on; {available} is used for screening.",
-                NeighborsReducedWarning,
-                stacklevel=4,
-            )
-        used[z] = min(n_neighbors, available)
-    return used
-
-
-def _training_means(
-    distances: Distances,
-    references: np.ndarray,
-    calibration: np.ndarray,
-    class_index: np.ndarray,
-    groups: np.ndarray | None,
-    n_neighbors: np.ndarray,
-) -> FloatArray:
-    """Mean distances to the nearest references of each class, (n_calibration, n_classes).
-
-    Infinite where the group of a sample leaves too few references in another class.
-    """
-    means = np.empty((len(calibration), len(n_neighbors)))
-    for block in _blocks(len(calibration), len(references)):
-        rows = calibration[block]
-        part = distances.between(rows, references)
-        part[rows[:, None] == references] = np.inf
-        if groups is not None:
-            part[groups[rows][:, None] == groups[references]] = np.inf
-        means[block] = _nearest_means(part, class_index[references], n_neighbors)
-    return means
-
-
-def _nearest_means(
-    distances: FloatArray, reference_class: np.ndarray, n_neighbors: np.ndarray
-) -> FloatArray:
-    return np.column_stack(
-        [
-            mean_of_smallest(distances[:, reference_class == z], int(k))
-            for z, k in enumerate(n_neighbors)
-        ]
-    )
-
-
-def _scale(distances: FloatArray) -> float:
-    """Median, or what is left of it where most samples are duplicates."""
-    for scale in (np.median(distances), distances.mean()) if distances.size else ():
-        if scale > 0:
-            return float(scale)
-    return 1.0
-
-
-def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    size = max(1, BLOCK_SIZE // max(n_columns, 1))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))

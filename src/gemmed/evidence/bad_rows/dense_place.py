@@ -75,7 +75,7 @@ def find_dense_place(X: FloatArray, class_index: np.ndarray) -> DensePlace | Non
     ----------
     X : shape (n_rows, n_columns); repeated rows count once
     """
-    first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+    first = np.unique(X, axis=0, return_index=True)[1]
     first = first[:: -(-len(first) // MOST_ROWS)]
     deviation = X[first].std(axis=0)
     used = deviation > 0.0

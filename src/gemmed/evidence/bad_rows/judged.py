@@ -26,6 +26,8 @@ FEWEST_REFERENCES = 8
 """With fewer rows nothing can be said."""
 LEAST_COUNTERPARTS = 1000
 """Small samples have several counterparts of each row."""
+SORTED_COLUMNS = 8
+"""Columns by which rows are put in order."""
 LEVEL, FACTOR = 0.05, 2.0
 """Of the test that clears the suspects of a class: it is more than so many times as frequent among
 them as elsewhere. Wrong labels and unequal spreads move shares by less."""
@@ -99,7 +101,8 @@ def judge_measurements(
 ) -> Measurements | None:
     """Learn the rule from some rows, and apply it to all; None if there are too few of them."""
     n = rows.n_samples
-    chosen = np.sort(rng.permutation(n)[:MOST_REFERENCES])
+    order = in_order(rows.X) if isinstance(rows, ArrayRows) else np.arange(n)
+    chosen = order[np.sort(rng.permutation(n)[:MOST_REFERENCES])]
     X = rows.take(chosen)
     rule = learn_measurements(X, class_index[chosen], rng, int(class_index.max()) + 1)
     if rule is None:
@@ -109,13 +112,19 @@ def judge_measurements(
     interval = rule.rule.share_interval(len(chosen))
     if isinstance(rows, ArrayRows):
         if np.all(parents >= 0):  # they are all references
-            found = rule.rule.of_statistics(rule.rule.statistics.own, rows.X, class_index)
+            own = rule.rule.statistics.own[parents]
+            found = rule.rule.of_statistics(own, rows.X, class_index)
         else:
             found = rule.rule.of(rows.X, class_index, parents)
         return found._replace(share_interval=interval)
     parts = list(rows.blocks.map(_of_block, rule.rule, [class_index, parents]))
     nats, bad = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     return Measurements(nats, bad, interval)
+
+
+def in_order(X: FloatArray) -> np.ndarray:
+    """Numbers of the rows, sorted by their values: chance falls alike whatever their order is."""
+    return np.lexsort(X[:, :SORTED_COLUMNS].T)
 
 
 def _of_block(

@@ -30,6 +30,12 @@ POOLED_SCALE = 1.16
 """Times that, for a pool of members: its errors are smaller."""
 SLOPE_SPREAD = 0.6
 """Standard deviation of log b around that scale."""
+NEAR_BOUNDARY, CROWDED = 0.3, 0.12
+"""A sample is near the boundary if its lead is below this part of a large one (the 90 % quantile),
+and the boundary is crowded if so many samples are."""
+CLEAR = 0.5
+"""Classes between which nobody stands do not overlap: the scale is then larger by e to this power,
+and the spread smaller by this part."""
 BIAS_SPREAD = 1.5
 """Standard deviation of the class biases c: wide, one-sided errors move them."""
 OVERLAP = 0.01
@@ -56,12 +62,14 @@ class LabelModel:
     class_index : given labels, shape (n_samples,)
     log_bayes : nats for "the measurement is bad", shape (n_samples,); None if nothing can be said
     weights : sample weights, shape (n_samples,)
+    distinct : share of rows that are no copies: between few codes there is nowhere to stand
     """
 
     scores: FloatArray
     class_index: np.ndarray
     log_bayes: FloatArray | None
     weights: FloatArray
+    distinct: float = 1.0
 
     @property
     def n_members(self) -> int:
@@ -99,8 +107,8 @@ class LabelModel:
             return self
         nats = None if self.log_bayes is None else self.log_bayes[rows]
         some = LabelModel(self.scores[:, rows], self.class_index[rows], nats, self.weights[rows])
-        some.__dict__["member_scales"] = self.member_scales
-        some.__dict__["class_shares"] = self.class_shares
+        for name in ("member_scales", "class_shares", "clearness"):
+            some.__dict__[name] = getattr(self, name)  # cached as what all samples say
         return some
 
     @cached_property
@@ -109,7 +117,23 @@ class LabelModel:
         centred = centred_scores(self.scores)
         spread = np.maximum(np.sqrt((centred**2).sum(axis=2).mean(axis=1)), 1e-300)
         pooled = POOLED_SCALE if self.n_members > 1 else 1.0
-        return KERNEL_SCALE * pooled * spread[0] / spread
+        lift = np.exp(CLEAR * self.clearness)
+        return KERNEL_SCALE * lift * pooled * spread[0] / spread
+
+    @cached_property
+    def clearness(self) -> float:
+        """From 0, the boundary is crowded, to 1, nobody stands near it."""
+        ordered = np.sort(self.scores[0], axis=1)
+        lead = (ordered[:, -1] - ordered[:, -2])[self.weights > 0.0]
+        if not len(lead):
+            return 0.0
+        share = float(np.mean(lead < NEAR_BOUNDARY * np.quantile(lead, 0.9)))
+        return self.distinct * max(1.0 - share / CROWDED, 0.0)
+
+    @property
+    def slope_spread(self) -> float:
+        """Standard deviation of log b."""
+        return SLOPE_SPREAD * (1.0 - CLEAR * self.clearness)
 
     @cached_property
     def tempered(self) -> FloatArray:
@@ -145,7 +169,7 @@ class LabelModel:
     def member_weights(self, x: FloatArray) -> FloatArray:
         """b_j for coordinates of shape (..., n_coordinates)."""
         at = self.places
-        size = np.exp(SLOPE_SPREAD * x[..., at.slope])
+        size = np.exp(self.slope_spread * x[..., at.slope])
         return size * special.softmax(x[..., at.members], axis=-1) if self.n_members > 1 else size
 
     def rate_roots(self, x: FloatArray) -> FloatArray:
@@ -222,7 +246,7 @@ def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool =
     through = np.einsum("nk,nk->n", plain, slope_p)
     slope_g = (1.0 - eps) * plain * (slope_p - through[:, None])
     by_member = np.einsum("jnk,nk->jn", model.centred, slope_g) * b[:, None]
-    parts = [SLOPE_SPREAD * by_member.sum(axis=0)[None]]
+    parts = [model.slope_spread * by_member.sum(axis=0)[None]]
     if model.n_members > 1:
         shared = special.softmax(x[at.members])[:, None]
         parts.append(by_member - shared * by_member.sum(axis=0))

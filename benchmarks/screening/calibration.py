@@ -1,7 +1,7 @@
 """Levels and power of test-time screening: clean data, contaminated training sets, batches, times.
 
-python benchmarks/screening.py
-python benchmarks/screening.py --only contaminated --runs 50
+python benchmarks/screening/calibration.py
+python benchmarks/screening/calibration.py --only contaminated --runs 50
 """
 
 import argparse
