@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     )
     from .estimators.detector import GEMDetector
     from .estimators.gemmed import GEMMEDClassifier
+    from .estimators.generative_med import GenerativeMEDClassifier
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
+    from .estimators.oracle_med import OracleMEDClassifier
 
 __version__ = "0.6.0.dev0"
 
@@ -28,8 +30,10 @@ __all__ = [
     "GEMMEDClassifier",
     "GemmedError",
     "GemmedWarning",
+    "GenerativeMEDClassifier",
     "MEDClassifier",
     "MEDDetector",
+    "OracleMEDClassifier",
     "RODClassifier",
     "RampSVC",
     "TrimmedSVC",
@@ -47,8 +51,10 @@ _HOMES = {
     "GEMMEDClassifier": ".estimators.gemmed",
     "GemmedError": "._core.exceptions",
     "GemmedWarning": "._core.exceptions",
+    "GenerativeMEDClassifier": ".estimators.generative_med",
     "MEDClassifier": ".estimators.med",
     "MEDDetector": ".estimators.baselines",
+    "OracleMEDClassifier": ".estimators.oracle_med",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
     "TrimmedSVC": ".estimators.baselines",

@@ -5,6 +5,7 @@ import pytest
 from scipy import optimize
 
 from gemmed._core.box_newton import (
+    Curvature,
     Quadratic,
     maximize_in_box,
     maximize_quadratic,
@@ -78,3 +79,28 @@ def test_points_that_cannot_be_evaluated_are_avoided():
 
     best = maximize_in_box(evaluate, np.zeros(1), np.zeros(1), np.array([2.9]))
     assert best.x[0] == pytest.approx(2.0, abs=1e-3)  # the optimum 2.5 lies out of reach
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_thin_curvature_is_the_dense_one(seed):
+    rng = np.random.default_rng(seed)
+    n = 40
+    diagonal = rng.uniform(0.1, 2.0, n) * (rng.random(n) < (0.7 if seed % 2 else 1.0))
+    thin = Curvature(diagonal, rng.normal(size=(n, 5)))
+    dense = np.diag(diagonal) + thin.factor @ thin.factor.T
+    gradient = rng.normal(size=n) * 3
+    lower, upper = -rng.uniform(0, 1, n), rng.uniform(0, 1, n)
+    values = []
+    for curvature in (thin, dense):
+        p = maximize_quadratic(gradient, curvature, lower, upper)
+        values.append(gradient @ p - 0.5 * p @ dense @ p)
+    assert values[0] == pytest.approx(values[1], abs=1e-7)
+
+    def concave(x, curvature):
+        return Quadratic(float(gradient @ x - 0.5 * x @ dense @ x), gradient - dense @ x, curvature)
+
+    both = [
+        maximize_in_box(lambda x, c=c: concave(x, c), np.zeros(n), lower, upper)
+        for c in (thin, -dense)
+    ]
+    assert both[0].value == pytest.approx(both[1].value, abs=1e-7)

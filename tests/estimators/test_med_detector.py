@@ -13,11 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gemmed._core.exceptions import GemmedError
 from gemmed.estimators.baselines.med_detector import (
     MEDDetector,
-    NormalInverseWishart,
     med_dual,
     robust_scale,
-    standard_prior,
 )
+from gemmed.model.generative.gaussian import NormalInverseWishart, standard_prior
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -17,7 +17,7 @@ def evidence(X, class_index=None, n_neighbors=5):
     neighbourhood = Neighbourhood(n_neighbors, "leave_one_out")
     names = list(range(int(index.max()) + 1))
     knn = class_distances(ArrayRows(X), index, names, neighbourhood).knn
-    return far_groups(EuclideanDistances(X), knn, index, seed=0)
+    return far_groups(EuclideanDistances(X), knn, index, seed=0).nats
 
 
 def with_far_group(seed, n=200, share=0.25):

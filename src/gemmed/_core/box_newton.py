@@ -20,12 +20,29 @@ SMALLEST_RADIUS = 1e-14
 MAX_HALVINGS = 30
 
 
+class Curvature(NamedTuple):
+    """Minus a Hessian: diag(diagonal) + factor factor', for many variables and a thin factor."""
+
+    diagonal: FloatArray
+    factor: FloatArray
+
+    def __matmul__(self, p: FloatArray) -> FloatArray:
+        product: FloatArray = self.diagonal * p + self.factor @ (p @ self.factor)
+        return product
+
+
 class Quadratic(NamedTuple):
     """Value, gradient and Hessian of a concave function at one point."""
 
     value: float
     gradient: FloatArray
-    hessian: FloatArray
+    hessian: FloatArray | Curvature
+    """A :class:`Curvature` is minus the Hessian."""
+
+    @property
+    def curvature(self) -> FloatArray | Curvature:
+        """Minus the Hessian."""
+        return self.hessian if isinstance(self.hessian, Curvature) else -self.hessian
 
 
 class BoxMaximum(NamedTuple):
@@ -84,11 +101,11 @@ def maximize_in_box(
         n_iter += 1
         step = maximize_quadratic(
             current.gradient,
-            -current.hessian,
+            current.curvature,
             np.maximum(lower - x, -radius * trust),
             np.minimum(upper - x, radius * trust),
         )
-        promised = float(current.gradient @ step + 0.5 * step @ current.hessian @ step)
+        promised = float(current.gradient @ step - 0.5 * step @ (current.curvature @ step))
         candidate = np.clip(x + step, lower, upper)
         trial = evaluate(candidate)
         # Gains below the rounding of the value cannot be seen; they are taken on trust.
@@ -109,7 +126,7 @@ def maximize_in_box(
 
 def maximize_quadratic(
     gradient: FloatArray,
-    curvature: FloatArray,
+    curvature: FloatArray | Curvature,
     lower: FloatArray,
     upper: FloatArray,
     *,
@@ -138,7 +155,7 @@ def maximize_quadratic(
 def _projected_move(
     p: FloatArray,
     slope: FloatArray,
-    curvature: FloatArray,
+    curvature: FloatArray | Curvature,
     free: np.ndarray,
     lower: FloatArray,
     upper: FloatArray,
@@ -147,24 +164,58 @@ def _projected_move(
     # A floor on the curvature keeps steps along flat directions within 1e9 widths of the box.
     width = np.maximum((upper - lower)[free], 1e-300)
     floor = np.maximum(1e-9 * np.abs(slope[free]) / width, 1e-200)
-    system = curvature[np.ix_(free, free)]
-    system.flat[:: free.size + 1] += floor
-    root = np.sqrt(np.diag(system))
-    scaled = system / np.outer(root, root)
+    if isinstance(curvature, Curvature):
+        solve = _thin_solver(curvature, free, floor)
+    else:
+        solve = _dense_solver(curvature, free, floor)
     direction = np.zeros_like(p)
     # More ridge when the system is singular, or so nearly that its solution is no ascent.
     for ridge in (0.0, 1e-13, 1e-9, 1e-5, 1e-1):
-        system = scaled + ridge * np.eye(free.size)
         try:
-            factor = linalg.cho_factor(system, check_finite=False)
+            direction[free] = solve(slope[free], ridge)
         except linalg.LinAlgError:
             continue
-        direction[free] = linalg.cho_solve(factor, slope[free] / root, check_finite=False) / root
         scale = 1.0
         for _ in range(MAX_HALVINGS):
             move = np.clip(p + scale * direction, lower, upper) - p
             rise = float(slope @ move)
-            if rise > 0 and (1 - SUFFICIENT_INCREASE) * rise >= 0.5 * move @ curvature @ move:
+            if rise > 0 and (1 - SUFFICIENT_INCREASE) * rise >= 0.5 * move @ (curvature @ move):
                 return move
             scale *= 0.5
     return None
+
+
+Solver = Callable[[FloatArray, float], FloatArray]
+"""Solution of a system for a right side and a ridge relative to its diagonal."""
+
+
+def _dense_solver(curvature: FloatArray, free: np.ndarray, floor: FloatArray) -> Solver:
+    system = curvature[np.ix_(free, free)]
+    system.flat[:: free.size + 1] += floor
+    root = np.sqrt(np.diag(system))
+    scaled = system / np.outer(root, root)
+
+    def solve(right: FloatArray, ridge: float) -> FloatArray:
+        ridged = scaled + ridge * np.eye(free.size)
+        factor = linalg.cho_factor(ridged, check_finite=False)
+        solution: FloatArray = linalg.cho_solve(factor, right / root, check_finite=False) / root
+        return solution
+
+    return solve
+
+
+def _thin_solver(curvature: Curvature, free: np.ndarray, floor: FloatArray) -> Solver:
+    """As the dense one, by the inverse of a matrix of the width of the factor (Woodbury)."""
+    thin, own = curvature.factor[free], curvature.diagonal[free] + floor
+    diagonal = own + np.einsum("ij,ij->i", thin, thin)
+
+    def solve(right: FloatArray, ridge: float) -> FloatArray:
+        inverse = 1.0 / (own + ridge * diagonal)
+        weighted = thin * inverse[:, None]
+        inner = np.eye(thin.shape[1]) + thin.T @ weighted
+        factor = linalg.cho_factor(inner, check_finite=False)
+        reduced = linalg.cho_solve(factor, weighted.T @ right, check_finite=False)
+        solution: FloatArray = inverse * right - weighted @ reduced
+        return solution
+
+    return solve

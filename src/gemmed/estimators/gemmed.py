@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import block_threads
-from .._core.types import BoolArray, FloatArray
+from .._core.types import FloatArray
 from ..engines import resolve_engine
 from ..evidence.neighbours import NeighborGraph
-from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
@@ -33,11 +32,10 @@ from .joint_settings import (
 )
 from .kept_samples import KeptSamples, explain_samples, keep_some
 from .kernel_classifier import KernelMarginClassifier
+from .screening_methods import ScreeningMixin
 from .validation import (
     TUNED,
     check_block_labels,
-    check_number,
-    check_query_data,
     check_training_data,
     check_weights,
     make_kernel,
@@ -45,7 +43,7 @@ from .validation import (
 from .whole_fit import CallbackSupportMixin, fit_method
 
 
-class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
+class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassifier):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
     Every training sample is nominal, or has a wrong label, or is a bad measurement. A
@@ -351,58 +349,6 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
         return explain_samples(kept, reference, self.classes_, terms)
 
-    def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
-        """How often a trusted sample lies as far out as each row of X.
-
-        Small values mean: like nothing in the trusted training data. On clean data they are
-        uniform, or larger. Training samples get theirs from ``explain``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, n_training_samples) for a
-            precomputed kernel
-        by_class : against each class, shape (n_samples, n_classes); by default against the class
-            that fits best, shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = check_query_data(self, X)
-        result = self._kept.screened(X, self._reference())
-        return result.class_p_values if by_class else result.p_values
-
-    def screen(
-        self, X: Any, false_alarm_rate: float | None = 0.05, fdr: float | None = None
-    ) -> BoolArray:
-        """Which rows of X are unlike the trusted training data, shape (n_samples,).
-
-        Parameters
-        ----------
-        false_alarm_rate : share of the nominal samples that may be called anomalous
-        fdr : instead, the share of the alarms in this batch that may be false (Benjamini-Hochberg)
-        """
-        p_values = self.p_values(X)
-        if fdr is not None:
-            return screen(p_values, fdr=fdr)
-        alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
-        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0))
-        return alarms
-
-    def predict_or_abstain(
-        self, X: Any, false_alarm_rate: float = 0.05, *, abstain: Any = None
-    ) -> np.ndarray:
-        """Predicted classes, with ``abstain`` for rows that ``screen`` calls anomalous.
-
-        Parameters
-        ----------
-        abstain : what to answer instead of a class; None (the default) gives an object array
-        """
-        check_number("false_alarm_rate", false_alarm_rate, above=0, at_most=1)
-        answers = self.predict(X)
-        suspicious = self.screen(X, false_alarm_rate)
-        if abstain is None or not np.can_cast(np.min_scalar_type(abstain), answers.dtype):
-            answers = answers.astype(object)
-        answers[suspicious] = abstain
-        return answers
-
     def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""
         attributes = attributes_of(found, samples)
@@ -420,11 +366,5 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         self._function = found.function
         self._prior = samples.prior
         self._kept = kept
-        self._trusted_reference: TrustedReference | None = None
+        self._trusted_reference = None
         warn_of_shortcomings(self, found)
-
-    def _reference(self) -> TrustedReference:
-        """Trusted samples and their calibration, made when first asked for."""
-        if self._trusted_reference is None:
-            self._trusted_reference = self._kept.reference(self.n_neighbors, self.classes_.tolist())
-        return self._trusted_reference

@@ -25,6 +25,9 @@ PLACES = {
 }
 """Modules of version 0.5 whose classes a model file may name, and where these are now."""
 NAMES = {
+    "gemmed.estimators.baselines.med_detector.NormalInverseWishart": (
+        "gemmed.model.generative.gaussian.NormalInverseWishart"
+    ),
     "gemmed.evidence.statistics.Bipartite": "gemmed.evidence.statistics.NearestNeighbours",
     "gemmed.evidence.statistics.LeaveOneOut": "gemmed.evidence.statistics.NearestNeighbours",
 }

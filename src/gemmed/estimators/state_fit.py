@@ -95,7 +95,6 @@ def fit_states(
         report("distances")
         seed = settings.neighbourhood.seed
         distances = class_distances(rows, class_index, samples.names, settings.neighbourhood)
-        faults = shared_faults(rows, distances.knn, class_index, seed)
         measurements = None
         if not isinstance(rows, GramRows):
             assert isinstance(rows, (ArrayRows, BlockRows))
@@ -105,11 +104,12 @@ def fit_states(
         if measurements is not None:
             good *= 1.0 - measurements.bad_probability
         usable = samples.weights * ~known_bad
+        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, seed)
 
         far, kernel, candidates = Sample(
             rows, signs, class_index, usable, settings.c, settings.to_tune, seed
         ).weigh(faults.far, kernel, good)
-        shared = faults._replace(far=far).nats
+        shared = np.maximum(far, faults.stuck)
         nats, good = together(measurements, shared, good)
 
         report("features")

@@ -8,6 +8,8 @@ most, and a group as dense as the other rows is a part of the data.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import stats
 
@@ -24,9 +26,9 @@ log-likelihood above that of one group, for a sample and for the class. Skewed b
 stay below (decision 7)."""
 LARGEST_SHARE = 0.7
 """The far group may exceed one half by the error of the split, not more."""
-STRONGEST = 12.0
-"""Nats against a single row, at most."""
-TYPICAL = 0.95
+APART, STRONGEST = 2.0, 12.0
+"""Nats from which on a row lies apart and cannot vouch for others; nats at most."""
+TYPICAL = 0.98
 """Quantile of the distances among rows not apart up to which a single row is one of them."""
 FEWEST_MEMBERS = 20
 """Samples a class needs before groups are looked for."""
@@ -36,30 +38,48 @@ MOST_ROWS = 2000
 """Rows that vouch for others, where there are more."""
 
 
+class FarGroups(NamedTuple):
+    """Each of shape (n_samples,)."""
+
+    nats: FloatArray
+    """Against rows for which nobody vouches, zero for all others."""
+    apart: BoolArray
+    """Rows of the groups, vouched for or not: what predictions are asked about."""
+
+
 def far_groups(
-    distances: Distances, knn: FloatArray, class_index: np.ndarray, seed: int
-) -> FloatArray:
-    """Nats against the rows of far groups, zero for all others; shape (n_samples,).
+    distances: Distances,
+    knn: FloatArray,
+    class_index: np.ndarray,
+    seed: int,
+    considered: BoolArray | None = None,
+) -> FarGroups:
+    """Find the groups of all classes.
 
     Parameters
     ----------
     knn : mean distance of each sample to its nearest references of its class, shape (n_samples,)
     seed : of the rows that vouch, where there are many
+    considered : all rows unless given, shape (n_samples,); others are known to be bad
     """
     nats = np.zeros(len(knn))
+    considered = np.ones(len(knn), dtype=bool) if considered is None else considered
     for z in np.unique(class_index):
-        members = np.flatnonzero(class_index == z)
+        members = np.flatnonzero((class_index == z) & considered)
         nats[members] = _of_class(knn[members])
-    apart = nats > 0.0
+    apart = nats > APART
     if np.any(apart) and not np.all(apart):
         nats[vouched_for(distances, apart, seed)] = 0.0
-    return nats
+    return FarGroups(nats, apart)
 
 
 def _of_class(knn: FloatArray) -> FloatArray:
     """The log density ratio of far to near, if the distances of a class fall into two groups."""
-    none, middle = np.zeros(len(knn)), float(np.median(knn))
-    if len(knn) < FEWEST_MEMBERS or not middle > 0.0:
+    none = np.zeros(len(knn))
+    if len(knn) < FEWEST_MEMBERS:
+        return none
+    middle = float(np.median(knn))
+    if not middle > 0.0:
         return none
     groups = split_in_two(np.log(np.maximum(knn, SMALLEST * middle)))
     if (

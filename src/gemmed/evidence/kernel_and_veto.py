@@ -18,10 +18,9 @@ from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
 from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel
 from ..rows.training_rows import TrainingRows
+from .far_groups import FarGroups
 from .veto import is_learnable
 
-IN_QUESTION = 1.0
-"""Nats of evidence above which a sample belongs to the group in question."""
 QUESTIONED = 250
 """Members of such a group, and other samples, that decide about it where there are many."""
 
@@ -57,17 +56,17 @@ class Sample:
     to_tune: ToTune
     seed: int
 
-    def weigh(self, far: FloatArray, kernel: Kernel, prior: FloatArray) -> Weighed:
+    def weigh(self, groups: FarGroups, kernel: Kernel, prior: FloatArray) -> Weighed:
         """Tune the kernel on what evidence leaves trusted, and drop evidence it contradicts.
 
         Parameters
         ----------
-        far : nats against groups that lie apart, shape (n_samples,)
         kernel : what is not to be tuned of it stays
         prior : prior nominal probabilities, shape (n_samples,)
         """
+        far = groups.nats
         tuned, candidates = self._tune(kernel, trust(far, prior))
-        if self._is_learnable(far > IN_QUESTION, tuned):
+        if np.any(far) and self._is_learnable(groups.apart, tuned):
             far = np.zeros_like(far)
             tuned, candidates = self._tune(kernel, trust(far, prior))
         return Weighed(far, tuned, candidates)

@@ -12,36 +12,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.types import FloatArray
+from .._core.types import BoolArray, FloatArray
 from ..rows.training_rows import TrainingRows
 from .distances import distances_of
-from .far_groups import far_groups
+from .far_groups import FarGroups, far_groups
 from .stuck import EVIDENCE, stuck_rows
 
 
 class SharedFaults(NamedTuple):
-    """Nats for "the measurement is bad", each of shape (n_samples,)."""
+    """What the sources say."""
 
-    far: FloatArray
-    """From groups that lie apart; predictions may overrule them (``kernel_and_veto``)."""
+    far: FarGroups
+    """Groups that lie apart; predictions may overrule them (``kernel_and_veto``)."""
     stuck: FloatArray
     """From readings that many rows share."""
 
-    @property
-    def nats(self) -> FloatArray:
-        return np.maximum(self.far, self.stuck)
-
 
 def shared_faults(
-    rows: TrainingRows, knn: FloatArray, class_index: np.ndarray, seed: int
+    rows: TrainingRows, knn: FloatArray, class_index: np.ndarray, considered: BoolArray, seed: int
 ) -> SharedFaults:
     """Ask every source.
 
     Parameters
     ----------
     knn : mean distance of each sample to its nearest references of its class, shape (n_samples,)
+    considered : rows that are not known to be bad already, shape (n_samples,)
     """
     return SharedFaults(
-        far_groups(distances_of(rows), knn, class_index, seed),
+        far_groups(distances_of(rows), knn, class_index, seed, considered),
         np.where(stuck_rows(rows, seed), EVIDENCE, 0.0),
     )

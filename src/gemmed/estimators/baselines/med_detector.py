@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, optimize, special
+from scipy import optimize
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core.box_newton import optimality_bound
 from ..._core.types import FloatArray
 from ...evidence.conformal import conformal_p_values, conformal_threshold
+from ...model.generative.gaussian import Gaussian, log_partition, standard_prior
 from ..kernel_classifier import warn_not_converged
 from ..validation import (
     check_number,
@@ -43,63 +44,6 @@ MAD_TO_DEVIATION = 1.4826
 N_FOLDS = 10
 """Folds behind the training scores."""
 MAX_RUNS = 5
-LOG_TWO_PI = float(np.log(2.0 * np.pi))
-
-
-@dataclass(frozen=True)
-class NormalInverseWishart:
-    """m | S ~ N(mean, S / count), S ~ inverse Wishart(scatter, degrees), in d dimensions."""
-
-    mean: FloatArray
-    count: float
-    degrees: float
-    scatter: FloatArray
-    factor: FloatArray
-    """Lower Cholesky factor of the scatter."""
-
-    @classmethod
-    def of(
-        cls, mean: FloatArray, count: float, degrees: float, scatter: FloatArray
-    ) -> NormalInverseWishart:
-        factor: FloatArray = linalg.cholesky(scatter, lower=True, check_finite=False)
-        return cls(mean, count, degrees, scatter, factor)
-
-    def updated(self, X: FloatArray, lam: FloatArray) -> NormalInverseWishart:
-        """The fractional posterior (2) after samples X of weights lam."""
-        total = float(lam.sum())
-        count = self.count + total
-        centred = X - self.mean
-        shift = (lam @ centred) / count
-        scatter = self.scatter + (centred * lam[:, None]).T @ centred
-        scatter -= count * np.outer(shift, shift)
-        return self.of(self.mean + shift, count, self.degrees + total, scatter)
-
-    def log_normaliser(self) -> float:
-        """Log of the integral of the unnormalised density over m and S."""
-        d = len(self.mean)
-        return float(
-            0.5 * self.degrees * d * np.log(2.0)
-            + special.multigammaln(0.5 * self.degrees, d)
-            - 0.5 * self.degrees * _log_determinant(self.factor)
-            + 0.5 * d * (LOG_TWO_PI - np.log(self.count))
-        )
-
-    def distances(self, X: FloatArray) -> FloatArray:
-        """(x - mean)' scatter^-1 (x - mean) of every row."""
-        half = linalg.solve_triangular(
-            self.factor, (X - self.mean).T, lower=True, check_finite=False
-        )
-        squares: FloatArray = np.einsum("ij,ij->j", half, half)
-        return squares
-
-    def expected_log_likelihood(self, X: FloatArray) -> FloatArray:
-        """E[log p(x | m, S)] = -(d log 2 pi + E log|S| + d / count + degrees distance) / 2."""
-        d = len(self.mean)
-        log_determinant = _log_determinant(self.factor) - d * np.log(2.0)
-        log_determinant -= special.digamma(0.5 * (self.degrees - np.arange(d))).sum()
-        constant = d * LOG_TWO_PI + log_determinant + d / self.count
-        value: FloatArray = -0.5 * (constant + self.degrees * self.distances(X))
-        return value
 
 
 @dataclass(frozen=True)
@@ -110,7 +54,7 @@ class GaussianMED:
     scale: FloatArray
     level: float
     lam: FloatArray
-    posterior: NormalInverseWishart
+    posterior: Gaussian
     dual: float
     gap: float
     """Bound on the distance of the dual to its maximum."""
@@ -213,15 +157,14 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         self._check_parameters()
         X = check_unlabelled_data(self, X)
         self._model = self._solve(X)
-        d, model = X.shape[1], self._model
+        model = self._model
         self.multipliers_ = model.lam
         self.level_ = model.level
         self.dual_value_, self.duality_gap_ = model.dual, model.gap
         self.n_iter_ = model.n_iter
         self.converged_ = model.gap <= self.tol * max(1.0, abs(model.dual))
         self.location_ = model.centre + model.scale * model.posterior.mean
-        spread = model.posterior.scatter / (model.posterior.degrees - d - 1.0)
-        self.covariance_ = spread * np.outer(model.scale, model.scale)
+        self.covariance_ = model.posterior.covariance * np.outer(model.scale, model.scale)
         self.training_scores_ = self._held_out_scores(X)
         self.offset_ = -conformal_threshold(-self.training_scores_, self.false_alarm_rate)
         if not self.converged_:
@@ -311,7 +254,7 @@ def solve_gaussian_med(
 
 
 def maximise_dual(
-    Z: FloatArray, prior: NormalInverseWishart, level: float, max_iter: int, tol: float
+    Z: FloatArray, prior: Gaussian, level: float, max_iter: int, tol: float
 ) -> tuple[FloatArray, float, float, int]:
     """Maximiser of the dual (3), its value, a bound on the error of that, and the steps taken."""
     zero, one = np.zeros(len(Z)), np.ones(len(Z))
@@ -341,21 +284,13 @@ def maximise_dual(
 
 
 def med_dual(
-    X: FloatArray, lam: FloatArray, prior: NormalInverseWishart, level: float
+    X: FloatArray, lam: FloatArray, prior: Gaussian, level: float
 ) -> tuple[float, FloatArray]:
     """Value and gradient of the dual (3): level sum(lam) - log Z(lam), a concave function."""
     posterior = prior.updated(X, lam)
     total = float(lam.sum())
-    log_z = posterior.log_normaliser() - prior.log_normaliser()
-    log_z -= 0.5 * total * X.shape[1] * LOG_TWO_PI
+    log_z = log_partition(prior, posterior, total)
     return level * total - log_z, level - posterior.expected_log_likelihood(X)
-
-
-def standard_prior(n_features: int, strength: float) -> NormalInverseWishart:
-    """Mean 0 and expected covariance I, worth ``strength`` samples."""
-    return NormalInverseWishart.of(
-        np.zeros(n_features), strength, n_features + 1.0 + strength, strength * np.eye(n_features)
-    )
 
 
 def robust_scale(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -370,7 +305,3 @@ def robust_scale(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     # The standard deviation of a constant feature is rounding, not always zero.
     constant = np.all(X[0] == X, axis=0) | (scale <= 0.0)
     return centre, np.where(constant, 1.0, scale)
-
-
-def _log_determinant(factor: FloatArray) -> float:
-    return 2.0 * float(np.log(np.diag(factor)).sum())

@@ -35,7 +35,7 @@ NEAR_BOUNDARY, CROWDED = 0.3, 0.12
 and the boundary is crowded if so many samples are."""
 CLEAR = 0.5
 """Classes between which nobody stands do not overlap: the scale is then larger by e to this power,
-and the spread smaller by this part."""
+the spread smaller by this part, and the overlap by the fourth power of e to it."""
 BIAS_SPREAD = 1.5
 """Standard deviation of the class biases c: wide, one-sided errors move them."""
 OVERLAP = 0.01
@@ -124,7 +124,9 @@ class LabelModel:
     def clearness(self) -> float:
         """From 0, the boundary is crowded, to 1, nobody stands near it."""
         ordered = np.sort(self.scores[0], axis=1)
-        lead = (ordered[:, -1] - ordered[:, -2])[self.weights > 0.0]
+        # A bad measurement stands anywhere.
+        good = (self.weights > 0.0) & (self.bayes <= 1.0)
+        lead = (ordered[:, -1] - ordered[:, -2])[good]
         if not len(lead):
             return 0.0
         share = float(np.mean(lead < NEAR_BOUNDARY * np.quantile(lead, 0.9)))
@@ -182,9 +184,8 @@ class LabelModel:
 
     def overlap(self, x: FloatArray) -> FloatArray:
         """eps for coordinates of shape (..., n_coordinates), shape (..., 1)."""
-        found: FloatArray = np.minimum(
-            OVERLAP * np.exp(x[..., self.places.overlap]), LARGEST_OVERLAP
-        )
+        usual = OVERLAP * np.exp(-4.0 * CLEAR * self.clearness)
+        found: FloatArray = np.minimum(usual * np.exp(x[..., self.places.overlap]), LARGEST_OVERLAP)
         return found
 
     def bad_rate(self, x: FloatArray) -> FloatArray:

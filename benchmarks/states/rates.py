@@ -1,0 +1,130 @@
+"""Rates of wrong labels on simulated tables: are they inside their 90 % intervals?
+
+python benchmarks/states/rates.py [--sizes 200 1000 5000] [--runs 4] [--out rates.csv]
+
+Every table has known true labels; rates from .05 to .45, of all classes (symmetric) or of the first
+one alone (one-sided). Two things are judged: the share of wrong labels among the samples at hand
+(label_error_interval_), and the rate of each true class that the labels were drawn with
+(label_error_rate_intervals_). Standard errors count the tables of a row as independent.
+"""
+
+import argparse
+import csv
+import itertools
+import time
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.datasets import make_moons
+
+from gemmed import GEMMEDClassifier
+
+SIZES = (200, 1000, 5000)
+RATES = (0.05, 0.1, 0.2, 0.3, 0.45)
+KINDS = ("symmetric", "one-sided")
+TABLES = ("overlapping", "moons", "three classes")
+
+
+def simulate(table, n, seed):
+    """Rows and true labels; Bayes errors are about 6.5, 3 and 12 %."""
+    rng = np.random.default_rng([seed, n])
+    if table == "moons":
+        return make_moons(n, noise=0.2, random_state=int(rng.integers(2**31)))
+    n_classes = 3 if table == "three classes" else 2
+    y = rng.integers(n_classes, size=n)
+    X = rng.normal(size=(n, 4))
+    centres = 3.0 * np.eye(4) / np.sqrt(2.0)  # three standard deviations apart
+    return X + centres[y], y
+
+
+def mislabel(y, kind, rate, seed):
+    """Given labels, and the rate of each true class."""
+    rng = np.random.default_rng([seed, 13])
+    n_classes = int(y.max()) + 1
+    rates = np.full(n_classes, rate) if kind == "symmetric" else rate * (np.arange(n_classes) == 0)
+    wrong = rng.random(len(y)) < rates[y]
+    return np.where(wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), rates
+
+
+def judge(table, kind, rate, n, seed):
+    """One fit: what was true, what was found."""
+    X, truth = simulate(table, n, seed)
+    y, rates = mislabel(truth, kind, rate, seed)
+    start = time.process_time()
+    model = GEMMEDClassifier(model="states", random_state=seed).fit(X, y)
+    seconds = time.process_time() - start
+    share = float(np.mean(y != truth))
+    low, high = model.label_error_interval_
+    intervals = np.asarray(model.label_error_rate_intervals_)
+    inside = (intervals[:, 0] <= rates + 1e-9) & (rates <= intervals[:, 1] + 1e-9)
+    return {
+        "table": table,
+        "kind": kind,
+        "rate": rate,
+        "n": n,
+        "seed": seed,
+        "share": share,
+        "found": float(model.label_error_share_),
+        "low": float(low),
+        "high": float(high),
+        "share_covered": int(low - 1e-9 <= share <= high + 1e-9),
+        "rates_covered": float(inside.mean()),
+        "rates_error": float(np.abs(model.label_error_rates_ - rates).mean()),
+        "rates_width": float((intervals[:, 1] - intervals[:, 0]).mean()),
+        "cpu_seconds": seconds,
+    }
+
+
+def line(name, rows):
+    """Coverage with standard error, mean error and mean width, of some fits."""
+
+    def mean(key):
+        values = np.array([row[key] for row in rows])
+        return f"{values.mean():.2f} ± {values.std(ddof=1) / np.sqrt(len(values)):.2f}"
+
+    bias = np.mean([row["found"] - row["share"] for row in rows])
+    width = np.mean([row["high"] - row["low"] for row in rows])
+    own = np.mean([row["rates_width"] for row in rows])
+    return (
+        f"| {name} | {len(rows)} | {mean('share_covered')} | {bias:+.3f} | {width:.2f} "
+        f"| {mean('rates_covered')} | {np.mean([row['rates_error'] for row in rows]):.3f} "
+        f"| {own:.2f} |"
+    )
+
+
+def report(rows):
+    print("| | fits | share covered | bias | width | rates covered | mean error | width |")
+    print("|---|---|---|---|---|---|---|---|")
+    print(line("all", rows))
+    for key in ("n", "table", "kind"):
+        for value in dict.fromkeys(row[key] for row in rows):
+            print(line(value, [row for row in rows if row[key] == value]))
+    for kind, rate in itertools.product(KINDS, RATES):
+        print(line(f"{kind} {rate}", [r for r in rows if r["kind"] == kind and r["rate"] == rate]))
+    for n in dict.fromkeys(row["n"] for row in rows):
+        seconds = np.mean([row["cpu_seconds"] for row in rows if row["n"] == n])
+        print(f"N = {n}: {seconds:.2f} s of CPU time a fit")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", help="write the fits to a CSV file")
+    options = parser.parse_args()
+    cells = itertools.product(options.sizes, range(options.runs), options.tables, KINDS, RATES)
+    rows = Parallel(options.jobs)(
+        delayed(judge)(table, kind, rate, n, seed) for n, seed, table, kind, rate in cells
+    )
+    if options.out:
+        with open(options.out, "w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()

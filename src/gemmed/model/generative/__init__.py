@@ -1,0 +1,1 @@
+"""Maximum entropy discrimination with Gaussian classes: the discriminant is a likelihood ratio."""
