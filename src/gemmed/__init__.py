@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._core.exceptions import GemmedError, GemmedWarning
+    from ._core.interrupts import stop_on_interrupt
     from ._core.progress import listening
     from .estimators.baselines import (
         MEDDetector,
@@ -40,6 +41,7 @@ __all__ = [
     "listening",
     "load_model",
     "save_model",
+    "stop_on_interrupt",
 ]
 
 # Everything is imported when it is first used: the command line starts (and can be interrupted)
@@ -60,6 +62,7 @@ _HOMES = {
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",
     "save_model": ".estimators.model_files",
+    "stop_on_interrupt": "._core.interrupts",
 }
 
 

@@ -7,7 +7,7 @@ import gemmed.model.kernels.choose_space
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.choose_space import function_space
-from gemmed.model.kernels.exact_or_features import ITERATED_UP_TO, components_for
+from gemmed.model.kernels.exact_or_features import ITERATED_UP_TO, AtMost, components_for
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -154,10 +154,12 @@ def test_which_samples_keep_the_exact_kernel():
     assert components_for("auto", 2000) is None
     assert components_for("auto", 2001) == 500
     assert components_for("auto", ITERATED_UP_TO, n_iterated=1) is None
-    assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 500
-    assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 500
-    found = [components_for("auto", n) for n in (2000, 10_000, 20_000, 10**6)]
-    assert found == [None, 500, 636, 1000]
+    assert components_for("auto", ITERATED_UP_TO + 1, n_iterated=1) == 2000
+    assert components_for("auto", ITERATED_UP_TO, n_iterated=4) == 2000
+    found = [components_for("auto", n) for n in (2000, 10_000, 20_000, 100_000, 10**6)]
+    assert found == [None, 2500, 5000, 8000, 1100]
+    assert all(isinstance(limit, AtMost) for limit in found[1:])
+    assert not isinstance(components_for(50, 100), AtMost)
     assert components_for("auto", 2000, n_iterated=100) is None
     assert components_for(50, 100, n_iterated=1) == 50
     assert components_for(None, 10**6) is None

@@ -16,8 +16,10 @@ from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.engines import MeanField
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances
+from gemmed.model.decision_step import solve_med_functions
 from gemmed.model.dual import DualProblem
 from gemmed.model.kernels.block_space import BlockFeatureSpace
+from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import nystroem_map
@@ -111,6 +113,32 @@ def test_fit_equals_the_local_one(client):
 
 def classifier(**options):
     return GEMMEDClassifier(**{"n_components": 60, "random_state": 0, **options})
+
+
+def test_many_landmarks_are_solved_as_here(client):
+    """Several functions in one pass, kernel values kept by the workers or computed anew."""
+    import dask.array as da
+
+    X, y = sample(3000)
+    signs, weights = np.column_stack([y, np.where(X[:, 2] > 0.3, 1.0, -1.0)]), np.ones(len(y))
+    made = nystroem_map(Kernel("rbf", gamma=0.2), X[:100])
+    blocks = dask_blocks(da.from_array(X, chunks=(700, 6)), client)
+    stands_for = np.full(len(made.landmarks), len(X) / len(made.landmarks))
+    for cache in (10**9, 0):
+        there, here = (
+            solve_med_functions(
+                CentreSpace(own, made, stands_for, cache_bytes=cache),
+                signs,
+                3.0,
+                weights,
+                max_iter=30,
+                tol=1e-6,
+            )
+            for own in (blocks, LocalBlocks(X, sizes=blocks.sizes))
+        )
+        for ours, theirs in zip(there, here, strict=True):
+            assert ours.converged
+            np.testing.assert_allclose(ours.decision.f, theirs.decision.f, atol=1e-6)
 
 
 def test_the_classifier_equals_the_local_one(client):

@@ -76,6 +76,10 @@ class Columns(NamedTuple):
 
     answer: FloatArray
     """Shape (n, k)."""
+    residual: FloatArray
+    """Of the same shape."""
+    reached: FloatArray
+    """Estimated error over that at the start, shape (k,)."""
     n_steps: int
     """Products with several columns at once."""
     solved: bool
@@ -86,7 +90,7 @@ def conjugate_gradients_of_columns(
     precondition: Callable[[FloatArray, np.ndarray], FloatArray],
     residual: FloatArray,
     *,
-    reduction: float,
+    reduction: float | FloatArray,
     max_steps: int,
 ) -> Columns:
     """Solutions of k systems A_j x_j = residual_j from x = 0, one product for all at a time.
@@ -96,7 +100,8 @@ def conjugate_gradients_of_columns(
     system : takes directions, shape (n, k'), and the numbers of their systems to A_j p_j
     precondition : the same for approximate inverses of A_j
     residual : right sides, shape (n, k)
-    reduction : estimated error in the norm of A_j over that at the start that is small enough
+    reduction : estimated error in the norm of A_j over that at the start that is small enough;
+        a number, or one for each system
     max_steps : products, at most
     """
     answer = np.zeros_like(residual)
@@ -104,11 +109,12 @@ def conjugate_gradients_of_columns(
     residual = residual.copy()
     direction = precondition(residual, left)
     size = _sums_of_products(residual, direction)
-    limit = reduction**2 * size
+    first = np.where(size > 0.0, size, 1.0)
+    limit = np.square(reduction) * size
     left = left[size > 0.0]
     for n_steps in range(max_steps + 1):
         if not left.size:
-            return Columns(answer, n_steps, True)
+            return Columns(answer, residual, np.sqrt(size / first), n_steps, True)
         if n_steps == max_steps:
             break
         image = system(direction[:, left], left)
@@ -122,7 +128,7 @@ def conjugate_gradients_of_columns(
         direction[:, left] = towards + (after / size[left]) * direction[:, left]
         size[left] = after
         left = left[(after > limit[left]) & (bend > 0.0)]
-    return Columns(answer, max_steps, False)
+    return Columns(answer, residual, np.sqrt(size / first), max_steps, False)
 
 
 def _sums_of_products(first: FloatArray, second: FloatArray) -> FloatArray:

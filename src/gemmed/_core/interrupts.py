@@ -1,4 +1,4 @@
-"""Keep Ctrl-C away from processes that are started for a job: their parent ends them."""
+"""Ctrl-C: kept away from processes that are started for a job, or a wish to end a fit early."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .progress import listening
 
 
 @contextmanager
@@ -21,5 +23,33 @@ def without_interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[None]:
+    """Ctrl-C ends the fit inside the block at the next step that can end, with what it has.
+
+    The doubling of landmarks ends with the present number, and the solver after its iteration: the
+    model is usable, and ``converged_`` says that it was not finished. A second Ctrl-C raises
+    KeyboardInterrupt, which leaves the estimator as it was. Only the main thread hears of Ctrl-C:
+    elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        with listening(lambda event: asked):
+            yield
     finally:
         signal.signal(signal.SIGINT, before)

@@ -20,7 +20,8 @@ from ..evidence.bounds import entropy_bounds
 from ..evidence.class_distances import class_distances
 from ..model.dual import DualProblem
 from ..model.held_out import groups_to_hold_out
-from ..model.kernels.exact_or_features import Prior, exact_prior, feature_prior
+from ..model.how_many import feature_prior
+from ..model.kernels.exact_or_features import Prior, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.solution import Solution
 from ..model.tuning import Candidate, choose_kernel
@@ -174,7 +175,14 @@ def prior_of(
         assert settings.n_components is not None
         seed = settings.neighbourhood.seed
         return feature_prior(
-            kernel, rows, samples.class_index, trusted, settings.n_components, seed
+            kernel,
+            rows,
+            samples.class_index,
+            trusted,
+            settings.n_components,
+            seed,
+            c=settings.c,
+            weights=samples.weights,
         )
     assert isinstance(rows, (ArrayRows, GramRows))
     return exact_prior(kernel, rows.X)

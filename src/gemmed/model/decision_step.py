@@ -23,7 +23,8 @@ import numpy as np
 
 from .._core.progress import report
 from .._core.types import FloatArray
-from .kernels.function_space import FunctionSpace
+from .kernels.centre_space import CentreSpace
+from .kernels.function_space import FunctionSpace, KnownFunctions
 from .margin_loss import MarginLoss, doubted_loss, margin_loss
 
 SUFFICIENT_DECREASE = 1e-4
@@ -114,6 +115,10 @@ class DecisionFunction:
     def lam(self, softness: FloatArray | float = 0.0) -> FloatArray:
         """Multipliers of the current f."""
         return self._loss(self.margins, softness).lam
+
+    def loss_at(self, f: FloatArray) -> MarginLoss:
+        """The same at the values of another function."""
+        return self._loss(self._labels * f, 0.0)
 
     def loss(self, softness: FloatArray | float = 0.0) -> MarginLoss:
         """Loss, multipliers and curvature at the current f."""
@@ -275,6 +280,7 @@ def solve_med_functions(
     tol: float,
     start: FloatArray | None = None,
     doubt: FloatArray | None = None,
+    near: FloatArray | None = None,
     stage: str | None = None,
 ) -> list[MedSolution]:
     """The same for several functions; one pass serves all of them where the space can do that.
@@ -282,15 +288,24 @@ def solve_med_functions(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start, doubt : as in :func:`solve_med`, of the shape of ``signs``
+    start, doubt : as in :func:`solve_med`, of the shape of ``signs``; functions that the space
+        knows for these labels are closer than their coefficients
+    near : values of close functions of a space with other landmarks, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
     """
     functions = [
         DecisionFunction(space, labels, c, None if doubt is None else doubt[:, j])
         for j, labels in enumerate(signs.T)
     ]
-    if start is not None:
+    if space.known is not None and np.array_equal(space.known.signs, signs):
+        for function, own, f in zip(
+            functions, space.known.parameters, space.known.values, strict=True
+        ):
+            function.move_by_parameters(own, f)
+    elif start is not None:
         move_all(functions, start)
+    elif near is not None and isinstance(space, CentreSpace):
+        _step_from(functions, space, near, weights)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):
@@ -311,6 +326,27 @@ def solve_med_functions(
         if not left:
             break
     return [own for own in found if own is not None]
+
+
+def _step_from(
+    functions: Sequence[DecisionFunction], space: CentreSpace, near: FloatArray, weights: FloatArray
+) -> None:
+    """Newton steps that begin at functions of another space and end in this one."""
+    losses = [own.loss_at(f) for own, f in zip(functions, near.T, strict=True)]
+    pulls = [own.pulled(weights, loss) for own, loss in zip(functions, losses, strict=True)]
+    curvatures = [weights * loss.curvature for loss in losses]
+    target = space.newton_target_near(near, np.column_stack(pulls), np.column_stack(curvatures))
+    for function, own, f in zip(functions, target.T, space.values(target).T, strict=True):
+        function.move_by_parameters(np.ascontiguousarray(own), np.ascontiguousarray(f))
+
+
+def known_functions(signs: FloatArray, solutions: Sequence[MedSolution]) -> KnownFunctions:
+    """Solutions as a start for others with the same labels."""
+    return KnownFunctions(
+        signs,
+        [own.decision.parameters for own in solutions],
+        [own.decision.f for own in solutions],
+    )
 
 
 def move_all(functions: Sequence[DecisionFunction], coefficients: FloatArray) -> None:

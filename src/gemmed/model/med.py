@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .decision_step import MedSolution, solve_med_functions
+from .decision_step import MedSolution, known_functions, solve_med_functions
 from .held_out import copies_left_out, group_blocks, leave_groups_out, leave_one_out
 from .kernels.function_space import FunctionSpace
 
@@ -67,6 +67,8 @@ def learn_med(
         doubt=doubt,
         stage=stage,
     )
+    if space.takes_columns:  # where coefficients say less of a function than its parameters
+        space.known = known_functions(signs, solutions)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     coefficients = weights[:, None] * lam * signs
     if groups is None:

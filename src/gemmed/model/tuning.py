@@ -24,6 +24,8 @@ from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel
 from .med import learn_med
+from .refined_kernel import FROM as REFINED_FROM
+from .refined_kernel import refine_kernel
 
 WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
@@ -82,6 +84,8 @@ def choose_kernel(
 ) -> tuple[Kernel, list[Candidate]]:
     """The kernel with what is to be tuned of it, chosen on some of the rows; all candidates.
 
+    Of many rows ten times as many have the last word (``refined_kernel``).
+
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
@@ -90,10 +94,11 @@ def choose_kernel(
     if not any(to_tune):
         return kernel, []
     some = subsample_rows(signs, weights, seed)
+    all_trusted = trusted
     X, trusted = rows.take(some), trusted[some]
     if to_tune.gamma and kernel.has_width:
         kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
-    return tune_kernel(
+    tuned, candidates = tune_kernel(
         kernel,
         X,
         signs[some],
@@ -103,6 +108,18 @@ def choose_kernel(
         tune_variance=to_tune.variance,
         tune_bias=to_tune.bias,
     )
+    if kernel.has_width and rows.n_samples > REFINED_FROM and (to_tune.gamma or to_tune.variance):
+        tuned = refine_kernel(
+            rows,
+            tuned,
+            signs,
+            weights * all_trusted,
+            c,
+            gamma=to_tune.gamma,
+            variance=to_tune.variance,
+            seed=seed,
+        )
+    return tuned, candidates
 
 
 def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:

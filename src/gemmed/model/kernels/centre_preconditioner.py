@@ -49,7 +49,7 @@ class CentrePreconditioner:
         solution = np.empty_like(right)
         for factor in {id(own): own for own in chosen}.values():
             own = np.array([other is factor for other in chosen])
-            solution[:, own] = _solve(factor, right[:, own])
+            solution[:, own] = solve_both(factor, right[:, own])
         return solution
 
     def _factor_for(self, curvature: float) -> np.ndarray:
@@ -68,7 +68,8 @@ class CentrePreconditioner:
         return factor
 
 
-def _solve(factor: np.ndarray, right: FloatArray) -> FloatArray:
+def solve_both(factor: np.ndarray, right: FloatArray) -> FloatArray:
+    """Solutions of factor factor' x = right, right of shape (m, k)."""
     half = solve_triangle(factor, right.astype(np.float32))
     return solve_triangle(factor, half, transposed=True).astype(np.float64)
 

@@ -2,11 +2,11 @@
 
 The parameters are those of ``NystroemMap``: weights w of phi(x) = L^-1 k(Z, x), so that lengths are
 those of w. But what is kept of the rows, and passed over, is k(x, Z) itself: L is applied to
-vectors. Newton systems are solved by conjugate gradients, for all functions in one pass, and the
-landmarks precondition them: no step forms or factors a matrix of n_landmarks x n_landmarks from
-the rows. Passes are in single precision, sums over blocks in double; L is in double where
-parameters are turned into functions, in single inside a Newton system, whose solution is a
-direction for a line search.
+vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. The
+landmarks precondition them, or a sample of the rows once that is the cheaper way to fewer passes:
+no step forms or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single
+precision, sums over blocks in double; L is in double where parameters are turned into functions,
+in single inside a Newton system, whose solution is a direction for a line search.
 """
 
 from __future__ import annotations
@@ -19,14 +19,19 @@ from ..._core.conjugate_gradients import conjugate_gradients_of_columns
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
 from .block_space import CACHE_BYTES, PRECISION
-from .centre_preconditioner import CentrePreconditioner, solve_triangle
+from .centre_preconditioner import CentrePreconditioner, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
 from .function_space import SEED, WeightParameters, below_own_noise, difference
 from .nystroem import KernelValues, NystroemMap
+from .sampled_factor import SampledFactors
 
 FORCING, PRECISE = 0.1, 1e-6
 """Reduction of the error of a Newton system with a known start and without."""
 MAX_STEPS = 200
+LEAST_PATIENCE = 5
+"""Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
+KNOWN_PATIENCE = 8
+"""Products after which a factor of rows that was made for similar curvatures is made anew."""
 ROUGH = 0.1
 """The same for the random functions by which posterior variances are estimated."""
 DRAWS, FEW_DRAWS = 48, 16
@@ -72,6 +77,7 @@ class CentreSpace(WeightParameters):
         self._factor = np.asfortranarray(feature_map.factor)
         self._rough_factor = self._factor.astype(np.float32, order="F")
         self._stands_for = stands_for
+        self._samples = SampledFactors(self._passes, self._rough_factor)
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._variances: list[tuple[FloatArray, FloatArray]] = []
         self.n_products = 0
@@ -149,6 +155,18 @@ class CentreSpace(WeightParameters):
         columns = curvature.reshape(self.n_samples, -1)
         return start + self._solve(columns, residual, reduction).reshape(shape)
 
+    def newton_target_near(
+        self, f: FloatArray, pull: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
+        """The same for an f that is no function of this space, but of one with other landmarks.
+
+        It is solved as roughly as from a start in this space.
+        """
+        right = self.from_coefficients(pull + curvature * f)
+        columns = right.reshape(len(right), -1)
+        found = self._solve(curvature.reshape(self.n_samples, -1), columns, FORCING)
+        return found.reshape(right.shape)
+
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
 
@@ -178,18 +196,57 @@ class CentreSpace(WeightParameters):
 
     def _solve(self, curvature: FloatArray, right: FloatArray, reduction: float) -> FloatArray:
         """(I + Phi' W Phi)^-1 right, for each column its own W."""
-        mean = curvature.mean(axis=0)
+        answer, residual = np.zeros_like(right), right
+        patience = self._samples.patience(curvature)
+        wanted = np.full(right.shape[1], reduction)
+        left = np.flatnonzero(np.any(right != 0.0, axis=0))
+        if not left.size:
+            return answer
+        for sampled in (False, True):
+            own = curvature[:, left]
+            factors = [self._samples.known(w) for w in own.T]
+            max_steps = MAX_STEPS
+            if sampled:
+                factors = [self._samples.make(w) for w in own.T]
+            elif all(factor is not None for factor in factors):
+                max_steps = max(patience, KNOWN_PATIENCE)
+            elif patience < LEAST_PATIENCE:
+                continue
+            else:
+                max_steps = patience
+            found = conjugate_gradients_of_columns(
+                lambda d, which, own=own: d + self._product(own[:, which], d),
+                lambda r, which, own=own, factors=factors: self._precondition(
+                    r, own[:, which], [factors[j] for j in which]
+                ),
+                residual[:, left],
+                reduction=wanted[left],
+                max_steps=max_steps,
+            )
+            answer[:, left] += found.answer
+            if found.solved:
+                break
+            residual = residual.copy()
+            residual[:, left] = found.residual
+            # What is left of the reduction; in another norm, but both resemble that of the matrix.
+            wanted[left] = np.minimum(reduction / np.maximum(found.reached, 1e-300), 1.0)
+            left = left[wanted[left] < 1.0]
+            if not left.size:
+                break
+        return answer
 
-        def system(directions: FloatArray, which: np.ndarray) -> FloatArray:
-            return directions + self._product(curvature[:, which], directions)
-
-        def precondition(residual: FloatArray, which: np.ndarray) -> FloatArray:
-            return self._preconditioner.solve(residual, mean[which])
-
-        outcome = conjugate_gradients_of_columns(
-            system, precondition, right, reduction=reduction, max_steps=MAX_STEPS
-        )
-        return outcome.answer
+    def _precondition(
+        self, residual: FloatArray, curvature: FloatArray, factors: list[np.ndarray | None]
+    ) -> FloatArray:
+        solution = np.empty_like(residual)
+        by_landmarks = [j for j, factor in enumerate(factors) if factor is None]
+        if by_landmarks:
+            mean = curvature[:, by_landmarks].mean(axis=0)
+            solution[:, by_landmarks] = self._preconditioner.solve(residual[:, by_landmarks], mean)
+        for factor in {id(own): own for own in factors if own is not None}.values():
+            own = [j for j, other in enumerate(factors) if other is factor]
+            solution[:, own] = solve_both(factor, residual[:, own])
+        return solution
 
     def _product(self, curvature: FloatArray, directions: FloatArray) -> FloatArray:
         """Phi' W Phi w by one pass; as rough as the solution of a Newton system may be."""

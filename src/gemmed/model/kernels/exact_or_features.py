@@ -9,22 +9,23 @@ import numpy as np
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
 from ...rows.training_rows import BlockRows
-from .block_space import BlockFeatureSpace
+from .block_space import CACHE_BYTES, EXACT_WORK, BlockFeatureSpace
+from .centre_space import CentreSpace
 from .choose_space import function_space
 from .function_space import FunctionSpace
 from .kernel import Kernel
 from .landmarks import choose_landmarks, landmark_points
-from .nystroem import FeatureMap, LinearMap, nystroem_map
+from .nystroem import FeatureMap, LinearMap, NystroemMap, nystroem_map
 
 EXACT_UP_TO = 2000
 """Samples up to which ``n_components="auto"`` keeps the exact kernel."""
-ITERATED_UP_TO = 3000
+ITERATED_UP_TO = 8000
 """The same where one decision function is solved for by products with the kernel matrix: 2 N^2
 bytes, and a time that grows as N^2 times the number of functions."""
-LEAST_COMPONENTS, MOST_COMPONENTS, COMPONENTS_PER_ROOT = 500, 1000, 4.5
-"""Features of ``n_components="auto"`` above that: 4.5 times the root of the number of samples,
-within these limits. At 5,000 samples 500 classify as well as the exact kernel; at 10,000 and 20,000
-those left out cost 0.1 to 0.2 points and save half of the time."""
+MOST_COMPONENTS = 1000
+"""Features of a fit from blocks that is so small that ``fit`` would keep the kernel."""
+MOST_LANDMARKS, LEAST_ROWS_PER_LANDMARK = 8000, 4
+"""Limits of ``n_components="auto"``: a factor of 8,000 landmarks takes seconds and 0.5 GB."""
 TRUSTED = 0.5
 """Samples below this probability are never landmarks, nor references of new samples."""
 
@@ -44,7 +45,11 @@ def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
     return Prior(*function_space(kernel, X, iterative=True))
 
 
-def feature_prior(
+class AtMost(int):
+    """A limit for the number of features; how many there are is asked of the data."""
+
+
+def landmark_prior(
     kernel: Kernel,
     rows: BlockRows,
     class_index: np.ndarray,
@@ -54,13 +59,25 @@ def feature_prior(
 ) -> Prior:
     """Functions of features of the kernel; landmarks are among or between trusted samples."""
     feature_map = _feature_map(kernel, rows, class_index, trust, n_components, seed)
-    return Prior(BlockFeatureSpace(rows.blocks, feature_map), None, feature_map)
+    n = rows.n_samples
+    is_small = n * feature_map.n_features**2 <= EXACT_WORK
+    if not isinstance(feature_map, NystroemMap) or is_small:
+        return Prior(BlockFeatureSpace(rows.blocks, feature_map), None, feature_map)
+    m = len(feature_map.landmarks)
+    space = CentreSpace(rows.blocks, feature_map, np.full(m, n / m))
+    return Prior(space, None, feature_map)
+
+
+def landmark_bytes(n_samples: int, n_landmarks: int) -> float:
+    """Memory for kernel values that are kept and for the landmarks' own matrices."""
+    kept = min(4.0 * n_samples * n_landmarks, 2.0 * CACHE_BYTES)
+    return kept + 28.0 * n_landmarks**2
 
 
 def components_for(
     n_components: int | str | None, n_samples: int, *, n_iterated: int = 0
 ) -> int | None:
-    """Number of Nystroem features, or None for the exact kernel.
+    """Number of Nystroem features, a limit for it (``AtMost``), or None for the exact kernel.
 
     ``n_iterated`` is the number of decision functions that can be solved for by products.
     """
@@ -68,9 +85,8 @@ def components_for(
         limit = ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0
         if n_samples <= max(EXACT_UP_TO, limit):
             return None
-        return int(
-            np.clip(COMPONENTS_PER_ROOT * np.sqrt(n_samples), LEAST_COMPONENTS, MOST_COMPONENTS)
-        )
+        packed = CACHE_BYTES // n_samples  # more would have to be computed anew in every pass
+        return AtMost(min(MOST_LANDMARKS, n_samples // LEAST_ROWS_PER_LANDMARK, packed))
     return None if n_components is None else int(n_components)
 
 

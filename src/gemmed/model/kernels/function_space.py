@@ -8,7 +8,7 @@ The mean-field engine needs only Newton steps and inner products; the samplers n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -32,11 +32,22 @@ LARGEST_LEVERAGE = 0.95
 """Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 
 
+class KnownFunctions(NamedTuple):
+    """Decision functions for these labels, of a problem with other weights."""
+
+    signs: FloatArray
+    """Shape (n_samples, n_functions)."""
+    parameters: list[FloatArray]
+    values: list[FloatArray]
+
+
 class FunctionSpace(Protocol):
     """What the solvers ask of the prior covariance."""
 
     takes_columns: bool
     """Whether methods take several functions at once, a column of each argument for each."""
+    known: KnownFunctions | None
+    """Functions from which solutions with the same labels start."""
 
     @property
     def n_samples(self) -> int: ...
@@ -103,6 +114,7 @@ class WeightParameters(ABC):
     """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
 
     takes_columns = False
+    known: KnownFunctions | None = None
 
     @property
     @abstractmethod
@@ -132,6 +144,7 @@ class CoefficientParameters(ABC):
     """For spaces whose parameters are coefficients a of the kernel, f = K a."""
 
     takes_columns = False
+    known: KnownFunctions | None = None
     _gram: np.ndarray
     """K, or its upper triangle."""
 

@@ -1,0 +1,238 @@
+"""Defaults against SVC on hard and easy problems: accuracy, processor time, number of landmarks.
+
+python benchmarks/large/full_accuracy.py defaults --n 5000 20000 [--flips 0 0.2] [--data FOLDER]
+    [--intelex PYTHON]     GEMMEDClassifier and SVC with C = 1 and 10; FOLDER holds elec/elec.csv.gz
+                           and pmlb_fresh/*.tsv.gz, PYTHON has scikit-learn-intelex
+python benchmarks/large/full_accuracy.py solvers --n 20000 --m 1000 2000 4000
+                           the decision step alone: this solver against that of version 0.5
+python benchmarks/large/full_accuracy.py classes --n 20000 --m 1000
+                           the decision step for 2, 5 and 10 classes
+
+Times are processor seconds on one thread (OMP_NUM_THREADS=1 is set). One line of JSON a row.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# ruff: noqa: B023 - functions are called in the round of the loop that makes them
+
+import numpy as np
+from sklearn.datasets import make_classification
+
+MADE = ("hard", "clusters16")
+STORED = ("elec", "sleep", "shuttle", "krkopt")
+N_TEST = 5000
+
+
+def made(name, n, n_classes=2):
+    """8 (hard) or 16 clusters a class in 12 of 50 directions."""
+    return make_classification(
+        n + N_TEST,
+        50,
+        n_informative=12,
+        n_redundant=8,
+        n_classes=n_classes,
+        n_clusters_per_class=8 if name == "hard" else 16,
+        class_sep=1.2,
+        random_state=0,
+    )
+
+
+def stored(name, folder):
+    """A table with its labels in "target", or in the last column."""
+    import pandas as pd
+
+    file = folder / ("elec/elec.csv.gz" if name == "elec" else f"pmlb_fresh/{name}.tsv.gz")
+    table = pd.read_csv(file, sep="," if name == "elec" else "\t")
+    target = "target" if "target" in table else table.columns[-1]
+    y = np.unique(table.pop(target), return_inverse=True)[1]
+    X = table.select_dtypes("number").to_numpy(dtype=np.float64)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order], y[order]
+
+
+def problem(name, n, flips=0.0, folder=None):
+    """Rows standardised by the training part; a share of its labels is another one."""
+    X, y = made(name, n) if name in MADE else stored(name, folder)
+    n = min(n, len(X) - 2000)
+    X = (X - X[:n].mean(axis=0)) / np.maximum(X[:n].std(axis=0), 1e-9)
+    n_classes = int(y.max()) + 1
+    rng = np.random.default_rng(1)
+    noisy, hit = y[:n].copy(), rng.random(n) < flips
+    noisy[hit] = (noisy[hit] + rng.integers(1, n_classes, hit.sum())) % n_classes
+    return X[:n], noisy, X[n : n + N_TEST], y[n : n + N_TEST]
+
+
+def timed(function):
+    begin = time.process_time()
+    found = function()
+    return found, time.process_time() - begin
+
+
+def say(**row):
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
+    print(json.dumps(rounded), flush=True)
+
+
+def defaults(options):
+    import gemmed
+
+    for name in options.problems:
+        for n in options.n:
+            for flips in options.flips:
+                X, y, X_test, y_test = problem(name, n, flips, options.data)
+                model = gemmed.GEMMEDClassifier(random_state=0, n_jobs=1)
+                if options.model is not None:
+                    model.set_params(model=options.model)
+                _, seconds = timed(lambda: model.fit(X, y))
+                score, predict = timed(lambda: model.score(X_test, y_test))
+                say(
+                    problem=name,
+                    n=len(X),
+                    flips=flips,
+                    method="gemmed",
+                    cpu=seconds,
+                    predict=predict,
+                    accuracy=score,
+                    samples_or_landmarks=len(model._function.used),
+                )
+                if options.intelex:
+                    svc = [options.intelex, __file__, "svc", "--n", str(n), "--problems", name]
+                    svc += ["--flips", str(flips), "--data", str(options.data)]
+                    subprocess.run(svc, check=True)
+
+
+def svc(options):
+    """In an environment that has scikit-learn-intelex; plain scikit-learn else."""
+    try:
+        from sklearnex.svm import SVC
+    except ImportError:
+        from sklearn.svm import SVC
+    SVC().fit(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2)  # loads it
+    for name in options.problems:
+        for n in options.n:
+            for flips in options.flips:
+                X, y, X_test, y_test = problem(name, n, flips, options.data)
+                for C in (1.0, 10.0):
+                    model = SVC(C=C, gamma=1.0 / X.shape[1], cache_size=1000)
+                    _, seconds = timed(lambda: model.fit(X, y))
+                    score, predict = timed(lambda: model.score(X_test, y_test))
+                    say(
+                        problem=name,
+                        n=len(X),
+                        flips=flips,
+                        method=f"{SVC.__module__.split('.')[0]} SVC C={C:g}",
+                        cpu=seconds,
+                        predict=predict,
+                        accuracy=score,
+                    )
+
+
+def spaces(X, class_index, m):
+    """This space and that of version 0.5 with the same landmarks."""
+    from gemmed.model.kernels.block_space import BlockFeatureSpace
+    from gemmed.model.kernels.centre_space import CentreSpace
+    from gemmed.model.kernels.kernel import Kernel
+    from gemmed.model.kernels.landmarks import landmark_points
+    from gemmed.model.kernels.nystroem import nystroem_map
+    from gemmed.rows.blocks import LocalBlocks
+
+    blocks, rng = LocalBlocks(X), np.random.default_rng(0)
+    points = landmark_points(blocks, class_index, m, rng, weights=np.ones(len(X)))
+    made = nystroem_map(Kernel("rbf", gamma=1.0 / X.shape[1]), points)
+    count = len(made.landmarks)
+    return made, {
+        "landmarks precondition": lambda: CentreSpace(blocks, made, np.full(count, len(X) / count)),
+        "0.5": lambda: BlockFeatureSpace(blocks, made),
+    }
+
+
+def solvers(options):
+    from gemmed.model.decision_step import solve_med
+
+    for name in options.problems:
+        for n in options.n:
+            X, y, X_test, y_test = problem(name, n, 0.0, options.data)
+            labels = np.where(y == 0, -1.0, 1.0)
+            for m in options.m:
+                made, ways = spaces(X, y, m)
+                for way, make in ways.items():
+                    if options.only not in (None, way):
+                        continue
+                    found, seconds = timed(
+                        lambda: solve_med(
+                            make(),
+                            labels,
+                            3.0,
+                            np.ones(len(X)),
+                            max_iter=50,
+                            tol=1e-5,
+                        )
+                    )
+                    values = made.features(X_test) @ found.decision.parameters
+                    say(
+                        problem=name,
+                        n=n,
+                        m=m,
+                        solver=way,
+                        cpu=seconds,
+                        objective=found.certificate.primal,
+                        gap=found.certificate.gap,
+                        steps=found.n_iter,
+                        passes=found.decision.space.n_passes,
+                        accuracy=float(np.mean((values > 0) == (y_test > 0))),
+                    )
+
+
+def classes(options):
+    from gemmed.model.decision_step import solve_med_functions
+    from gemmed.model.how_many import one_against_others
+
+    for n in options.n:
+        for m in options.m:
+            for n_classes in (2, 5, 10):
+                X, y = made("hard", n, n_classes)
+                X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[:n], y[:n]
+                make = spaces(X, y, m)[1]["landmarks precondition"]
+                signs = one_against_others(y)
+                found, seconds = timed(
+                    lambda: solve_med_functions(
+                        make(),
+                        signs,
+                        3.0,
+                        np.ones(n),
+                        max_iter=50,
+                        tol=1e-5,
+                    )
+                )
+                steps = max(own.n_iter for own in found)
+                say(n=n, m=m, n_classes=n_classes, n_functions=len(found), cpu=seconds, steps=steps)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("what", choices=("defaults", "svc", "solvers", "classes"))
+    parser.add_argument("--n", type=int, nargs="+", default=[5000])
+    parser.add_argument("--m", type=int, nargs="+", default=[1000])
+    parser.add_argument("--flips", type=float, nargs="+", default=[0.0])
+    parser.add_argument("--problems", nargs="+", choices=MADE + STORED, default=list(MADE))
+    parser.add_argument("--data", type=Path, default=Path())
+    parser.add_argument("--model", help="of GEMMEDClassifier; its default if left out")
+    parser.add_argument("--only", help="one of the solvers")
+    parser.add_argument("--intelex", help="a Python that has scikit-learn-intelex")
+    options = parser.parse_args()
+    {"defaults": defaults, "svc": svc, "solvers": solvers, "classes": classes}[options.what](
+        options
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""How many landmarks a sample needs: doubled until held-out labels are no better explained.
+
+A tenth of the rows takes no part in the fits (its weights are zero) and judges them. Numbers of
+landmarks are compared by the differences of the losses of the same rows: the losses themselves vary
+far more. Nothing here depends on time or on the number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._core.progress import report
+from .._core.types import FloatArray
+from ..rows.training_rows import BlockRows
+from .calibration import fit_slope
+from .decision_step import known_functions, solve_med_functions
+from .kernels.exact_or_features import AtMost, Prior, landmark_bytes, landmark_prior
+from .kernels.kernel import Kernel
+
+FEWEST = 500
+"""Landmarks of the first fit."""
+HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
+"""Share of the rows that judge, and its limits."""
+WORTH = 0.003
+"""Nats a row by which a doubling must have lowered the loss for the next one to be tried; at least
+its standard error. Gains shrink from one doubling to the next, by a quarter or more."""
+GAP, MAX_STEPS = 3e-3, 30
+"""Relative duality gap and Newton steps that are enough to compare numbers of landmarks."""
+GROWTH = 2.5
+"""Time of a fit over that of one with half as many landmarks, about."""
+
+
+class Level(NamedTuple):
+    """What one number of landmarks reaches."""
+
+    n_landmarks: int
+    loss: float
+    """Mean negative log-likelihood of held-out labels."""
+    gain: float
+    """By how much that is less than with half as many; nan for the first."""
+    error: float
+    """Standard error of the gain."""
+
+
+class Chosen(NamedTuple):
+    """The prior with enough landmarks, and the way there."""
+
+    prior: Prior
+    levels: list[Level]
+
+
+def feature_prior(
+    kernel: Kernel,
+    rows: BlockRows,
+    class_index: np.ndarray,
+    trust: FloatArray,
+    n_components: int,
+    seed: int,
+    *,
+    c: float,
+    weights: FloatArray,
+) -> Prior:
+    """Functions of features of the kernel; of as many as the data ask for under an ``AtMost``.
+
+    Parameters
+    ----------
+    class_index, trust, weights : of the samples, shape (n_samples,)
+    c : rate of the margin prior
+    """
+
+    def prior_with(number: int) -> Prior:
+        return landmark_prior(kernel, rows, class_index, trust, number, seed)
+
+    if not isinstance(n_components, AtMost) or kernel.name == "linear":
+        n_landmarks = int(n_components)
+        megabytes = landmark_bytes(rows.n_samples, n_landmarks) / 1e6
+        report("features", 0, 1, landmarks=float(n_landmarks), megabytes=megabytes)
+        return prior_with(n_landmarks)
+    return choose_landmark_number(
+        prior_with,
+        one_against_others(class_index),
+        weights * trust,
+        c,
+        int(n_components),
+        lambda number: landmark_bytes(rows.n_samples, number),
+        seed,
+    ).prior
+
+
+def one_against_others(class_index: np.ndarray) -> FloatArray:
+    """Labels -1 and +1 with a column for each class; of two classes one column."""
+    classes = np.arange(int(class_index.max()) + 1)
+    own = class_index[:, None] == (classes if len(classes) > 2 else classes[1:])
+    return np.where(own, 1.0, -1.0)
+
+
+def choose_landmark_number(
+    prior_with: Callable[[int], Prior],
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    most: int,
+    bytes_for: Callable[[int], float],
+    seed: int,
+) -> Chosen:
+    """Double the number of landmarks as long as it pays, to ``most``.
+
+    Parameters
+    ----------
+    prior_with : makes the prior with so many landmarks
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    weights : of the samples, as far as they are trusted, shape (n_samples,)
+    c : rate of the margin prior
+    bytes_for : memory that a number of landmarks will take
+    seed : of the rows that judge
+    """
+    held = _judges(weights, seed)
+    fitted = weights.copy()
+    fitted[held] = 0.0
+    numbers = list(landmark_numbers(most))
+    levels: list[Level] = []
+    before: FloatArray | None = None
+    near: FloatArray | None = None
+    seconds = 0.0
+    for i, number in enumerate(numbers):
+        facts = {"landmarks": float(number), "megabytes": bytes_for(number) / 1e6}
+        if i:  # all doublings that are left may turn out not to be needed
+            facts["seconds_left"] = seconds * sum(GROWTH**k for k in range(1, len(numbers) - i + 1))
+        stopped = report("features", i, len(numbers), **facts)
+        began = time.perf_counter()
+        prior = prior_with(number)
+        if len(numbers) == 1 or (stopped and not levels):
+            return Chosen(prior, levels)
+        solutions = solve_med_functions(
+            prior.space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, near=near
+        )
+        margins = np.column_stack([own.decision.margins for own in solutions])[held]
+        losses = held_out_losses(margins, weights[held])
+        level = _compare(number, losses, before, weights[held])
+        levels.append(level)
+        if stopped or level.gain <= max(WORTH, level.error):
+            break
+        before = losses
+        near = np.column_stack([own.decision.f for own in solutions])
+        seconds = time.perf_counter() - began
+    prior.space.known = known_functions(signs, solutions)
+    report("features", len(numbers), len(numbers), landmarks=float(number))
+    return Chosen(prior, levels)
+
+
+def landmark_numbers(most: int) -> Iterator[int]:
+    """FEWEST and its doubles; the last one is ``most`` if that is well above the one before."""
+    number = min(FEWEST, most)
+    while 2 * number <= most:
+        yield number
+        number *= 2
+    yield most if most >= 1.3 * number else number
+
+
+def held_out_losses(margins: FloatArray, weights: FloatArray) -> FloatArray:
+    """Negative log-likelihood of each label, shape (n_rows,), with the best slope for all.
+
+    Of two classes with a function for each the functions say the same: they count half.
+    """
+    slope = fit_slope(margins.ravel(), np.repeat(weights, margins.shape[1]))
+    losses = -special.log_expit(slope * margins).sum(axis=1)
+    return losses if margins.shape[1] == 1 else 0.5 * losses
+
+
+def _compare(
+    number: int, losses: FloatArray, before: FloatArray | None, weights: FloatArray
+) -> Level:
+    loss = float(np.average(losses, weights=weights))
+    if before is None:
+        return Level(number, loss, np.nan, np.nan)
+    differences = before - losses
+    gain = float(np.average(differences, weights=weights))
+    shares = weights / weights.sum()
+    error = float(np.sqrt(np.sum(np.square(shares * (differences - gain)))))
+    return Level(number, loss, gain, error)
+
+
+def _judges(weights: FloatArray, seed: int) -> np.ndarray:
+    """Rows that are held out: of those that are trusted, at random."""
+    usable = np.flatnonzero(weights > 0.5 * np.median(weights[weights > 0]))
+    wanted = int(np.clip(HELD_OUT * len(usable), FEWEST_HELD_OUT, MOST_HELD_OUT))
+    rng = np.random.default_rng([seed, 1])
+    return np.sort(rng.choice(usable, min(wanted, len(usable) // 2), replace=False))

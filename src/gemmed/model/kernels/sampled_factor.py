@@ -1,0 +1,104 @@
+"""Newton systems of a sample of the rows: better preconditioners than landmarks, and dearer.
+
+Landmarks know the mean curvature only. Where few rows have curvature (a rare class against all
+others, a boundary in few dimensions) that is a poor guess, and some rows with their own curvatures
+make a much better one, if they are not too many for the number of landmarks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas
+
+from ..._core.types import FloatArray
+from .cholesky import cholesky_or_explain
+from .feature_passes import FeaturePasses
+from .function_space import SEED, difference
+
+ROWS_PER_LANDMARK = 3
+"""Rows of a sample."""
+SIMILAR = 0.5
+"""Relative difference of W up to which a factor is used again."""
+CHECKED_ROWS = 1024
+"""Rows at which W is compared."""
+MAX_REMEMBERED = 16
+FACTOR_COST, PASS_COST, SEVERAL_COST = 0.01, 0.33, 0.15
+"""Nanoseconds for a multiplication in the making of a factor, for a kernel value in a pass, and in
+a pass for one of several functions: only their ratios matter."""
+
+
+class _Sampled(NamedTuple):
+    curvature: FloatArray
+    """Entries of W at the checked rows."""
+    factor: np.ndarray
+
+
+class SampledFactors:
+    """Cholesky factors of I + Phi' W Phi, W of some rows only.
+
+    Parameters
+    ----------
+    passes : over kernel values
+    triangle : L in single precision, Fortran-ordered, lower
+    """
+
+    def __init__(self, passes: FeaturePasses, triangle: np.ndarray) -> None:
+        self._passes, self._triangle = passes, triangle
+        n = passes.n_samples
+        self._checked = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(np.intp))
+        self._priority = np.random.default_rng(SEED).random(n, dtype=np.float32)
+        self._remembered: list[_Sampled] = []
+        self.n_factors = 0
+
+    def patience(self, curvature: FloatArray) -> int:
+        """Products with the matrix that cost as much as a factor for each column."""
+        m = len(self._triangle)
+        n_active = np.count_nonzero(curvature, axis=0).mean()
+        rows = min(ROWS_PER_LANDMARK * m, n_active)
+        factor = FACTOR_COST * (2.0 * rows * m + m * m / 3.0)
+        one = (PASS_COST if curvature.shape[1] == 1 else SEVERAL_COST) * max(n_active, 1.0)
+        return int(factor / one)
+
+    def known(self, curvature: FloatArray) -> np.ndarray | None:
+        """The factor of a similar W, if there is one."""
+        return self._remembered_at(curvature, SIMILAR)
+
+    def _remembered_at(self, curvature: FloatArray, tolerated: float) -> np.ndarray | None:
+        seen = curvature[self._checked]
+        for sampled in reversed(self._remembered):
+            if difference(sampled.curvature, seen) <= tolerated:
+                return sampled.factor
+        return None
+
+    def make(self, curvature: FloatArray) -> np.ndarray:
+        """A factor for this very W, shape (m + 1, m + 1); columns with the same W share it."""
+        same = self._remembered_at(curvature, 0.0)
+        if same is not None:
+            return same
+        self.n_factors += 1
+        rows, weights = self._sample(curvature)
+        raw = self._passes.features_of(rows).astype(np.float32)
+        raw *= np.sqrt(weights).astype(np.float32)[:, None]
+        phi = np.empty_like(raw, order="F")
+        # raw L^-T, but for the bias.
+        phi[:, :-1] = blas.strsm(1.0, self._triangle, raw[:, :-1], side=1, lower=1, trans_a=1)
+        phi[:, -1] = raw[:, -1]
+        matrix = blas.ssyrk(1.0, phi, trans=1, lower=1)
+        matrix.flat[:: len(matrix) + 1] += 1.0
+        factor = cholesky_or_explain(matrix.T)
+        found = _Sampled(curvature[self._checked], factor)
+        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], found]
+        return factor
+
+    def _sample(self, curvature: FloatArray) -> tuple[np.ndarray, FloatArray]:
+        """Rows with curvature, at most some for each landmark, and their W scaled up."""
+        active = np.flatnonzero(curvature)
+        limit = ROWS_PER_LANDMARK * len(self._triangle)
+        if len(active) <= limit:
+            return active, curvature[active]
+        # The same rows come first every time: what depends on the sample then varies smoothly.
+        chosen = np.sort(active[np.argpartition(self._priority[active], limit - 1)[:limit]])
+        own = curvature[chosen]
+        return chosen, own * (curvature.sum() / own.sum())

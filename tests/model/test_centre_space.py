@@ -1,0 +1,166 @@
+"""The space of many landmarks is that of their features, however it is kept and solved."""
+
+import numpy as np
+import pytest
+
+from gemmed.model.decision_step import solve_med, solve_med_functions
+from gemmed.model.kernels.block_space import BlockFeatureSpace
+from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
+from gemmed.model.kernels.centre_space import CentreSpace
+from gemmed.model.kernels.function_space import FeatureSpace
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.model.kernels.sampled_factor import SampledFactors
+from gemmed.model.med import learn_med
+from gemmed.rows.blocks import LocalBlocks
+
+KERNEL = Kernel("rbf", gamma=0.2, bias_variance=0.7)
+CACHES = {"kept": 10**9, "part": 40_000, "anew": 0}
+
+
+def rows(n, n_features=5, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, n_features))
+
+
+def spaces(n=600, m=60, *, cache=10**9, n_threads=1, block_rows=64):
+    X = rows(n)
+    made = nystroem_map(KERNEL, X[:m])
+    blocks = LocalBlocks(X, block_rows=block_rows, n_threads=n_threads)
+    count = len(made.landmarks)
+    space = CentreSpace(blocks, made, np.full(count, n / count), cache_bytes=cache)
+    return space, FeatureSpace(made.features(X).astype(np.float64))
+
+
+def signs(n, k=3):
+    X = rows(n)
+    found = np.column_stack([np.where(X[:, j] + X[:, j + 1] ** 2 > 1, 1.0, -1.0) for j in range(k)])
+    found[np.random.default_rng(3).random(found.shape) < 0.1] *= -1
+    return found
+
+
+@pytest.mark.parametrize("cache", CACHES.values(), ids=CACHES)
+@pytest.mark.parametrize("k", [None, 2, 6])
+def test_every_operation_equals_that_of_the_features_held_whole(cache, k):
+    space, whole = spaces(cache=cache)
+    rng = np.random.default_rng(1)
+    columns = () if k is None else (k,)
+    w, v = rng.normal(size=(len(whole.zero()), *columns)), rng.normal(size=(600, *columns))
+    curvature = np.maximum(rng.normal(size=(600, *columns)), 0.0)
+
+    def each(function, *arguments):
+        if k is None:
+            return function(*arguments)
+        return np.column_stack([function(*(a[:, j] for a in arguments)) for j in range(k)])
+
+    def close(ours, theirs, error):
+        np.testing.assert_allclose(ours, theirs, atol=error * np.abs(theirs).max(), rtol=0)
+
+    close(space.values(w), each(whole.values, w), 2e-5)
+    close(space.from_coefficients(v), each(whole.from_coefficients, v), 2e-5)
+    close(space.variances, whole.variances, 2e-5)
+    assert np.all(space.variance_bound >= whole.variances - 1e-5)
+    target = each(whole.newton_target, v, v * curvature, curvature)
+    close(space.newton_target(v, v * curvature, curvature), target, 1e-3)
+
+
+def test_a_newton_step_from_a_start_comes_close():
+    space, whole = spaces()
+    rng = np.random.default_rng(2)
+    curvature = np.maximum(rng.normal(size=600), 0.0)
+    w = 0.1 * rng.normal(size=len(whole.zero()))
+    f, pull = whole.values(w), rng.normal(size=600) * curvature
+    exact = whole.newton_target(f, pull, curvature)
+    matrix = np.eye(len(w)) + (whole.features().T * curvature) @ whole.features()
+
+    def error(parameters):
+        gap = parameters - exact
+        return np.sqrt(gap @ matrix @ gap)
+
+    assert error(space.newton_target(f, pull, curvature, w)) < 0.2 * error(w)
+
+
+def test_posterior_variances_are_unbiased_and_as_noisy_as_said():
+    space, whole = spaces(1000, 80)
+    curvature = np.maximum(np.random.default_rng(4).normal(size=1000), 0.0)
+    every = np.arange(1000)
+    exact = whole.posterior_variances(curvature, every)
+    ratio = space.posterior_variances(curvature, every) / exact
+    assert abs(ratio.mean() - 1.0) < 0.06
+    assert ratio.std() < 0.3
+    both = space.posterior_variances(np.column_stack([curvature, 2.0 * curvature]), every)
+    np.testing.assert_array_equal(both[:, 0], space.posterior_variances(curvature, every))
+
+
+def test_functions_solved_together_are_those_solved_alone():
+    n = 600
+    labels, weights = signs(n), np.ones(n)
+    doubt = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
+    options = {"max_iter": 50, "tol": 1e-6}
+    together = solve_med_functions(spaces()[0], labels, 3.0, weights, doubt=doubt, **options)
+    for j, own in enumerate(together):
+        alone = solve_med(spaces()[1], labels[:, j], 3.0, weights, doubt=doubt[:, j], **options)
+        assert own.converged
+        assert own.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-5)
+        np.testing.assert_allclose(own.decision.f, alone.decision.f, atol=0.01)
+
+
+def test_held_out_margins_are_those_of_the_features_solved_exactly():
+    n = 1000
+    labels = signs(n, 1)
+    ours = learn_med(spaces(n, 80)[0], labels, np.ones(n), 3.0).held_out
+    theirs = learn_med(spaces(n, 80)[1], labels, np.ones(n), 3.0).held_out
+    assert np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1] > 0.995
+    assert abs(np.mean(ours > 0) - np.mean(theirs > 0)) < 0.01
+
+
+def test_the_number_of_threads_changes_nothing():
+    labels = signs(600)
+    found = [
+        solve_med_functions(
+            spaces(n_threads=n_threads)[0], labels, 3.0, np.ones(600), max_iter=20, tol=1e-6
+        )
+        for n_threads in (1, 3)
+    ]
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.decision.f, several.decision.f)
+
+
+@pytest.mark.parametrize("least", [0, 10**9], ids=["landmarks", "sampled rows"])
+def test_both_preconditioners_lead_to_the_same_solution(monkeypatch, least):
+    monkeypatch.setattr("gemmed.model.kernels.centre_space.LEAST_PATIENCE", least)
+    monkeypatch.setattr(SampledFactors, "patience", lambda *_: 200)
+    space, whole = spaces()
+    curvature = np.maximum(np.random.default_rng(6).normal(size=600), 0.0)
+    v = np.random.default_rng(7).normal(size=600)
+    found = space.newton_target(v, v * curvature, curvature)
+    exact = whole.newton_target(v, v * curvature, curvature)
+    np.testing.assert_allclose(found, exact, atol=1e-3 * np.abs(exact).max())
+
+
+def test_landmarks_stand_for_rows():
+    """With all rows as landmarks and equal curvature the preconditioner is the Newton matrix."""
+    X = rows(50)
+    made = nystroem_map(Kernel("rbf", gamma=2.0, bias_variance=0.5), X)
+    assert len(made.landmarks) == 50
+    phi = made.features(X).astype(np.float64)
+    preconditioner = CentrePreconditioner(
+        made.factor.astype(np.float32, order="F"), np.sqrt(0.5), np.ones(50)
+    )
+    right = rows(51, 2)
+    found = preconditioner.solve(right, np.array([0.3, 3.0]))
+    for j, w in enumerate((0.3, 3.0)):
+        exact = np.linalg.solve(np.eye(51) + w * phi.T @ phi, right[:, j])
+        np.testing.assert_allclose(found[:, j], exact, atol=5e-3 * np.abs(exact).max())
+
+
+def test_objective_is_that_of_the_solver_with_factors():
+    n, m = 3000, 200
+    X, labels = rows(n), signs(n, 1)[:, 0]
+    made = nystroem_map(KERNEL, X[:m])
+    blocks, count = LocalBlocks(X), len(made.landmarks)
+    options = {"max_iter": 50, "tol": 1e-6}
+    ours = solve_med(
+        CentreSpace(blocks, made, np.full(count, n / count)), labels, 3.0, np.ones(n), **options
+    )
+    theirs = solve_med(BlockFeatureSpace(blocks, made), labels, 3.0, np.ones(n), **options)
+    assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=5e-6)

@@ -1,0 +1,87 @@
+"""The number of landmarks is asked of the data."""
+
+import numpy as np
+
+from gemmed import listening
+from gemmed.model.how_many import choose_landmark_number, feature_prior, landmark_numbers
+from gemmed.model.kernels.exact_or_features import AtMost, landmark_prior
+from gemmed.model.kernels.kernel import Kernel
+from gemmed.rows.blocks import LocalBlocks
+from gemmed.rows.training_rows import BlockRows
+
+
+def problem(n, n_clusters, seed=0):
+    """Clusters of two classes on a grid: the more there are, the more landmarks are needed."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-1.0, 1.0, size=(n_clusters, 3)) * n_clusters ** (1 / 3)
+    which = rng.integers(0, n_clusters, n)
+    X = centres[which] + 0.25 * rng.normal(size=(n, 3))
+    return X, which % 2
+
+
+def chosen(n_clusters, *, n_threads=1, listener=None):
+    X, classes = problem(4000, n_clusters)
+    blocks = BlockRows(LocalBlocks(X, n_threads=n_threads))
+    kernel, trust = Kernel("rbf", gamma=1.0), np.ones(len(X))
+
+    def prior_with(number):
+        return landmark_prior(kernel, blocks, classes, trust, number, 0)
+
+    signs = np.where(classes == 1, 1.0, -1.0)[:, None]
+    with listening(listener or (lambda event: None)):
+        return choose_landmark_number(
+            prior_with, signs, trust, 3.0, 400, lambda number: 8.0 * number, 0
+        )
+
+
+def numbers_from(fewest, monkeypatch):
+    monkeypatch.setattr("gemmed.model.how_many.FEWEST", fewest)
+
+
+def test_numbers_double_up_to_the_limit():
+    assert list(landmark_numbers(8000)) == [500, 1000, 2000, 4000, 8000]
+    assert list(landmark_numbers(1100)) == [500, 1000]
+    assert list(landmark_numbers(1400)) == [500, 1400]
+    assert list(landmark_numbers(300)) == [300]
+
+
+def test_a_simple_problem_stops_early_and_a_hard_one_does_not(monkeypatch):
+    numbers_from(25, monkeypatch)
+    simple, hard = chosen(2), chosen(150)
+    assert simple.levels[-1].n_landmarks <= 50
+    assert hard.levels[-1].n_landmarks >= 200
+    assert all(level.gain > level.error for level in hard.levels[1:-1])
+    assert hard.levels[-1].loss < hard.levels[0].loss - 0.05
+
+
+def test_threads_do_not_change_the_choice(monkeypatch):
+    numbers_from(25, monkeypatch)
+    assert chosen(20).levels == chosen(20, n_threads=3).levels
+
+
+def test_memory_and_time_are_said_before_and_a_listener_may_stop(monkeypatch):
+    numbers_from(25, monkeypatch)
+    events = []
+
+    def listener(event):
+        events.append(event)
+        return event.facts.get("landmarks") == 50.0
+
+    found = chosen(150, listener=listener)
+    assert found.levels[-1].n_landmarks == 50
+    first, second = events[0], events[1]
+    assert first.facts["megabytes"] > 0
+    assert "seconds_left" not in first.facts
+    assert second.facts["seconds_left"] > 0
+    assert found.prior.space.known is not None
+
+
+def test_a_number_is_taken_as_it_is():
+    X, classes = problem(3000, 10)
+    rows = BlockRows(LocalBlocks(X))
+    given = {"c": 3.0, "weights": np.ones(3000)}
+    arguments = (Kernel("rbf"), rows, classes, np.ones(3000))
+    fixed = feature_prior(*arguments, 60, 0, **given)
+    assert len(fixed.feature_map.landmarks) <= 60
+    limited = feature_prior(*arguments, AtMost(60), 0, **given)
+    np.testing.assert_array_equal(limited.feature_map.landmarks, fixed.feature_map.landmarks)
