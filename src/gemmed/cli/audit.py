@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output, emit_table
+from .outputs import check_not_an_input, check_table_output, emit_table
 from .terminal import print_table
 from .training import Training, add_training_options, summary_lines, summary_of, train
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.top < 0:
         raise ValueError(f"--top {options.top} must not be negative")
     if options.out is not None:
-        check_output(options.out)
+        check_table_output(options.out)
         check_not_an_input(options.out, options.table)
     training = train(options, not_features=() if options.id is None else (options.id,))
     ranked = rank_rows(training, identifier=options.id)
