@@ -261,7 +261,7 @@ def train_on_table(
 
         rest = np.setdiff1d(np.arange(len(table)), [*data.rows, *data.repeats])
         frame = feature_frame(table, data.plan).iloc[rest]
-        return rest, pipeline[0].transform_frame(frame)
+        return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
 
     return Training(table, data.rows, learned, {}, [], others, roles.target)
 
