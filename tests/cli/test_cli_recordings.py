@@ -211,6 +211,36 @@ def test_bad_input_is_one_line(folder, capsys, monkeypatch, arguments, words):
     assert not (folder / "x").exists()
 
 
+def test_components_of_another_basis_are_refused(folder, capsys, tmp_path):
+    """Components of new recordings by themselves are not those the model knows."""
+    (folder / "late.csv").write_text(
+        "path,label\n" + "".join(f"new/{i}.wav,{i % 2}\n" for i in range(10))
+    )
+    settings = ["--segments", "1", "--window", "0.4", "--components", "5"]
+    for name in ("m", "late"):
+        call(
+            capsys,
+            "features",
+            folder / f"{name}.csv",
+            "--out",
+            tmp_path / f"{name}.parquet",
+            *settings,
+        )
+    model = tmp_path / "c.gemmed"
+    drop = ["--drop", "path", "subject"]
+    code, _, err = call(
+        capsys, "fit", tmp_path / "m.parquet", "--target", "label", *drop, "--out", model
+    )
+    assert code == 0, err
+    line = refusal(capsys, "predict", model, tmp_path / "late.parquet")
+    assert "another basis" in line and "gemmed fit MANIFEST" in line
+    code, _, err = call(capsys, "predict", model, tmp_path / "m.parquet")
+    assert code == 0, err
+    pd.read_parquet(tmp_path / "late.parquet").to_csv(tmp_path / "late.csv", index=False)
+    code, _, err = call(capsys, "predict", model, tmp_path / "late.csv")
+    assert code == 0 and "does not say which basis" in err
+
+
 def test_a_table_of_features_is_no_manifest(folder, capsys, tmp_path):
     """What gemmed features writes has paths as well."""
     out = folder / "features.csv"

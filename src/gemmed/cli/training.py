@@ -252,6 +252,7 @@ def train_on_table(
     report_notes(data.notes)
     report_left_out(data.plan, n_unlabelled)
     pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
     learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
