@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
     from .estimators.oracle_med import OracleMEDClassifier
+    from .estimators.table_preparation import TablePreparation
 
 __version__ = "0.6.0.dev0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "OracleMEDClassifier",
     "RODClassifier",
     "RampSVC",
+    "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
     "listening",
@@ -57,6 +59,7 @@ _HOMES = {
     "OracleMEDClassifier": ".estimators.oracle_med",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
+    "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",
     "listening": "._core.progress",

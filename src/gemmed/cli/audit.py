@@ -8,14 +8,18 @@ from collections import Counter
 from typing import Any
 
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output, emit_table
+from .learning import train
+from .outputs import check_not_an_input, check_table_output, emit_table
+from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table
-from .training import Training, add_training_options, summary_lines, summary_of, train
+from .training import Training, add_training_options, summary_lines, summary_of
+from .unlabelled import add_unlabelled_option, score_unlabelled
 
 EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
   gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
+  gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
   gemmed audit parts.csv --target ok --json | jq '.suspicious[] | select(.verdict == "both") | .row'
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
@@ -23,6 +27,9 @@ Rows are counted from 1, below the header. verdict says what is suspicious: the 
 measurement, or both; suggested_label is the class the row would get. prior, margin, entropy and
 coverage add up to the log-odds that the row is correct: the most negative one is the main reason.
 conflicting_rows are trusted rows to compare it with.
+
+Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
+silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
 """
 REASONS = ("prior", "margin", "entropy", "coverage")
 
@@ -52,6 +59,8 @@ def add_command(commands: Any) -> None:
     )
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
+    add_unlabelled_option(parser)
+    add_recording_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,12 +69,18 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--threshold {options.threshold} must lie between 0 and 1")
     if options.top < 0:
         raise ValueError(f"--top {options.top} must not be negative")
-    if options.out is not None:
-        check_output(options.out)
-        check_not_an_input(options.out, options.table)
+    for path in (options.out, options.unlabelled):
+        if path is not None:
+            check_table_output(path)
+            check_not_an_input(path, options.table)
     training = train(options, not_features=() if options.id is None else (options.id,))
-    ranked = rank_rows(training, identifier=options.id)
+    identifier = training.table.index if options.id is None else options.id
+    ranked = rank_rows(training, identifier=identifier)
     found = ranked[ranked["anomaly_score"] > options.threshold]
+    if "flags" in ranked:
+        found = with_damaged(found, ranked, training)
+    if options.unlabelled is not None:
+        emit_table(score_unlabelled(training, identifier), options.unlabelled)
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_rows(found), options.out)
     summary = {
@@ -75,11 +90,13 @@ def run(options: argparse.Namespace) -> int:
         "verdicts": dict(Counter(ranked["verdict"])),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
+    if training.problems:
+        summary["problems"] = training.problems
     if options.json:
         print(json.dumps({**summary, "suspicious": _records(found)}, indent=1))
     elif options.out != "-":
         _print_report(summary, found, options)
-    return 0
+    return SOME_FAILED if training.problems else 0
 
 
 def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
@@ -99,6 +116,7 @@ def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
     columns: dict[str, Any] = {"row": rows + 1}
     if identifier is not None:
         columns[identifier] = training.table.text(identifier)[0][rows]
+    columns |= training.facts
     columns["label"] = np.asarray(explained["label"])
     columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
     for name in ("verdict", "suggested_label", *REASONS):
@@ -142,6 +160,9 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
     if len(shown):
         print()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
+        for fact in ("path", "flags"):
+            if fact in found and fact != options.id:
+                header = {"row": "row", fact: fact, **header}
         if options.id is not None:
             header = {"row": "row", options.id: options.id, **header}
         header["suggested_label"] = "suggested"

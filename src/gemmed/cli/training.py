@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .progress import FitProgress
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan, Roles
+    from ..estimators.table_columns import ColumnPlan, Handling, Roles
+    from ..rows.notes import Note
     from ..rows.tables import Table
 
 
@@ -27,6 +29,8 @@ class Learned(NamedTuple):
     frame: Any
     """Rows on which predictions are compared with labels: all, or a sample of many."""
     frame_labels: np.ndarray
+    recordings: int | None = None
+    """How many were used; the rows of ``frame`` are then what the classifier sees."""
 
     @property
     def classifier(self) -> Any:
@@ -41,6 +45,13 @@ class Training(NamedTuple):
     rows: np.ndarray
     """Numbers of the rows that were used, from 0."""
     learned: Learned
+    facts: dict[str, np.ndarray]
+    """Further columns of a report, one entry per used row: files, times and flags of recordings."""
+    problems: list[dict[str, Any]]
+    """Recordings that could not be used: row, path, problem."""
+    others: Callable[[], tuple[np.ndarray, Any]]
+    """Numbers of the rows that were not learned from, and what the classifier sees of them."""
+    target: str
 
 
 def add_reading_options(parser: Any) -> None:
@@ -55,12 +66,42 @@ def add_reading_options(parser: Any) -> None:
         metavar="TEXT",
         help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
     )
+    group.add_argument(
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether the first row holds the names (default: auto, unless it holds numbers only)",
+    )
+    group.add_argument(
+        "--comment",
+        metavar="TEXT",
+        help="what lines to skip begin with, or none (default: # if such lines are on top)",
+    )
+    group.add_argument(
+        "--decimal",
+        choices=[".", ","],
+        help="decimal mark of all numbers; the other one separates thousands (default: found for "
+        "each column)",
+    )
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of ``read_table`` and ``open_batches``, by the options."""
+    return {
+        "encoding": options.encoding,
+        "missing": tuple(options.missing),
+        "header": options.header,
+        "comment": options.comment,
+        "decimal": options.decimal,
+    }
 
 
 def add_training_options(parser: Any) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the class of each row")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
+    )
     columns = parser.add_argument_group("columns")
     columns.add_argument(
         "--group",
@@ -90,13 +131,45 @@ def add_training_options(parser: Any) -> None:
         help="columns of numbers that are codes (a postcode, a machine)",
     )
     columns.add_argument(
+        "--numeric",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns to learn from as numbers although they hold dates or count the rows",
+    )
+    columns.add_argument(
         "--scaling",
         choices=["robust", "standard"],
         default="robust",
         help="numbers by median and quartiles (default), or by mean and standard deviation",
     )
+    _add_handling_options(parser.add_argument_group("rows and words"))
     _add_classifier_options(parser.add_argument_group("classifier"))
     add_reading_options(parser)
+
+
+def _add_handling_options(group: Any) -> None:
+    group.add_argument(
+        "--spelling",
+        choices=["merged", "as-written"],
+        default="merged",
+        help="labels and categories that differ only in case or spaces: one (default), or several",
+    )
+    group.add_argument(
+        "--duplicates",
+        choices=["keep", "once"],
+        default="keep",
+        help="rows that repeat an earlier one with the same label: keep them (default), or learn "
+        "from the first only",
+    )
+    group.add_argument(
+        "--min-class-rows",
+        type=int,
+        default=2,
+        metavar="N",
+        help="classes with fewer rows are left out (default: 2)",
+    )
 
 
 def _add_classifier_options(group: Any) -> None:
@@ -161,26 +234,43 @@ def _add_classifier_options(group: Any) -> None:
     group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")
 
 
-def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
-    """Read the table and fit; what was left out is said on standard error."""
-    from ..estimators.table_columns import fit_pipeline, table_pipeline, training_data
-    from ..rows.tables import read_table
+def train_on_table(
+    options: argparse.Namespace, table: Table, *, not_features: tuple[str, ...] = ()
+) -> Training:
+    """Fit a table; what was left out is said on standard error."""
+    from ..estimators.table_columns import (
+        feature_frame,
+        fit_pipeline,
+        table_pipeline,
+        training_data,
+    )
 
     classifier = classifier_of(options)
-    table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
     roles = roles_of(options, not_features=not_features)
-    data = training_data(table, **roles._asdict())
-    n_unlabelled = len(table) - len(data.labels)
+    data = training_data(table, **roles._asdict(), handling=handling_of(options))
+    n_unlabelled = data.n_unlabelled
+    report_notes(data.notes)
     report_left_out(data.plan, n_unlabelled)
     pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
     learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
-    return Training(table, data.rows, learned)
+
+    def others() -> tuple[np.ndarray, Any]:
+        import numpy as np
+
+        rest = np.setdiff1d(np.arange(len(table)), [*data.rows, *data.repeats])
+        frame = feature_frame(table, data.plan).iloc[rest]
+        return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
+
+    return Training(table, data.rows, learned, {}, [], others, roles.target)
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
+    if options.target is None:
+        raise ValueError("--target COLUMN is needed: the column with the class of each row")
     from ..estimators.table_columns import Roles
 
     return Roles(
@@ -190,7 +280,15 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         options.prior,
         (*options.drop, *not_features),
         tuple(options.categorical),
+        tuple(options.numeric),
     )
+
+
+def handling_of(options: argparse.Namespace) -> Handling:
+    """What to do with spellings, duplicates and rare classes, by the options."""
+    from ..estimators.table_columns import Handling
+
+    return Handling(options.spelling, options.duplicates, options.min_class_rows)
 
 
 def classifier_of(options: argparse.Namespace) -> Any:
@@ -222,7 +320,10 @@ def summary_of(learned: Learned) -> dict[str, Any]:
 
     classifier, plan = learned.classifier, learned.plan
     labels, counts = np.unique(learned.labels, return_counts=True)
-    predicted = learned.pipeline.predict(learned.frame)
+    if learned.recordings is None:
+        predicted = learned.pipeline.predict(learned.frame)
+    else:
+        predicted = classifier.predict(learned.frame)
     summary: dict[str, Any] = {
         "rows": len(learned.labels),
         "rows_without_label": learned.n_unlabelled,
@@ -237,6 +338,8 @@ def summary_of(learned: Learned) -> dict[str, Any]:
         summary["contamination"] = float(classifier.contamination_)
     if hasattr(classifier, "contamination_interval_"):
         summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
+    if learned.recordings is not None:
+        summary["recordings"] = learned.recordings
     summary["converged"] = bool(np.all(classifier.converged_))
     summary["iterations"] = int(np.max(classifier.n_iter_))
     summary["duality_gap"] = _finite(float(np.max(classifier.duality_gap_)))
@@ -264,6 +367,12 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         f"{summary['iterations']} iterations, duality gap {gap}",
     ]
     return lines
+
+
+def report_notes(notes: Sequence[Note]) -> None:
+    """Say what was read how."""
+    for one in notes:
+        note(one.text)
 
 
 def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:

@@ -28,6 +28,7 @@ NAMES = {
     "gemmed.estimators.baselines.med_detector.NormalInverseWishart": (
         "gemmed.model.generative.gaussian.NormalInverseWishart"
     ),
+    "gemmed.estimators.table_columns.FarLimit": "gemmed.estimators.table_preparation.FarLimit",
     "gemmed.evidence.statistics.Bipartite": "gemmed.evidence.statistics.NearestNeighbours",
     "gemmed.evidence.statistics.LeaveOneOut": "gemmed.evidence.statistics.NearestNeighbours",
 }
