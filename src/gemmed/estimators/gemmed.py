@@ -31,7 +31,7 @@ from .joint_settings import (
     features_for,
     label_samples,
 )
-from .kept_samples import KeptSamples, explain_samples, keep_some
+from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .validation import (
     TUNED,
@@ -251,6 +251,7 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         """
         check_parameters(self)
         engine = resolve_engine(self.engine)
+        index = index_of(X)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
@@ -266,7 +267,10 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
         found = fit_model(self, rows, kernel, samples, engine, n_components, X)
         is_gram = isinstance(rows, GramRows)
-        kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
+        names = getattr(self, "feature_names_in_", None)
+        kept = KeptSamples(
+            X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
+        )
         self._store(found, samples, kept)
         return self
 
@@ -316,7 +320,10 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
             ``coverage``, which add up to logit(nominal_proba); ``verdict``: "ok", "suspicious
             label", "suspicious measurement" or "both"; ``suggested_label``; ``p_value``: how often
             a trusted sample of its class lies as far out; ``conflicting``: row numbers of the
-            nearest trusted samples of other classes, for samples that are not ok.
+            nearest trusted samples of other classes, for samples that are not ok; ``odd_columns``
+            and ``reasons``: which columns speak against it, in words (docs/report.md); with
+            model="states" ``suggested_proba`` of the suggested label, without the sample itself.
+            The index is that of the DataFrame that was fitted.
         """
         check_is_fitted(self)
         self._kept.require_all()
