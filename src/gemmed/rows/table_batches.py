@@ -17,18 +17,19 @@ import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.optional import require
-from .sources import parquet_files
-from .tables import (
+from .csv_form import (
     HEAD_BYTES,
-    PARQUET_SUFFIXES,
-    Table,
+    CSVForm,
+    HeadOptions,
     check_names,
-    csv_rows,
-    delimiter_of,
-    encoding_of,
-    frame_of_cells,
-    missing_marks,
+    find_form,
+    not_in_encoding,
 )
+from .csv_records import csv_rows
+from .notes import Note
+from .sources import parquet_files
+from .table import Table, missing_marks
+from .tables import PARQUET_SUFFIXES, frame_of_cells, head_of, opened
 
 BATCH_ROWS = 16_384
 """Rows of a batch, at most."""
@@ -77,6 +78,7 @@ class ParquetBatches:
     name: str
     columns: list[str]
     groups: list[RowGroup]
+    notes: tuple[Note, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -94,40 +96,49 @@ class CSVBatches:
 
     name: str
     path: Path
-    encoding: str
-    delimiter: str
-    columns: list[str]
+    form: CSVForm
     missing: frozenset[str]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.form.names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
         """The table, batch by batch; only some columns of it if they are named."""
         wanted = self.columns if columns is None else list(columns)
         start = 0
+        form = self.form
         try:
-            with self.path.open(encoding=self.encoding, newline="") as lines:
-                rows = csv_rows(lines, self.delimiter, self.name)
-                next(rows)
+            with opened(self.path, form) as lines:
+                rows = csv_rows(lines, form, self.name)
                 while cells := list(itertools.islice(rows, BATCH_ROWS)):
                     frame = frame_of_cells(cells, self.columns)[wanted]
                     numbers = np.arange(start, start + len(cells))
-                    yield Table(self.name, frame, self.delimiter != ",", self.missing, numbers)
+                    yield Table(
+                        self.name, frame, form.decimal_comma, self.missing, numbers, form=form
+                    )
                     start += len(cells)
         except UnicodeDecodeError as error:
-            raise TableError(
-                f"{self.name} is not {self.encoding.upper()} (after row {start}): name its "
-                "encoding, such as --encoding latin-1 or --encoding cp1252"
-            ) from error
+            raise not_in_encoding(self.name, form.encoding, f"after row {start}") from error
+        except (OSError, EOFError) as error:  # a compressed file that ends early
+            raise TableError(f"cannot read {self.name}: {error}") from error
 
 
 def open_batches(
-    source: str | os.PathLike[str], *, encoding: str | None = None, missing: tuple[str, ...] = ()
+    source: str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+    missing: tuple[str, ...] = (),
+    header: str = "auto",
+    comment: str | None = None,
 ) -> ParquetBatches | CSVBatches:
     """A table to be read batch by batch.
 
     Parameters
     ----------
     source : a CSV file, a Parquet file, or a folder of Parquet files with the same columns
-    encoding, missing : as in :func:`gemmed.rows.tables.read_table`
+    encoding, missing, header, comment : as in :func:`gemmed.rows.tables.read_table`
     """
     require("pandas", "reading tables needs", "cli")
     if str(source) == "-":
@@ -137,15 +148,17 @@ def open_batches(
     try:
         if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES or _is_parquet(path):
             return _open_parquet(path, name, marks)
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+        head, compression = head_of(path, name)
     except OSError as error:
         raise TableError(f"cannot read {name}: {error.strerror or error}") from error
-    chosen = encoding_of(head, encoding, name)
-    delimiter = delimiter_of(head.decode(chosen, errors="replace"))
-    with path.open(encoding=chosen, newline="", errors="replace") as lines:
-        columns = next(csv_rows(lines, delimiter, name))
-    return CSVBatches(name, path, chosen, delimiter, columns, marks)
+    form, notes = find_form(
+        head,
+        name,
+        HeadOptions(encoding, header, comment),
+        whole=len(head) < HEAD_BYTES,
+        compression=compression,
+    )
+    return CSVBatches(name, path, form, marks, tuple(notes))
 
 
 def _is_parquet(path: Path) -> bool:

@@ -1,201 +1,75 @@
-"""Tables from files: CSV and Parquet, read as written, with columns turned to numbers or text.
+"""Tables in files: CSV (also compressed) and Parquet, read as written and written again.
 
-Cells of a CSV file stay the strings they are, so that a category means the same in every file and a
-table can be written again unchanged. Rows are counted from 1, below the header.
+``read_table`` gives a :class:`Table` with the cells of the file and notes of what was decided while
+it was read; ``rewrite_table`` (in ``rewriting``) writes it again as it was, with changes.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
+import bz2
+import gzip
+import hashlib
 import io
+import lzma
 import os
-import re
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.exceptions import TableError
+from .._core.exceptions import OutputError, TableError
 from .._core.optional import require
-from .._core.types import FloatArray
 from .._core.whole_files import replacing
+from . import csv_arrow
+from .csv_form import COMMENT, HEAD_BYTES, HEADERS, CSVForm, HeadOptions, check_names, find_form
+from .csv_records import records
+from .notes import Note
+from .table import MISSING_MARKS, MISSING_TEXT, Table, missing_marks, shortened
 
-DELIMITERS = ",;\t|"
-MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
-"""Cells that mean "no value", in any case and with spaces around."""
-MISSING_TEXT = "(missing)"
+__all__ = [
+    "MISSING_MARKS",
+    "MISSING_TEXT",
+    "Table",
+    "check_table_name",
+    "csv_text",
+    "missing_marks",
+    "read_table",
+    "shortened",
+    "write_table",
+]
+
 PARQUET_SUFFIXES = (".parquet", ".pq")
-FIELD_LIMIT = 10_000_000
-HEAD_BYTES = 100_000
-"""Bytes of a file that show what it is."""
-EXACT_WHOLE = 2.0**53
-LARGEST_NUMBER = 1e150
-"""Squares of larger numbers overflow."""
-BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as it is in its file.
-
-    Parameters
-    ----------
-    name : what to call the table in messages
-    frame : pandas.DataFrame; strings where the file is text
-    decimal_comma : whether 1,5 is a number
-    missing : cells that mean "no value", in lower case
-    row_numbers : array of shape (n_rows,), the rows of a larger table that these are; None if the
-        table is whole
-    """
-
-    name: str
-    frame: Any
-    decimal_comma: bool = False
-    missing: frozenset[str] = MISSING_MARKS
-    row_numbers: np.ndarray | None = field(default=None, repr=False, compare=False)
-    _converted: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
-    """Columns as text and as numbers: every check of a column asks for them."""
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns, in the order of the file."""
-        return list(self.frame.columns)
-
-    def require_columns(self, names: list[str], purpose: str) -> None:
-        """Raise an error that names what is not there, and what is."""
-        absent = [name for name in names if name not in self.frame.columns]
-        if absent:
-            shown = ", ".join(map(repr, self.columns[:20])) + (", ..." * (len(self.columns) > 20))
-            raise TableError(
-                f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose}); it has "
-                f"{shown}"
-            )
-
-    def row_number(self, position: int) -> int:
-        """What to call a row in messages: from 1, below the header."""
-        return int(position if self.row_numbers is None else self.row_numbers[position]) + 1
-
-    def present(self, name: str) -> np.ndarray:
-        """Where a column has a value, shape (n_rows,)."""
-        if self._is_numeric(name):
-            return ~np.isnan(self.numbers(name)[0])
-        return self.text(name)[1]
-
-    def _is_numeric(self, name: str) -> bool:
-        """Whether the file says so; a CSV file does not."""
-        return self.frame[name].dtype.kind in "iuf"
-
-    def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
-        if ("text", name) not in self._converted:
-            self._converted["text", name] = self._read_text(name)
-        cells, present = self._converted["text", name]
-        return cells, present
-
-    def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        column = self.frame[name]
-        if column.dtype == object:
-            cells = [_text_of(value) for value in column]
-        else:
-            absent = column.isna().to_numpy()
-            values = column.astype(object)
-            cells = ["" if gone else _text_of(v) for v, gone in zip(values, absent, strict=True)]
-        present = np.fromiter((c.lower() not in self.missing for c in cells), bool, len(cells))
-        return np.array(cells, dtype=object), present
-
-    def numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
-        """A column as numbers, NaN where there is no value, and which cells are neither.
-
-        Returns
-        -------
-        values : array of shape (n_rows,)
-        unreadable : array of row positions whose cell is neither a number nor missing
-        """
-        if ("numbers", name) not in self._converted:
-            self._converted["numbers", name] = self._read_numbers(name)
-        values, unreadable = self._converted["numbers", name]
-        return values, unreadable
-
-    def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
-        if self._is_numeric(name):
-            return self._numbers_as_they_are(name), np.empty(0, dtype=np.intp)
-        cells, present = self.text(name)
-        values = np.full(len(cells), np.nan)
-        unreadable = []
-        for row in np.flatnonzero(present):
-            number = _number_of(cells[row], self.decimal_comma)
-            if number is None:
-                unreadable.append(row)
-            else:
-                values[row] = number
-        return values, np.array(unreadable, dtype=np.intp)
-
-    def _numbers_as_they_are(self, name: str) -> FloatArray:
-        """A numeric column without the way through text, which takes a microsecond a cell."""
-        values = self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-        for mark in self.missing:
-            number = _number_of(mark, self.decimal_comma)
-            if number is not None and _text_of(number) == mark:
-                values[values == number] = np.nan
-        return values
-
-    def only_numbers(self, name: str, purpose: str) -> FloatArray:
-        """A column that must hold numbers; NaN where there is no value."""
-        values, unreadable = self.numbers(name)
-        too_large = np.flatnonzero(np.abs(values) > LARGEST_NUMBER)
-        for rows, fault in (
-            (unreadable, "not a number"),
-            (too_large, "infinite or too large to compute with"),
-        ):
-            if len(rows):
-                cell = shortened(self.text(name)[0][rows[0]])
-                raise TableError(
-                    f"column {name!r} of {self.name} ({purpose}) has {cell!r} in row "
-                    f"{self.row_number(rows[0])}, which is {fault}: correct it, or treat it as "
-                    f"missing (--missing {cell!r})"
-                )
-        return values
-
-    def complete_numbers(self, name: str, purpose: str) -> FloatArray:
-        """A column that must hold a number in every row."""
-        values = self.only_numbers(name, purpose)
-        empty = np.flatnonzero(np.isnan(values))
-        if len(empty):
-            raise TableError(
-                f"column {name!r} of {self.name} ({purpose}) has no value in row "
-                f"{self.row_number(empty[0])} and {len(empty) - 1} more: fill them in"
-            )
-        return values
-
-    def labels(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Class labels of shape (n_rows,), and where there are any.
-
-        They are integers if all are whole numbers, and otherwise strings as written.
-        """
-        present = self.present(name)
-        values, unreadable = self.numbers(name)
-        known = values[present]
-        whole = not len(unreadable) and np.all(
-            (np.abs(known) < EXACT_WHOLE) & (known == np.rint(known))
-        )
-        if whole:
-            return np.where(present, values, 0).astype(np.int64), present
-        return self.text(name)[0].astype(str), present
+COMPRESSED = {"gz": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
+"""First bytes of compressed files, by the suffix they have."""
+OTHER_FORMATS = {
+    ".xlsx": "an Excel workbook",
+    ".xls": "an Excel workbook",
+    ".ods": "a spreadsheet",
+    ".json": "JSON",
+    ".jsonl": "JSON",
+    ".feather": "Feather",
+    ".arrow": "Arrow",
+    ".html": "HTML",
+    ".pdf": "PDF",
+    ".sav": "an SPSS file",
+    ".dta": "a Stata file",
+    ".rds": "an R file",
+    ".zip": "a zip archive",
+}
+"""What a name promises that is not written here."""
 
 
 def read_table(
-    source: str | os.PathLike[str], *, encoding: str | None = None, missing: tuple[str, ...] = ()
+    source: str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+    missing: tuple[str, ...] = (),
+    header: str = "auto",
+    comment: str | None = None,
 ) -> Table:
     """Read a CSV or Parquet file.
 
@@ -204,45 +78,141 @@ def read_table(
     source : name of the file, or "-" for standard input
     encoding : of a CSV file; UTF-8 (or what its byte-order mark says) if None
     missing : cells that mean "no value" besides :data:`MISSING_MARKS`
+    header : whether the first row of a CSV file holds names: "yes", "no", or "auto", which takes
+        a first row of numbers for data
+    comment : what comment lines begin with, or "none"; if None, # where such lines stand above the
+        header
+
+    Returns
+    -------
+    Table
+        ``frame`` has the cells as they are, ``notes`` say what was decided, ``row_names()`` gives
+        identifiers. An unnamed first column (an index that pandas or R wrote) is ``table.index``.
 
     Notes
     -----
     Columns of a CSV file are separated by a comma, semicolon, tab or bar, whichever is most
-    frequent in the header. With another separator than the comma, 1,5 is a number.
+    frequent in the header. With another separator than the comma, 1,5 is a number. Files compressed
+    with gzip, bzip2 or xz are known by their content. With pyarrow installed, CSV is read about ten
+    times as fast; the result is the same.
     """
     require("pandas", "reading tables needs", "cli")
+    if header not in HEADERS:
+        raise ValueError(f"header={header!r} is unknown: use {', '.join(map(repr, HEADERS))}")
     name = "standard input" if str(source) == "-" else repr(str(source))
-    content = _bytes_of(source, name)
-    marks = missing_marks(missing)
+    stored = _bytes_of(source, name)
+    origin = None if str(source) == "-" else os.fspath(source)
+    digest = hashlib.sha256(stored).hexdigest()
+    content, compression = decompressed(stored, name)
+    notes: list[Note] = []
+    form = None
     if content.startswith(b"PAR1"):
-        frame, delimiter = _read_parquet(content, name), ","
+        frame = _read_parquet(content, name)
     else:
-        frame, delimiter = _read_csv(_decode(content, encoding, name), name)
+        form, notes = find_form(
+            content[:HEAD_BYTES],
+            name,
+            HeadOptions(encoding, header, comment),
+            whole=len(content) <= HEAD_BYTES,
+            compression=compression,
+        )
+        frame, further = _read_csv(content, form, name)
+        notes += further
     if not len(frame):
         raise TableError(f"{name} has a header but no rows")
-    return Table(name, frame, delimiter != ",", marks)
+    return Table(
+        name,
+        frame,
+        form is not None and form.decimal_comma,
+        missing_marks(missing),
+        notes=tuple(notes),
+        form=form,
+        source=origin,
+        digest=digest,
+    )
 
 
-def missing_marks(further: tuple[str, ...]) -> frozenset[str]:
-    """Cells that mean "no value", in lower case."""
-    return MISSING_MARKS | {mark.strip().lower() for mark in further}
+def check_table_name(path: str | os.PathLike[str]) -> None:
+    """Raise an error if a name promises a format that :func:`write_table` does not write."""
+    suffix = Path(path).suffix.lower()
+    if suffix in OTHER_FORMATS:
+        raise OutputError(
+            f"{os.fspath(path)!r} would be {OTHER_FORMATS[suffix]}, which is not written: choose a "
+            "name that ends in .csv, .tsv, .csv.gz or .parquet"
+        )
 
 
 def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write a frame as Parquet if the name ends so, otherwise as CSV; as a whole or not at all."""
+    """Write a frame in the format that the name says, as a whole or not at all.
+
+    Parquet (.parquet, .pq), tab-separated (.tsv) or CSV; .gz, .bz2 and .xz are compressed. Names of
+    other formats are refused.
+    """
+    check_table_name(path)
+    name = str(path).lower()
     with replacing(path) as temporary:
-        if str(path).lower().endswith(PARQUET_SUFFIXES):
+        if name.endswith(PARQUET_SUFFIXES):
             require("pyarrow", "Parquet files need", "cli")
             frame.to_parquet(temporary, index=False)
-        else:
-            temporary.write_text(csv_text(frame), encoding="utf-8", newline="")
+            return
+        stem, _, suffix = name.rpartition(".")
+        compression = suffix if suffix in COMPRESSED else None
+        tabs = (stem if compression else name).endswith(".tsv")
+        text = csv_text(frame, "\t" if tabs else ",")
+        temporary.write_bytes(compressed(text.encode(), compression))
 
 
-def csv_text(frame: Any) -> str:
+def csv_text(frame: Any, delimiter: str = ",") -> str:
     """A frame as CSV; numbers with all their digits, empty cells where there is no value."""
     text = io.StringIO()
-    frame.to_csv(text, index=False, lineterminator="\n")
+    frame.to_csv(text, index=False, lineterminator="\n", sep=delimiter)
     return text.getvalue()
+
+
+def decompressed(content: bytes, name: str) -> tuple[bytes, str | None]:
+    """The bytes of a file and how they were compressed, found by their beginning."""
+    for kind, start in COMPRESSED.items():
+        if content.startswith(start):
+            try:
+                return _opener(kind).decompress(content), kind
+            except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+                raise TableError(f"{name} is a damaged {kind} file ({error})") from error
+    return content, None
+
+
+def compressed(content: bytes, kind: str | None) -> bytes:
+    """Bytes as they are stored in a file of this compression; gzip without the time of day."""
+    if kind is None:
+        return content
+    if kind == "gz":
+        return gzip.compress(content, mtime=0)
+    packed: bytes = _opener(kind).compress(content)
+    return packed
+
+
+def head_of(path: Path, name: str) -> tuple[bytes, str | None]:
+    """The first HEAD_BYTES bytes of a file, decompressed, and its compression."""
+    with path.open("rb") as file:
+        start = file.read(max(map(len, COMPRESSED.values())))
+    kind = next((k for k, begin in COMPRESSED.items() if start.startswith(begin)), None)
+    try:
+        with _opener(kind).open(path, "rb") if kind else path.open("rb") as file:
+            return file.read(HEAD_BYTES), kind
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise TableError(f"{name} is a damaged {kind} file ({error})") from error
+
+
+@contextmanager
+def opened(path: Path, form: CSVForm) -> Iterator[Iterator[str]]:
+    """Lines of a CSV file, without the byte-order mark."""
+    kind = form.compression
+    with _opener(kind).open(path, "rb") if kind else path.open("rb") as file:
+        file.read(len(form.mark))
+        yield io.TextIOWrapper(file, encoding=form.encoding, newline="")
+
+
+def _opener(kind: str) -> Any:
+    return {"gz": gzip, "bz2": bz2, "xz": lzma}[kind]
 
 
 def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
@@ -257,68 +227,35 @@ def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
         raise TableError(f"cannot read {name}: {error.strerror or error}") from error
 
 
-def _decode(content: bytes, encoding: str | None, name: str) -> str:
-    chosen = encoding_of(content, encoding, name)
-    try:
-        return content.decode(chosen)
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise TableError(
-            f"{name} is not {chosen.upper()} (line {line}): name its encoding, such as --encoding "
-            "latin-1 or --encoding cp1252"
-        ) from error
+def _read_csv(content: bytes, form: CSVForm, name: str) -> tuple[Any, list[Note]]:
+    if csv_arrow.is_available():
+        plain = content[len(form.mark) :]
+        if form.encoding != "utf-8":
+            plain = form.text(content, name).encode()
+        cells = csv_arrow.read_cells(plain, form)
+        if cells is not None:
+            return csv_arrow.frame_of(cells), _comment_notes(form, name)
+    rows, unmarked = [], 0
+    for record in records(io.StringIO(form.text(content, name), newline=""), form, name):
+        if record.cells is not None:
+            rows.append(record.cells)
+        elif form.comment is None:
+            unmarked += record.raw.startswith(COMMENT)
+    return frame_of_cells(rows, list(form.names)), _comment_notes(form, name, unmarked)
 
 
-def encoding_of(content: bytes, encoding: str | None, name: str) -> str:
-    """Encoding of a CSV file that begins so; an error if it is none."""
-    if not content.strip():
-        raise TableError(f"{name} is empty")
-    marked = next((e for mark, e in BYTE_ORDER_MARKS if content.startswith(mark)), None)
-    if content.startswith(b"PK\x03\x04"):
-        raise TableError(f"{name} is a zip archive or an Excel workbook: save the table as CSV")
-    if marked is None and encoding is None and b"\0" in content[:HEAD_BYTES]:
-        raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")
-    try:
-        codecs.lookup(encoding or "utf-8")
-    except LookupError as error:
-        raise TableError(f"encoding={encoding!r} is unknown: try utf-8 or latin-1") from error
-    return encoding or marked or "utf-8"
-
-
-def _read_csv(text: str, name: str) -> tuple[Any, str]:
-    delimiter = delimiter_of(text)
-    names, *rows = csv_rows(io.StringIO(text, newline=""), delimiter, name)
-    return frame_of_cells(rows, names), delimiter
-
-
-def delimiter_of(text: str) -> str:
-    """The separator that is most frequent in the header."""
-    header = re.sub('"[^"]*"', "", text.lstrip().split("\n", 1)[0])
-    return max(DELIMITERS, key=header.count)
-
-
-def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[list[str]]:
-    """Names of the columns, then the cells of every row; all rows have as many."""
-    csv.field_size_limit(FIELD_LIMIT)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    names: list[str] | None = None
-    try:
-        for row in reader:
-            if not row:  # an empty line
-                continue
-            if names is None:
-                names = [cell.strip() for cell in row]
-                check_names(names, name)
-                yield names
-                continue
-            if len(row) != len(names):
-                raise TableError(
-                    f"line {reader.line_num} of {name} has {len(row)} cells, the header has "
-                    f"{len(names)}"
-                )
-            yield row
-    except csv.Error as error:
-        raise TableError(f"line {reader.line_num} of {name}: {error}") from error
+def _comment_notes(form: CSVForm, name: str, unmarked: int = 0) -> list[Note]:
+    """That lines were skipped; ``unmarked`` are those that only their length gave away."""
+    if form.comment is None and not unmarked:
+        return []
+    mark = form.comment or COMMENT
+    return [
+        Note(
+            "comments",
+            f"lines of {name} that begin with {mark!r} are skipped (--comment none reads them "
+            "as rows)",
+        )
+    ]
 
 
 def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
@@ -340,42 +277,3 @@ def _read_parquet(content: bytes, name: str) -> Any:
         raise TableError(f"{name} is a damaged Parquet file ({error})") from error
     check_names([str(column) for column in table.column_names], name)
     return table.to_pandas().reset_index(drop=True)
-
-
-def check_names(names: list[str], table: str) -> None:
-    """Every column has a name of its own."""
-    empty = [i + 1 for i, name in enumerate(names) if not name]
-    if empty:
-        raise TableError(f"column {empty[0]} of {table} has no name: add one to the header")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise TableError(
-            f"{table} has more than one column {', '.join(map(repr, twice))}: rename them"
-        )
-
-
-def _text_of(value: Any) -> str:
-    """A cell as text; 3.0 of a numeric column is written 3, as it is in a CSV file."""
-    import pandas
-
-    if isinstance(value, str):
-        return value.strip()
-    if pandas.api.types.is_scalar(value) and pandas.isna(value):
-        return ""
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT_WHOLE:
-        return str(int(value))
-    return str(value)
-
-
-def _number_of(cell: str, decimal_comma: bool) -> float | None:
-    if decimal_comma and cell.count(",") == 1 and "." not in cell:
-        cell = cell.replace(",", ".")
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
-
-
-def shortened(cell: str) -> str:
-    """A cell as it fits into a message."""
-    return cell if len(cell) <= 40 else f"{cell[:37]}..."

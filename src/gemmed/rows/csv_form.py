@@ -1,0 +1,316 @@
+"""How a CSV file is written: encoding, separator, comment lines, header; found from its beginning.
+
+Whoever writes the table again needs all of it, and both readers (``csv_records`` and ``csv_arrow``)
+take it from here, so that they agree on what the rows are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .._core.exceptions import TableError
+from .notes import Note
+
+DELIMITERS = ",;\t|"
+FIELD_LIMIT = 10_000_000
+HEAD_BYTES = 100_000
+"""Bytes of a file that show what it is."""
+COMMENT = "#"
+NO_COMMENT = "none"
+HEADERS = ("auto", "yes", "no")
+INDEX = "index"
+"""Name of a first column that has none: software writes the names of rows there."""
+FEW_RECORDS = 3
+"""Rows that must agree before a header is said to be one cell short."""
+MANY_COUNTED = 4
+"""Cells that count from 0 or 1 and are no coincidence."""
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True)
+class CSVForm:
+    """How a CSV file is written.
+
+    Parameters
+    ----------
+    encoding : name of the codec, without byte-order mark
+    mark : byte-order mark at the beginning, or none
+    delimiter : between cells
+    names : of the columns; made up where the file has none
+    header_lines : lines before the first row: comments, empty ones and the header
+    has_header : whether one of them holds the names
+    comment : lines that begin so are no rows; None if there are none
+    line_end : of the first line
+    compression : "gz", "bz2", "xz" or None
+    index : name given to an unnamed first column, the names of rows; None if there is none
+    """
+
+    encoding: str
+    mark: bytes
+    delimiter: str
+    names: tuple[str, ...]
+    header_lines: int
+    has_header: bool = True
+    comment: str | None = None
+    line_end: str = "\n"
+    compression: str | None = None
+    index: str | None = None
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether 1,5 is a number in every column; with the comma as separator it is not."""
+        return self.delimiter != ","
+
+    def text(self, content: bytes, name: str) -> str:
+        """The whole file as text, without the byte-order mark."""
+        try:
+            return content[len(self.mark) :].decode(self.encoding)
+        except UnicodeDecodeError as error:
+            line = content[: len(self.mark) + error.start].count(b"\n") + 1
+            raise not_in_encoding(name, self.encoding, f"line {line}") from error
+
+    def content(self, text: str) -> bytes:
+        """Text as it would be in the file."""
+        return self.mark + text.encode(self.encoding)
+
+
+class HeadOptions(NamedTuple):
+    """What the user says of the file; None and "auto" leave it to the file.
+
+    ``header`` is one of HEADERS; ``comment`` is what comment lines begin with, or "none".
+    """
+
+    encoding: str | None = None
+    header: str = "auto"
+    comment: str | None = None
+
+
+def not_in_encoding(name: str, encoding: str, where: str) -> TableError:
+    """The error of a file that is not in its encoding."""
+    return TableError(
+        f"{name} is not {encoding.upper()} ({where}): name its encoding, such as --encoding "
+        "latin-1 or --encoding cp1252"
+    )
+
+
+def find_form(
+    head: bytes, name: str, options: HeadOptions, *, whole: bool, compression: str | None = None
+) -> tuple[CSVForm, list[Note]]:
+    """Form of a CSV file that begins with ``head``, and what was decided.
+
+    Parameters
+    ----------
+    head : the first bytes, not compressed
+    name : what to call the table in messages
+    whole : whether these are all
+    """
+    mark, encoding = _encoding_of(head, options.encoding, name)
+    text = head[len(mark) :].decode(encoding, errors="replace")
+    lines = list(io.StringIO(text, newline=""))
+    if not whole and len(lines) > 1:
+        lines.pop()  # it may be cut
+    skipped, comment = _leading_lines(lines, options.comment)
+    body = lines[skipped:]
+    if not body:
+        raise TableError(f"{name} has no row: every line begins with {comment!r}")
+    commented = _last_comment(lines[:skipped], comment)
+    delimiter = _delimiter_of(body)
+    records = _records(body, delimiter)
+    names, taken, notes = _names_of(records, commented, delimiter, name, options.header)
+    header_lines = skipped + (taken or 0)
+    rows = [cells for cells, _ in records[1:]] if taken else [cells for cells, _ in records]
+    names, index, named = _complete_names(names, rows, name)
+    check_names(names, name)
+    first_end = re.search(r"\r\n|\n|\r", text)
+    form = CSVForm(
+        encoding,
+        mark,
+        delimiter,
+        tuple(names),
+        header_lines,
+        taken is not None,
+        comment,
+        first_end.group() if first_end else "\n",
+        compression,
+        index,
+    )
+    return form, [*notes, *named]
+
+
+def _encoding_of(head: bytes, encoding: str | None, name: str) -> tuple[bytes, str]:
+    """Byte-order mark and codec of a CSV file; an error if it is none."""
+    if not head.strip():
+        raise TableError(f"{name} is empty")
+    if head.startswith(b"PK\x03\x04"):
+        raise TableError(f"{name} is a zip archive or an Excel workbook: save the table as CSV")
+    mark, marked = next((m for m in BYTE_ORDER_MARKS if head.startswith(m[0])), (b"", ""))
+    if not mark and encoding is None and b"\0" in head[:HEAD_BYTES]:
+        raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")
+    try:
+        asked = codecs.lookup(encoding or "utf-8").name
+    except LookupError as error:
+        raise TableError(f"encoding={encoding!r} is unknown: try utf-8 or latin-1") from error
+    if mark and (encoding is None or asked.startswith(marked[:6]) or asked == "utf-8-sig"):
+        if not head[len(mark) :].strip():
+            raise TableError(f"{name} is empty")
+        return mark, marked
+    return b"", asked
+
+
+def _leading_lines(lines: Sequence[str], comment: str | None) -> tuple[int, str | None]:
+    """How many lines stand before the first that is neither empty nor a comment, and the mark."""
+    mark = COMMENT if comment is None else comment
+    found = False
+    for number, line in enumerate(lines):
+        if not line.strip("\r\n"):
+            continue
+        if mark == NO_COMMENT or not line.startswith(mark):
+            # A mark that was asked for holds for all lines, one that was guessed if it was seen.
+            used = mark != NO_COMMENT and (found or comment is not None)
+            return number, mark if used else None
+        found = True
+    return len(lines), mark
+
+
+def _last_comment(lines: Sequence[str], comment: str | None) -> str | None:
+    marked = [line for line in lines if comment is not None and line.startswith(comment)]
+    return marked[-1][len(comment or "") :].strip() if marked else None
+
+
+def _delimiter_of(lines: Sequence[str]) -> str:
+    """The separator that is most frequent in the first line.
+
+    One that leaves numbers with decimal commas in every cell goes before the comma.
+    """
+    first = re.sub('"[^"]*"', "", lines[0])
+    for mark in DELIMITERS[1:]:
+        cells = first.split(mark)
+        if len(cells) > 1 and all(NUMBER.fullmatch(cell.strip()) for cell in cells):
+            return mark
+    return max(DELIMITERS, key=first.count)
+
+
+def _records(lines: Sequence[str], delimiter: str) -> list[tuple[list[str], int]]:
+    """Cells of the first rows, and how many lines had been read after each."""
+    csv.field_size_limit(FIELD_LIMIT)
+    reader = csv.reader(lines, delimiter=delimiter)
+    found = []
+    try:
+        for cells in reader:
+            if cells:
+                found.append(([cell.strip() for cell in cells], reader.line_num))
+    except csv.Error:  # the readers name it
+        pass
+    return found
+
+
+def _names_of(
+    records: list[tuple[list[str], int]],
+    commented: str | None,
+    delimiter: str,
+    name: str,
+    header: str,
+) -> tuple[list[str], int | None, list[Note]]:
+    """Names of the columns, lines from the first row on that hold them (None: none do), notes."""
+    first, lines = records[0]
+    made_up = [f"c{i + 1}" for i in range(len(first))]
+    numeric = [NUMBER.fullmatch(cell) is not None for cell in first]
+    if header == "no":
+        return made_up, None, []
+    if header == "yes":
+        return first, lines, []
+    if commented is not None and _is_header(commented, first, numeric, delimiter):
+        found = [cell.strip() for cell in next(csv.reader([commented], delimiter=delimiter))]
+        return found, None, [Note("header", f"the comment above the rows of {name} is its header")]
+    if all(numeric) and not _counts(first, [cells for cells, _ in records[1:]]):
+        text = (
+            f"the first row of {name} holds numbers only and is taken for data: the columns are "
+            f"called c1 to c{len(first)} (--header yes takes it for names)"
+        )
+        return made_up, None, [Note("header", text)]
+    if 2 * sum(numeric) >= len(first):
+        shown = [repr(cell) for cell, used in zip(first, numeric, strict=True) if used][:3]
+        text = (
+            f"the header of {name} has numbers for names ({', '.join(shown)}): if it is a row of "
+            "data, say --header no"
+        )
+        return first, lines, [Note("header", text)]
+    return first, lines, []
+
+
+def _is_header(commented: str, first: list[str], numeric: list[bool], delimiter: str) -> bool:
+    """Whether a comment line names the columns of the row below it."""
+    cells = next(csv.reader([commented], delimiter=delimiter), [])
+    named = cells and not any(NUMBER.fullmatch(cell.strip()) for cell in cells)
+    return bool(named and len(cells) == len(first) > 1 and any(numeric))
+
+
+def _counts(cells: list[str], rows: list[list[str]]) -> bool:
+    """0, 1, 2, ... or 1, 2, 3, ...: how software names the columns of a matrix.
+
+    Few such cells may be a row as well; above numbers that are not whole they are not.
+    """
+    counted = cells in (
+        [str(i) for i in range(len(cells))],
+        [str(i + 1) for i in range(len(cells))],
+    )
+    if len(cells) >= MANY_COUNTED:
+        return counted
+    return counted and any("." in cell or "," in cell for row in rows for cell in row)
+
+
+def _complete_names(
+    names: list[str], rows: list[list[str]], name: str
+) -> tuple[list[str], str | None, list[Note]]:
+    """Names for columns without one, the one of row names among them, and notes."""
+    names, notes, index = list(names), [], None
+    longer = len(rows) >= FEW_RECORDS and all(len(row) == len(names) + 1 for row in rows)
+    if longer and not any(row[-1] for row in rows):
+        names.append("")  # a separator at the end of every row
+    elif longer and len({row[0] for row in rows}) == len(rows):
+        names.insert(0, "")  # R writes no name over the names of rows
+    for i, column in enumerate(names):
+        if column:
+            continue
+        if i == 0:
+            names[0] = index = _free(INDEX, names)
+            text = "taken for the names of the rows and not learned from"
+            if not any(row[0] for row in rows):
+                text = "empty"
+            notes.append(
+                Note("index", f"the first column of {name} has no name: it is {text}", index)
+            )
+        elif any(len(row) > i and row[i] for row in rows):
+            raise TableError(f"column {i + 1} of {name} has no name: add one to the header")
+        else:
+            names[i] = _free(f"column {i + 1}", names)
+    return names, index, notes
+
+
+def _free(name: str, names: list[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
+
+
+def check_names(names: list[str], table: str) -> None:
+    """Every column has a name of its own."""
+    empty = [i + 1 for i, name in enumerate(names) if not name]
+    if empty:
+        raise TableError(f"column {empty[0]} of {table} has no name: add one to the header")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(
+            f"{table} has more than one column {', '.join(map(repr, twice))}: rename them"
+        )

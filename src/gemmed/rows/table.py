@@ -1,0 +1,244 @@
+"""A table as it is in its file, with columns turned to numbers or text when asked for.
+
+Cells of a CSV file stay the strings they are, so that a category means the same in every file and a
+table can be written again unchanged. Rows are counted from 1, below the header.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._core.exceptions import TableError
+from .._core.types import FloatArray
+from . import arrow_columns
+from .csv_form import CSVForm
+from .notes import Note
+
+MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""Cells that mean "no value", in any case and with spaces around."""
+MISSING_TEXT = "(missing)"
+EXACT_WHOLE = 2.0**53
+LARGEST_NUMBER = 1e150
+"""Squares of larger numbers overflow."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is in its file.
+
+    Parameters
+    ----------
+    name : what to call the table in messages
+    frame : pandas.DataFrame; strings where the file is text
+    decimal_comma : whether 1,5 is a number
+    missing : cells that mean "no value", in lower case
+    row_numbers : array of shape (n_rows,), the rows of a larger table that these are; None if the
+        table is whole
+    notes : what was read how
+    form : how the CSV file is written; None for other sources
+    source : name of the file; None if there is none
+    digest : SHA-256 of the file, by which a later change is noticed; None if there is no file
+    """
+
+    name: str
+    frame: Any
+    decimal_comma: bool = False
+    missing: frozenset[str] = MISSING_MARKS
+    row_numbers: np.ndarray | None = field(default=None, repr=False, compare=False)
+    notes: tuple[Note, ...] = ()
+    form: CSVForm | None = None
+    source: str | None = None
+    digest: str | None = None
+    _converted: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
+    """Columns as text and as numbers: every check of a column asks for them."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in the order of the file."""
+        return list(self.frame.columns)
+
+    def require_columns(self, names: list[str], purpose: str) -> None:
+        """Raise an error that names what is not there, and what is."""
+        absent = [name for name in names if name not in self.frame.columns]
+        if absent:
+            shown = ", ".join(map(repr, self.columns[:20])) + (", ..." * (len(self.columns) > 20))
+            raise TableError(
+                f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose}); it has "
+                f"{shown}"
+            )
+
+    @property
+    def index(self) -> str | None:
+        """The unnamed first column of the file, which names the rows; None if there is none."""
+        return None if self.form is None else self.form.index
+
+    def row_names(self, column: str | None = None) -> np.ndarray:
+        """What people call the rows, shape (n_rows,), as text.
+
+        Cells of ``column`` if it is given, otherwise of the unnamed first column if there is one,
+        otherwise the row numbers.
+        """
+        chosen = self.index if column is None else column
+        if chosen is None:
+            return np.array([str(self.row_number(i)) for i in range(len(self))], dtype=object)
+        self.require_columns([chosen], "names of rows")
+        return self.text(chosen)[0]
+
+    def row_number(self, position: int) -> int:
+        """What to call a row in messages: from 1, below the header."""
+        return int(position if self.row_numbers is None else self.row_numbers[position]) + 1
+
+    def present(self, name: str) -> np.ndarray:
+        """Where a column has a value, shape (n_rows,)."""
+        if self._is_numeric(name):
+            return ~np.isnan(self.numbers(name)[0])
+        if arrow_columns.holds_strings(self.frame[name]):
+            return arrow_columns.present_in(self.frame[name], self.missing)
+        return self.text(name)[1]
+
+    def _is_numeric(self, name: str) -> bool:
+        """Whether the file says so; a CSV file does not."""
+        return self.frame[name].dtype.kind in "iuf"
+
+    def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
+        if ("text", name) not in self._converted:
+            self._converted["text", name] = self._read_text(name)
+        cells, present = self._converted["text", name]
+        return cells, present
+
+    def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        column = self.frame[name]
+        if arrow_columns.holds_strings(column):
+            return arrow_columns.text_of(column, self.missing)
+        if column.dtype == object:
+            cells = [_text_of(value) for value in column]
+        else:
+            absent = column.isna().to_numpy()
+            values = column.astype(object)
+            cells = ["" if gone else _text_of(v) for v, gone in zip(values, absent, strict=True)]
+        present = np.fromiter((c.lower() not in self.missing for c in cells), bool, len(cells))
+        return np.array(cells, dtype=object), present
+
+    def numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
+        """A column as numbers, NaN where there is no value, and which cells are neither.
+
+        Returns
+        -------
+        values : array of shape (n_rows,)
+        unreadable : array of row positions whose cell is neither a number nor missing
+        """
+        if ("numbers", name) not in self._converted:
+            self._converted["numbers", name] = self._read_numbers(name)
+        values, unreadable = self._converted["numbers", name]
+        return values, unreadable
+
+    def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
+        if self._is_numeric(name):
+            return self._numbers_as_they_are(name), np.empty(0, dtype=np.intp)
+        column = self.frame[name]
+        if arrow_columns.holds_strings(column):
+            read = arrow_columns.numbers_of(column, self.missing, self.decimal_comma)
+            if read is not None:
+                return read, np.empty(0, dtype=np.intp)
+        cells, present = self.text(name)
+        values = np.full(len(cells), np.nan)
+        unreadable = []
+        for row in np.flatnonzero(present):
+            number = number_of(cells[row], self.decimal_comma)
+            if number is None:
+                unreadable.append(row)
+            else:
+                values[row] = number
+        return values, np.array(unreadable, dtype=np.intp)
+
+    def _numbers_as_they_are(self, name: str) -> FloatArray:
+        """A numeric column without the way through text, which takes a microsecond a cell."""
+        values = self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+        for mark in self.missing:
+            number = number_of(mark, self.decimal_comma)
+            if number is not None and _text_of(number) == mark:
+                values[values == number] = np.nan
+        return values
+
+    def only_numbers(self, name: str, purpose: str) -> FloatArray:
+        """A column that must hold numbers; NaN where there is no value."""
+        values, unreadable = self.numbers(name)
+        too_large = np.flatnonzero(np.abs(values) > LARGEST_NUMBER)
+        for rows, fault in (
+            (unreadable, "not a number"),
+            (too_large, "infinite or too large to compute with"),
+        ):
+            if len(rows):
+                cell = shortened(self.text(name)[0][rows[0]])
+                raise TableError(
+                    f"column {name!r} of {self.name} ({purpose}) has {cell!r} in row "
+                    f"{self.row_number(rows[0])}, which is {fault}: correct it, or treat it as "
+                    f"missing (--missing {cell!r})"
+                )
+        return values
+
+    def complete_numbers(self, name: str, purpose: str) -> FloatArray:
+        """A column that must hold a number in every row."""
+        values = self.only_numbers(name, purpose)
+        empty = np.flatnonzero(np.isnan(values))
+        if len(empty):
+            raise TableError(
+                f"column {name!r} of {self.name} ({purpose}) has no value in row "
+                f"{self.row_number(empty[0])} and {len(empty) - 1} more: fill them in"
+            )
+        return values
+
+    def labels(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Class labels of shape (n_rows,), and where there are any.
+
+        They are integers if all are whole numbers, and otherwise strings as written.
+        """
+        present = self.present(name)
+        values, unreadable = self.numbers(name)
+        known = values[present]
+        whole = not len(unreadable) and np.all(
+            (np.abs(known) < EXACT_WHOLE) & (known == np.rint(known))
+        )
+        if whole:
+            return np.where(present, values, 0).astype(np.int64), present
+        return self.text(name)[0].astype(str), present
+
+
+def _text_of(value: Any) -> str:
+    """A cell as text; 3.0 of a numeric column is written 3, as it is in a CSV file."""
+    import pandas
+
+    if isinstance(value, str):
+        return value.strip()
+    if pandas.api.types.is_scalar(value) and pandas.isna(value):
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def number_of(cell: str, decimal_comma: bool) -> float | None:
+    """The number a cell holds; None if it holds something else."""
+    if decimal_comma and cell.count(",") == 1 and "." not in cell:
+        cell = cell.replace(",", ".")
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return None
+
+
+def shortened(cell: str) -> str:
+    """A cell as it fits into a message."""
+    return cell if len(cell) <= 40 else f"{cell[:37]}..."
+
+
+def missing_marks(further: tuple[str, ...]) -> frozenset[str]:
+    """Cells that mean "no value", in lower case."""
+    return MISSING_MARKS | {mark.strip().lower() for mark in further}
