@@ -255,8 +255,7 @@ class _Pages:
         path = self._recording(request)
         if path is None:
             return PlainTextResponse("no such recording", 404)
-        subject: Any = self._session.subject
-        start, end = subject.bounds(self._session.position_of(request.path_params["row"]))
+        start, end = self._session.subject.bounds(self._session.position_of(request.path_params["row"]))
 
         def draw() -> bytes:
             return spectrogram_png(read_audio(path, start=start, end=end))

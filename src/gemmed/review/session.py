@@ -108,10 +108,16 @@ class ReviewSession:
     subject : what is reviewed
     store : the marks, attached to the table
     path : the table's file
+    reviewer : name that the page proposes
     """
 
-    def __init__(self, subject: Subject, store: MarkStore, path: Path) -> None:
+    def __init__(
+        self, subject: Subject, store: MarkStore, path: Path, reviewer: str = "reviewer"
+    ) -> None:
         self.subject, self.store, self.path = subject, store, path
+        self.reviewer = reviewer
+        self._stamp: tuple[int, int] | None = None
+        self._changed = False
         self._digest = row_digest(subject.table, subject.target)
         self._position = {int(row): i for i, row in enumerate(subject.rows)}
         self._fitted: Fitted | None = None
@@ -197,6 +203,7 @@ class ReviewSession:
         return {
             "name": self.path.name,
             "target": self.subject.target,
+            "reviewer": self.reviewer,
             "classes": self.subject.classes,
             "rows": len(self.subject.rows),
             "flagged": len(findings.flagged()),
@@ -215,7 +222,7 @@ class ReviewSession:
         except OSError:
             return True
         stamp = (state.st_mtime_ns, state.st_size)
-        if stamp != getattr(self, "_stamp", None):
+        if stamp != self._stamp:
             self._stamp = stamp
             self._changed = file_digest(self.path) != self.store.meta().get("sha256")
         return self._changed

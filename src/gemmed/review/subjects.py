@@ -39,11 +39,16 @@ class Subject(Protocol):
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
 
-    def sound(self, row: int, audited: Audited) -> dict[str, Any] | None:
-        """The recording of a row for the page, or None."""
+    def sound(
+        self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
+    ) -> dict[str, Any] | None:
+        """The recording of a row for the page, or None; with addresses of file and picture."""
 
     def recording(self, row: int) -> str | None:
         """The file of a row's recording, or None."""
+
+    def bounds(self, row: int) -> tuple[float | None, float | None]:
+        """Seconds in that file between which the recording lies."""
 
 
 def apply_marks(
@@ -129,10 +134,16 @@ class TableSubject:
             fitted=kept,
         )
 
-    def sound(self, row: int, audited: Audited) -> dict[str, Any] | None:
+    def sound(
+        self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
+    ) -> dict[str, Any] | None:
         """A table has none."""
         return None
 
     def recording(self, row: int) -> str | None:
         """A table has none."""
         return None
+
+    def bounds(self, row: int) -> tuple[float | None, float | None]:
+        """A table has none."""
+        return None, None
