@@ -15,16 +15,22 @@ from .training import Training, add_training_options, summary_lines, summary_of,
 EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
   gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
+  gemmed audit patients.csv --target diagnosis --id patient ward --html report.html
+  gemmed audit patients.csv --target diagnosis --each 50 --out suspicious.csv
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
   gemmed audit parts.csv --target ok --json | jq '.suspicious[] | select(.verdict == "both") | .row'
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
 Rows are counted from 1, below the header. verdict says what is suspicious: the label, the
-measurement, or both; suggested_label is the class the row would get. prior, margin, entropy and
-coverage add up to the log-odds that the row is correct: the most negative one is the main reason.
-conflicting_rows are trusted rows to compare it with.
+measurement, or both; suggested_label is the class the row would get, reasons says why, odd_columns
+which columns speak against it. conflicting_rows are trusted rows to compare it with. prior, margin,
+entropy and coverage add up to the log-odds that the row is correct (docs/model.md). --html writes a
+page with all of it that can be mailed; gemmed review lets you judge the rows.
 """
-REASONS = ("prior", "margin", "entropy", "coverage")
+TERMS = ("prior", "margin", "entropy", "coverage")
+PROBABILITIES = ("suggested_proba", "wrong_label_proba", "bad_measurement_proba")
+SHORT_REASON = 90
+"""Characters of a reason in the printed table."""
 
 
 def add_command(commands: Any) -> None:
@@ -48,7 +54,22 @@ def add_command(commands: Any) -> None:
         help="anomaly score above which a row is suspicious (default: 0.5)",
     )
     parser.add_argument(
-        "--id", metavar="COLUMN", help="column that names the rows; it is copied, not learned from"
+        "--each",
+        type=int,
+        metavar="N",
+        help="instead of a threshold: the N most suspicious labels and the N most suspicious "
+        "measurements",
+    )
+    parser.add_argument(
+        "--id",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns that name the rows (identifier, annotator); copied, not learned from",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
@@ -60,18 +81,30 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--threshold {options.threshold} must lie between 0 and 1")
     if options.top < 0:
         raise ValueError(f"--top {options.top} must not be negative")
-    if options.out is not None:
-        check_output(options.out)
-        check_not_an_input(options.out, options.table)
-    training = train(options, not_features=() if options.id is None else (options.id,))
-    ranked = rank_rows(training, identifier=options.id)
-    found = ranked[ranked["anomaly_score"] > options.threshold]
+    if options.each is not None and options.each < 1:
+        raise ValueError(f"--each {options.each} must be at least 1")
+    for path, name in ((options.out, "--out"), (options.html, "--html")):
+        if path is not None:
+            check_output(path, name)
+            check_not_an_input(path, options.table, name=name)
+    if options.html is not None:
+        _check_html(options)
+    identifiers = tuple(dict.fromkeys(options.id))
+    training = train(options, not_features=identifiers)
+    findings = _findings(training, options, identifiers)
+    ranked = rank_rows(training, identifiers=identifiers)
+    chosen = findings.suspicious(options.threshold, options.each)
+    found = with_reasons(ranked, findings, chosen)
     if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(_with_joined_rows(found), options.out)
+        emit_table(_with_joined_lists(found), options.out)
+    if options.html is not None:
+        from ..report.html_report import HtmlReport
+
+        HtmlReport(findings, threshold=options.threshold, each=options.each).save(options.html)
     summary = {
         **summary_of(training.learned),
         "threshold": options.threshold,
-        "suspicious_rows": len(found),
+        "suspicious_rows": len(findings.flagged(options.threshold)),
         "verdicts": dict(Counter(ranked["verdict"])),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
@@ -82,14 +115,43 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
-    """One row per used row of the table, the most anomalous first.
+def _check_html(options: argparse.Namespace) -> None:
+    from .._core.optional import require
+
+    require("jinja2", "--html needs", "cli")
+    if options.html == "-" or not options.html.lower().endswith((".html", ".htm")):
+        raise ValueError(f"--html {options.html!r} must be the name of a file that ends in .html")
+
+
+def _findings(training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]) -> Any:
+    """What is shown of the rows: in reasons, and on the page."""
+    from ..estimators.table_columns import TrainingData
+    from ..report.audited_data import audited_table
+    from ..report.findings import Findings
+
+    learned = training.learned
+    data = TrainingData(learned.frame, learned.labels, training.rows, learned.plan, {})
+    group = () if options.group is None else (options.group,)
+    return Findings(
+        audited_table(
+            training.table,
+            data,
+            learned.pipeline,
+            target=options.target,
+            identifiers=tuple(dict.fromkeys((*identifiers, *group))),
+        )
+    )
+
+
+def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
+    """One row per used row of the table, in the order of the table.
 
     Returns
     -------
     pandas.DataFrame
-        row, the identifier, label, anomaly_score, verdict, suggested_label, the four terms of the
-        log-odds, p_value if the classifier has one, and conflicting_rows.
+        row, the identifiers, label, anomaly_score, verdict, suggested_label, probabilities of the
+        states where the classifier has them, the four terms of the log-odds, p_value if the
+        classifier has one, and conflicting_rows.
     """
     import numpy as np
     import pandas as pd
@@ -97,25 +159,34 @@ def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
     explained = training.learned.classifier.explain()
     rows = training.rows
     columns: dict[str, Any] = {"row": rows + 1}
-    if identifier is not None:
-        columns[identifier] = training.table.text(identifier)[0][rows]
+    for name in identifiers:
+        columns[name] = training.table.text(name)[0][rows]
     columns["label"] = np.asarray(explained["label"])
     columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
-    for name in ("verdict", "suggested_label", *REASONS):
-        columns[name] = np.asarray(explained[name])
-    if "p_value" in explained:
-        columns["p_value"] = np.asarray(explained["p_value"])
+    for name in ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value"):
+        if name in explained:
+            columns[name] = np.asarray(explained[name])
     ranked = pd.DataFrame(columns)
     ranked["conflicting_rows"] = [
         [int(rows[sample]) + 1 for sample in samples] for samples in explained["conflicting"]
     ]
-    return ranked.sort_values("anomaly_score", ascending=False, kind="stable", ignore_index=True)
+    return ranked
 
 
-def _with_joined_rows(found: Any) -> Any:
-    """Lists of rows as text: a cell of a table holds one value."""
+def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
+    """Some rows, by their positions, with the columns that speak against them and why."""
+    found = ranked.iloc[chosen].reset_index(drop=True)
+    reasons = [findings.reasons_of(int(row)) for row in chosen]
+    found["odd_columns"] = [[c.name for c in own.columns if c.odd] for own in reasons]
+    found["reasons"] = [" ".join(own.sentences) for own in reasons]
+    return found
+
+
+def _with_joined_lists(found: Any) -> Any:
+    """Lists as text: a cell of a table holds one value."""
     return found.assign(
-        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]]
+        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]],
+        odd_columns=["; ".join(names) for names in found["odd_columns"]],
     )
 
 
@@ -142,8 +213,8 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
     if len(shown):
         print()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
-        if options.id is not None:
-            header = {"row": "row", options.id: options.id, **header}
+        if options.id:
+            header = {"row": "row", **{name: name for name in options.id}, **header}
         header["suggested_label"] = "suggested"
         cells = [
             [_cell(row[name]) for name in header] + [_main_reason(row), _joined(row)]
@@ -155,6 +226,8 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
         print(f"... and {len(found) - len(shown)} more; {where}")
     elif options.out:
         print(f"\nwritten to {options.out}")
+    if options.html:
+        print(f"report in {options.html}")
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -166,8 +239,10 @@ def _cell(value: Any) -> str:
 
 
 def _main_reason(row: dict[str, Any]) -> str:
-    reason = min(REASONS, key=lambda name: row[name])
-    return f"{reason} {row[reason]:.1f}"
+    """The first sentence, or that none of the columns is odd."""
+    text = str(row["reasons"]) or "nothing speaks against it"
+    first = text.split(". ")[0].rstrip(".")
+    return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 
 
 def _joined(row: dict[str, Any]) -> str:

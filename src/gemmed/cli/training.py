@@ -250,12 +250,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     lines = [
         f"rows           {summary['rows']} ({classes})",
         f"columns        {n_columns[0]} of numbers, {n_columns[1]} of categories",
-        f"suspicious     {summary['suspicious_rows']} rows",
+        f"suspicious     {suspicious_text(summary)}",
     ]
-    if "contamination" in summary:
-        low_high = summary.get("contamination_interval")
-        interval = "" if low_high is None else f" ({low_high[0]:.1%} to {low_high[1]:.1%})"
-        lines.append(f"contamination  {summary['contamination']:.1%}{interval}")
     gap = "unknown" if summary["duality_gap"] is None else f"{summary['duality_gap']:.2g}"
     lines += [
         f"agreement      {summary['agreement_with_labels']:.1%} of the labels are predicted as "
@@ -264,6 +260,20 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         f"{summary['iterations']} iterations, duality gap {gap}",
     ]
     return lines
+
+
+def suspicious_text(summary: dict[str, Any]) -> str:
+    """Rows flagged and rows estimated in one sentence that says what each means."""
+    threshold = summary.get("threshold", 0.5)
+    text = f"{summary['suspicious_rows']} rows have a probability of a fault above {threshold:g}"
+    if "contamination" not in summary:
+        return text
+    low_high = summary.get("contamination_interval")
+    interval = "" if low_high is None else f" (90 %: {low_high[0]:.1%} to {low_high[1]:.1%})"
+    return (
+        f"{text}; contamination, the share of faulty rows with those that cannot be named: "
+        f"{summary['contamination']:.1%}{interval}"
+    )
 
 
 def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:

@@ -183,8 +183,8 @@ class Reasons:
             sentences.append("No single column is odd.")
         if np.isfinite(found.distance) and np.isfinite(limit):
             sentences.append(
-                f"All numbers together: squared distance {found.distance:.3g} from its class, "
-                f"where 95 % of the trusted rows stay below {limit:.3g}."
+                f"All numbers together: squared distance {size_text(found.distance)} from its "
+                f"class, where 95 % of the trusted rows stay below {size_text(limit)}."
             )
         crowding = verdict.crowding
         if crowding is not None and crowding >= FAR:
@@ -216,13 +216,14 @@ class Reasons:
             enough = "which is usual" if found.rest <= limit else "which is still unusual"
             sentences.append(
                 f"{values}: the squared distance from the class would fall from "
-                f"{found.distance:.3g} to {found.rest:.3g}, {enough} (95 % are below {limit:.3g})."
+                f"{size_text(found.distance)} to {size_text(found.rest)}, {enough} (95 % are below "
+                f"{size_text(limit)})."
             )
         if 0.0 < verdict.nominal < 0.5:
             odds = (1.0 - verdict.nominal) / verdict.nominal
             sentences.append(
                 f"Evidence from elsewhere that it is right, worth odds of more than "
-                f"{odds:.3g} to 1."
+                f"{size_text(odds)} to 1."
             )
         return sentences
 
@@ -234,6 +235,11 @@ def number_text(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.4g}"
+
+
+def size_text(value: float) -> str:
+    """A distance or odds with three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
 def percent(share: float) -> str:

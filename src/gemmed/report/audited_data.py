@@ -111,7 +111,7 @@ def audit_report(
     numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
     categories = [c for c in frame.columns if c not in numeric]
     shown = frame.reset_index(drop=True)
-    shown = shown.astype({c: float for c in numeric} | {c: str for c in categories})
+    shown = shown.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
     seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else frame
     audited = Audited(
         name=name,

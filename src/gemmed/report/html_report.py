@@ -163,7 +163,7 @@ class HtmlReport:
         shown = names[:MOST_CELLS]
         ids = list(findings.audited.identifiers)
         numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
-        header = [{"name": "row", "num": True}]
+        header: list[dict[str, Any]] = [{"name": "row", "num": True}]
         header += [{"name": name, "num": False} for name in (*ids, "label", "rather")]
         header += [{"name": text, "num": True} for text in ("any fault", "wrong label", "bad")]
         header += [{"name": name, "num": False} for name in ("verdict", "why")]

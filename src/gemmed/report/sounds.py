@@ -141,7 +141,7 @@ def sound_for_page(
 
     Parameters
     ----------
-    places : marked places in time, ``{"start": s, "end": s, "text": why}``, seconds of the recording
+    places : marked places, ``{"start": s, "end": s, "text": why}``, seconds of the recording
     url, picture_url : where the page can load file and spectrogram
     """
     try:

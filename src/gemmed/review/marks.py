@@ -106,7 +106,8 @@ class MarkStore:
         with self._working() as database:
             database.execute("BEGIN IMMEDIATE")
             database.executemany(
-                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                "INSERT INTO meta VALUES (?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 list(values.items()),
             )
             database.execute("COMMIT")
@@ -153,9 +154,7 @@ class MarkStore:
                 (reviewer,),
             ).fetchone()
             if found is not None:
-                database.execute(
-                    "UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), found[0])
-                )
+                database.execute("UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), found[0]))
             database.execute("COMMIT")
         return None if found is None else Mark(*found)
 

@@ -155,10 +155,7 @@ class RecordingSubject:
             X=self._X,
             classifier=classifier,
             fitted=kept,
-            identifiers={
-                name: self.table.text(name)[0][self.rows]
-                for name in self._identifiers
-            },
+            identifiers={name: self.table.text(name)[0][self.rows] for name in self._identifiers},
             facts=[
                 (
                     "judged by",
@@ -210,10 +207,10 @@ class RecordingSubject:
         """The recording of a row for the page; inside it, unless there are addresses."""
         own, places = self._recordings[row], self.places(row, audited)
         audio, picture = (None, None) if urls is None else urls
-        sound = sound_for_page(
-            own.path, own.start, own.end, places, url=audio, picture_url=picture
-        )
-        sound["notes"] = [f"Unlike its class: {place['text']}." for place in places] + sound["notes"]
+        sound = sound_for_page(own.path, own.start, own.end, places, url=audio, picture_url=picture)
+        sound["notes"] = [f"Unlike its class: {place['text']}." for place in places] + sound[
+            "notes"
+        ]
         return sound
 
     def bounds(self, row: int) -> tuple[float | None, float | None]:
@@ -236,9 +233,13 @@ def _settings(paths: list[Path]) -> tuple[FeatureSettings, float | None]:
     rate = float(max(rates, key=lambda r: (rates[r], -r))) if rates else None
     return (
         FeatureSettings(
-            n_segments=1, overlap=0.0, window=n_frames * FRAME_STEP, n_windows=n_frames,
-            frame=0.025, n_mfcc=N_MFCC,
-        ),  # fmt: skip
+            n_segments=1,
+            overlap=0.0,
+            window=n_frames * FRAME_STEP,
+            n_windows=n_frames,
+            frame=0.025,
+            n_mfcc=N_MFCC,
+        ),
         rate,
     )
 

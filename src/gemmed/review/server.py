@@ -146,6 +146,7 @@ class _Pages:
             "look.css": (page_file("look.css"), "text/css"),
             "sample.js": (page_file("sample.js"), "text/javascript"),
             "review.css": (review_file("review.css"), "text/css"),
+            "icon.svg": (review_file("icon.svg"), "image/svg+xml"),
             "review.js": (review_file("review.js"), "text/javascript"),
         }
         self._page = template(review_file("review.html")).render(
@@ -175,9 +176,7 @@ class _Pages:
         ranking = request.query_params.get("ranking", "joint")
         if start is None or count is None:
             return _problem("start and count must be whole numbers", 400)
-        return await _answer(
-            lambda: self._session.queue(ranking, start, min(count, MOST_LISTED))
-        )
+        return await _answer(lambda: self._session.queue(ranking, start, min(count, MOST_LISTED)))
 
     async def next(self, request: Any) -> Any:
         ranking = request.query_params.get("ranking", "joint")
@@ -255,7 +254,9 @@ class _Pages:
         path = self._recording(request)
         if path is None:
             return PlainTextResponse("no such recording", 404)
-        start, end = self._session.subject.bounds(self._session.position_of(request.path_params["row"]))
+        start, end = self._session.subject.bounds(
+            self._session.position_of(request.path_params["row"])
+        )
 
         def draw() -> bytes:
             return spectrogram_png(read_audio(path, start=start, end=end))

@@ -196,7 +196,7 @@ class ReviewSession:
     def state(self) -> dict[str, Any]:
         """Counts and settings, ready for JSON."""
         found = judgements(self.store.standing())
-        kinds = {kind: 0 for kind in KINDS}
+        kinds = dict.fromkeys(KINDS, 0)
         for judgement in found.values():
             kinds[judgement.mark.kind] += 1
         findings = self.fitted.findings
@@ -331,9 +331,7 @@ def checked_name(reviewer: str) -> str:
     """A reviewer's name without spaces around it."""
     name = " ".join(str(reviewer).split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ReviewError(
-            f"reviewer={reviewer!r} must be a name of 1 to {LONGEST_NAME} characters"
-        )
+        raise ReviewError(f"reviewer={reviewer!r} must be a name of 1 to {LONGEST_NAME} characters")
     return name
 
 
