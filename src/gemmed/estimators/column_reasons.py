@@ -2,8 +2,9 @@
 
 All numbers are learned from trusted rows (probability of being nominal at least one half):
 
-*spreads*: (value - median of the class) / spread, the spread being the distance of the quartiles
-over 1.349 (the standard deviation where the quartiles agree).
+*spreads*: (value - median of the class) / spread. The spread is the larger of two that agree for
+normal values: distance of the quartiles / 1.349, and of the 5 and 95 % quantiles / 3.290, so that
+nothing between these is many spreads away (the standard deviation where both are zero).
 
 *distance*: squared distance from the class, u' P u with u the spreads and P the pooled inverse
 covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
@@ -28,6 +29,8 @@ from .._core.types import BoolArray, FloatArray
 
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of a standard normal distribution."""
+USUAL_OF_NORMAL = 3.290
+"""The same of its 5 and 95 % quantiles."""
 FEWEST = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
 MOST_COLUMNS = 400
@@ -204,7 +207,10 @@ def _describe(values: FloatArray) -> ClassColumns:
             continue
         quartiles = np.quantile(present, (0.25, 0.5, 0.75, *USUAL))
         middle[column], low[column], high[column] = quartiles[[1, 3, 4]]
-        width = (quartiles[2] - quartiles[0]) / QUARTILES_OF_NORMAL
+        width = max(
+            (quartiles[2] - quartiles[0]) / QUARTILES_OF_NORMAL,
+            (quartiles[4] - quartiles[3]) / USUAL_OF_NORMAL,
+        )
         spread[column] = width if width > 0.0 else present.std()
     return ClassColumns(middle, spread, low, high, np.inf)
 
@@ -242,8 +248,8 @@ def _relations(
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
     together = np.concatenate(standard) @ precision
     residuals = together / np.diag(precision)
-    low, high = np.quantile(residuals, (0.25, 0.75), axis=0)
-    width = (high - low) / QUARTILES_OF_NORMAL
+    low, first, third, high = np.quantile(residuals, (0.05, 0.25, 0.75, 0.95), axis=0)
+    width = np.maximum((third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL)
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), together)
     ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -25,7 +25,10 @@ RANGE_DB = 70.0
 """Below the loudest place everything is black."""
 LONGEST_CLIP = 10.0
 """Seconds of a recording that a report holds."""
+WAVE_PARTS = 300
 SILENCE_DB = -100.0
+TOGETHER, MOST_PLACES = 0.05, 20
+"""Seconds between flat tops that are marked as one place, and places marked."""
 COLOURS = (
     (0, 0, 4), (31, 12, 72), (85, 15, 109), (136, 34, 106), (186, 54, 85), (227, 89, 51),
     (249, 140, 10), (249, 201, 50), (252, 255, 164),
@@ -94,14 +97,21 @@ def notes_of(audio: Audio) -> list[str]:
     return notes
 
 
+def envelope(signal: FloatArray) -> list[int]:
+    """Largest amplitude in each of 300 parts of a recording, in percent of the largest of all."""
+    edges = np.linspace(0, len(signal), min(WAVE_PARTS, len(signal)) + 1).astype(int)[:-1]
+    peaks = np.maximum.reduceat(np.abs(signal - signal.mean()), edges)
+    return [int(v) for v in np.rint(100.0 * peaks / max(float(peaks.max()), 1e-12))]
+
+
 def spectrogram_png(audio: Audio) -> bytes:
     """Mel spectrogram as a PNG picture: time to the right, low frequencies below."""
     signal, rate = audio.signal - audio.signal.mean(), audio.sample_rate
     frame = max(16, min(round(0.025 * rate), len(signal)))
     hop = max(1, len(signal) // PICTURE_WIDTH)
-    bands = min(PICTURE_BANDS, max(8, frame // 8))
+    n_fft = max(frame, 1024)
     power = log_mel_spectrum(
-        signal[None], rate, frame=frame, hop=hop, n_mels=bands, n_fft=max(frame, 512), top_db=None
+        signal[None], rate, frame=frame, hop=hop, n_mels=PICTURE_BANDS, n_fft=n_fft, top_db=None
     )[0]
     loudest = float(power.max())
     level = np.clip((power - loudest + RANGE_DB) / RANGE_DB, 0.0, 1.0)
@@ -148,14 +158,14 @@ def sound_for_page(
         audio = read_audio(path, start=start, end=end)
     except (AudioFileError, OSError) as error:
         return {
-            "audio": None, "spectrogram": None, "alt": "", "duration": 0.0, "start": 0.0,
-            "end": None, "places": [], "notes": [f"It cannot be played: {error}."],
+            "audio": None, "wave": [], "spectrogram": None, "alt": "", "duration": 0.0,
+            "start": 0.0, "end": None, "places": [], "notes": [f"It cannot be played: {error}."],
         }  # fmt: skip
     duration = len(audio.signal) / audio.sample_rate
     begin = start or 0.0
     flat = [
-        {"start": float(t), "end": float(t), "text": "flat top (clipping)"}
-        for t in audio.clipped[:: max(1, len(audio.clipped) // 40)]
+        {"start": first, "end": last, "text": "flat tops (clipping)"}
+        for first, last in _runs(audio.clipped, TOGETHER)[:MOST_PLACES]
     ]
     notes = notes_of(audio)
     inside = url is None
@@ -164,6 +174,7 @@ def sound_for_page(
     return {
         "audio": _clip(audio) if inside else url,
         "spectrogram": _data("image/png", spectrogram_png(audio)) if inside else picture_url,
+        "wave": envelope(audio.signal),
         "alt": f"Spectrogram, {duration:.2f} seconds, up to {audio.sample_rate / 2:.0f} Hz",
         "duration": duration,
         "start": 0.0 if inside else begin,
@@ -171,6 +182,20 @@ def sound_for_page(
         "places": [*places, *flat],
         "notes": notes,
     }
+
+
+def _runs(times: FloatArray, gap: float) -> list[tuple[float, float]]:
+    """First and last of times that follow each other within a gap."""
+    if not len(times):
+        return []
+    ends = np.flatnonzero(np.diff(times) > gap)
+    return list(
+        zip(
+            times[np.r_[0, ends + 1]].tolist(),
+            times[np.r_[ends, len(times) - 1]].tolist(),
+            strict=True,
+        )
+    )
 
 
 def _clip(audio: Audio) -> str:

@@ -29,8 +29,8 @@ LONGEST_WINDOW = 1.5
 FRAME_STEP = 0.01
 N_MFCC = 13
 COMPONENTS = 30
-STRONG = 3.0
-"""Mean spreads of a frame from which on it is called a place of the fault."""
+USUAL_FRAMES = 0.99
+"""Share of the frames of trusted recordings that is not called a place of a fault."""
 NAMES = {
     "seconds": "duration (s)",
     "level_db": "level (dB)",
@@ -176,7 +176,8 @@ class RecordingSubject:
         """Where in time a recording is unlike the trusted ones of its class.
 
         The mean over coefficients of their distances from the class median, in spreads, frame by
-        frame; frames of three and more are named, at most three runs of them.
+        frame. Frames beyond what 99 % of the frames of trusted recordings of the class show are
+        named, at most three runs of them, the strongest ones.
         """
         same = audited.labels == audited.labels[row]
         same[row] = False
@@ -188,7 +189,8 @@ class RecordingSubject:
         low, middle, high = np.quantile(chosen, (0.25, 0.5, 0.75), axis=0)
         spread = np.maximum((high - low) / 1.349, 1e-9)
         strength = np.mean(np.abs(self._mfcc[row] - middle) / spread, axis=0)
-        runs = _runs(strength >= STRONG)
+        usual = np.mean(np.abs(chosen - middle) / spread, axis=1)
+        runs = _runs(strength > np.quantile(usual, USUAL_FRAMES))
         runs.sort(key=lambda run: -float(strength[run[0] : run[1]].max()))
         begin = self._recordings[row].window_start
         return [

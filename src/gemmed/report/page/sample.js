@@ -79,6 +79,21 @@ const gemmed = (() => {
       sample.further_columns > 0 && h("p", { class: "muted" }, `${sample.further_columns} further columns, less odd than these.`));
   }
 
+  function wave(peaks) {
+    const space = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(space, "svg");
+    const path = document.createElementNS(space, "path");
+    const up = peaks.map((p, i) => `${i},${100 - p}`);
+    const down = peaks.map((p, i) => `${i},${100 + p}`).reverse();
+    path.setAttribute("d", `M0,100 L${up.join(" ")} L${down.join(" ")} Z`);
+    svg.setAttribute("viewBox", `0 0 ${peaks.length - 1} 200`);
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("class", "wave");
+    svg.setAttribute("aria-hidden", "true");
+    svg.append(path);
+    return svg;
+  }
+
   function soundPart(sound) {
     const audio = h("audio", { controls: true, preload: "none", src: sound.audio });
     const now = h("div", { class: "now", hidden: true });
@@ -104,7 +119,7 @@ const gemmed = (() => {
     });
     return h("section", { class: "sound", "aria-label": "recording" },
       h("h3", {}, "Recording"),
-      picture, sound.audio ? audio : null,
+      sound.wave.length > 1 ? wave(sound.wave) : null, picture, sound.audio ? audio : null,
       sound.notes.length ? h("ul", {}, sound.notes.map((text) => h("li", {}, text))) : null);
   }
 
