@@ -5,6 +5,7 @@ Every sentence states numbers of :mod:`.column_reasons` or probabilities of the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -230,7 +231,8 @@ class Reasons:
 
 def number_text(value: float) -> str:
     """A number with four digits, empty if there is none."""
-    if not np.isfinite(value):
+    value = float(value)
+    if not math.isfinite(value):
         return ""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
@@ -252,7 +254,7 @@ def percent(share: float) -> str:
 
 
 def _known(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return None if math.isnan(value) else float(value)
 
 
 def _usual(own: ClassColumns, column: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
 from ..estimators.explanation import OK
-from ..estimators.reasons import Reasons, Verdict, percent
+from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
 from ..estimators.verdicts import Verdicts, verdicts_of
 
 RANKINGS = {
@@ -96,6 +96,7 @@ class Findings:
         self._suggested = suggested
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
+        self._known_reasons: dict[int, SampleReasons] = {}
         self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
 
     # -- numbers of all rows -------------------------------------------------------------------
@@ -256,10 +257,15 @@ class Findings:
             crowding if np.isfinite(crowding) else None,
         )
 
-    def reasons_of(self, row: int) -> Any:
-        """:class:`~gemmed.estimators.reasons.SampleReasons` of a row."""
-        cells = [str(self.audited.frame[name].iloc[row]) for name in self.audited.categories]
-        return self._reasons.of(self._numbers[row], cells, self.verdict_of(row))
+    def reasons_of(self, row: int) -> SampleReasons:
+        """Why a row is suspicious; kept, because lists, counts and pages ask for it."""
+        if row not in self._known_reasons:
+            if len(self._known_reasons) >= MOST_COUNTED:
+                self._known_reasons.clear()
+            cells = [str(cells[row]) for cells in self._texts.values()]
+            found = self._reasons.of(self._numbers[row], cells, self.verdict_of(row))
+            self._known_reasons[row] = found
+        return self._known_reasons[row]
 
     def neighbours(self, row: int) -> list[int]:
         """The nearest trusted rows of its class, then of the class it should rather have."""
@@ -323,14 +329,19 @@ class Findings:
 
     def value_text(self, row: int, name: str) -> str:
         """A value as it is shown."""
-        from ..estimators.reasons import number_text
-
-        value = self.audited.frame[self._named[name]].iloc[row]
-        return str(value) if isinstance(value, str) else number_text(float(value))
+        cells = self._texts.get(name)
+        if cells is not None:
+            return str(cells[row])
+        return number_text(float(self._numbers[row, self._places[name]]))
 
     @cached_property
-    def _named(self) -> dict[str, Any]:
-        return {str(name): name for name in self.audited.frame.columns}
+    def _texts(self) -> dict[str, np.ndarray]:
+        frame = self.audited.frame
+        return {str(name): frame[name].to_numpy(dtype=object) for name in self.audited.categories}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {str(name): i for i, name in enumerate(self._numeric)}
 
     def is_ok(self, row: int) -> bool:
         """Whether the verdict is "ok"."""
