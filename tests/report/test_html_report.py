@@ -10,11 +10,11 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from audits import audited
 from gemmed import GEMMEDClassifier
 from gemmed.report import audit_report
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
-from report.test_findings import audited
 
 pytest.importorskip("jinja2")
 pd = pytest.importorskip("pandas")

@@ -188,6 +188,7 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
+        listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"
         print(session.fitted.findings.sentence())
