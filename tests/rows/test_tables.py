@@ -8,7 +8,6 @@ from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed._core.exceptions import TableError
 from gemmed.estimators.model_files import load_model, save_model
 from gemmed.estimators.table_columns import (
-    FarLimit,
     feature_frame,
     fit_pipeline,
     plan_of,
@@ -17,6 +16,7 @@ from gemmed.estimators.table_columns import (
     training_data,
     unseen_categories,
 )
+from gemmed.estimators.table_preparation import FarLimit
 from gemmed.rows.tables import Table, csv_text, read_table, write_table
 
 pd = pytest.importorskip("pandas")

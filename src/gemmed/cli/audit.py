@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output, emit_table
+from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .terminal import print_table
 from .training import Training, add_training_options, summary_lines, summary_of, train
 
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--each {options.each} must be at least 1")
     for path, name in ((options.out, "--out"), (options.html, "--html")):
         if path is not None:
-            check_output(path, name)
+            (check_table_output if name == "--out" else check_output)(path, name)
             check_not_an_input(path, options.table, name=name)
     if options.html is not None:
         _check_html(options)
@@ -125,18 +125,17 @@ def _check_html(options: argparse.Namespace) -> None:
 
 def _findings(training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]) -> Any:
     """What is shown of the rows: in reasons, and on the page."""
-    from ..estimators.table_columns import TrainingData
     from ..report.audited_data import audited_table
     from ..report.findings import Findings
 
-    learned = training.learned
-    data = TrainingData(learned.frame, learned.labels, training.rows, learned.plan, {})
     group = () if options.group is None else (options.group,)
+    pipeline = training.learned.pipeline
     return Findings(
         audited_table(
             training.table,
-            data,
-            learned.pipeline,
+            training.data,
+            pipeline[0].transform_frame(training.data.frame),
+            pipeline[-1],
             target=options.target,
             identifiers=tuple(dict.fromkeys((*identifiers, *group))),
         )

@@ -25,6 +25,15 @@ def check_output(path: str, name: str = "--out") -> None:
         raise OutputError(f"{name} {path!r}: no permission to write to {str(folder)!r}")
 
 
+def check_table_output(path: str, name: str = "--out") -> None:
+    """The same for a table, whose name says its format."""
+    from ..rows.tables import check_table_name
+
+    check_output(path, name)
+    if path != "-":
+        check_table_name(path)
+
+
 def check_not_an_input(path: str, *inputs: str, name: str = "--out") -> None:
     """Raise an error if a file to write is one of the files read."""
     for other in inputs:

@@ -8,9 +8,9 @@ from typing import Any
 
 from .._core.exceptions import TableError
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output, emit_table
+from .outputs import check_not_an_input, check_table_output, emit_table
 from .terminal import busy, note, warnings_as_notes
-from .training import add_reading_options
+from .training import add_reading_options, reading_of, report_notes
 
 EPILOG = """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict and write the table with the new columns."""
     if options.screen is not None and not 0 < options.screen < 1:
         raise ValueError(f"--screen {options.screen} must lie between 0 and 1")
-    check_output(options.out)
+    check_table_output(options.out)
     check_not_an_input(options.out, options.table, options.model)
     from ..estimators.model_files import load_model
     from ..estimators.table_columns import query_frame, unseen_categories
@@ -64,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
 
     with warnings_as_notes():
         model = load_model(options.model)
-    table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    table = read_table(options.table, **reading_of(options))
+    report_notes(table.notes)
     frame = query_frame(table, model)
     _report_extra(table.columns, list(frame.columns))
     for name, values in unseen_categories(frame, model).items():

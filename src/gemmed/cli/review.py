@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 from .._core.exceptions import ReviewError
 from .._core.optional import require
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output
+from .outputs import check_not_an_input, check_table_output
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
-from .training import add_training_options, classifier_of, roles_of
+from .training import (
+    add_training_options,
+    classifier_of,
+    handling_of,
+    reading_of,
+    report_left_out,
+    report_notes,
+    roles_of,
+)
 
 if TYPE_CHECKING:
     from ..review.marks import MarkStore
@@ -90,8 +98,8 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
     if options.export is not None:
-        check_output(options.export)
-        check_not_an_input(options.export, options.table, str(store_path))
+        check_table_output(options.export, "--export")
+        check_not_an_input(options.export, options.table, str(store_path), name="--export")
         if not store_path.exists():
             raise ReviewError(f"there are no marks: {str(store_path)!r} does not exist")
     else:
@@ -117,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
 def _read(options: argparse.Namespace) -> Table:
     from ..rows.tables import read_table
 
-    return read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    return read_table(options.table, **reading_of(options))
 
 
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
@@ -144,7 +152,7 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
     table.require_columns(list(identifiers), "id")
     if is_manifest(table):
         require("soundfile", "recordings need", "audio")
-        subject = RecordingSubject(
+        recordings = RecordingSubject(
             table,
             options.target,
             classifier,
@@ -152,19 +160,23 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
             identifiers=identifiers,
             group=options.group,
         )
-        for problem in subject.problems[:5]:
+        for problem in recordings.problems[:5]:
             note(f"left out: {problem}")
-        if len(subject.problems) > 5:
-            note(f"and {len(subject.problems) - 5} more recordings that cannot be used")
-        return subject
+        if len(recordings.problems) > 5:
+            note(f"and {len(recordings.problems) - 5} more recordings that cannot be used")
+        return recordings
     further = () if options.group is None else (options.group,)
-    return TableSubject(
+    subject = TableSubject(
         table,
         roles_of(options, not_features=identifiers),
         classifier,
         scaling=options.scaling,
+        handling=handling_of(options),
         identifiers=tuple(dict.fromkeys((*identifiers, *further))),
     )
+    report_notes(subject.data.notes)
+    report_left_out(subject.data.plan, subject.data.n_unlabelled)
+    return subject
 
 
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:

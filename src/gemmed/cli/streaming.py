@@ -17,7 +17,10 @@ from .terminal import busy, note, warnings_as_notes
 from .training import (
     Learned,
     classifier_of,
+    handling_of,
+    reading_of,
     report_left_out,
+    report_notes,
     roles_of,
 )
 
@@ -73,16 +76,22 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
     from ..rows.table_batches import open_batches
 
     classifier, roles = classifier_of(options), roles_of(options)
-    batches = open_batches(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    batches = open_batches(options.table, **reading_of(options))
     with ExitStack() as stack:
         client = None
         if options.scheduler is not None:
             client = stack.enter_context(cluster(options.scheduler, options.workers))
         with busy("reading"):
             scan = scan_table(
-                batches, roles, classifier, scaling=options.scaling, seed=options.seed
+                batches,
+                roles,
+                classifier,
+                scaling=options.scaling,
+                seed=options.seed,
+                handling=handling_of(options),
             )
-        n_unlabelled = len(scan.used) - len(scan.labels)
+        n_unlabelled = scan.n_unlabelled
+        report_notes(scan.notes)
         report_left_out(scan.plan, n_unlabelled)
         with busy("preparing"):
             blocks: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .progress import FitProgress
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan, Roles
+    from ..estimators.table_columns import ColumnPlan, Handling, Roles, TrainingData
+    from ..rows.notes import Note
     from ..rows.tables import Table
 
 
@@ -41,6 +43,8 @@ class Training(NamedTuple):
     rows: np.ndarray
     """Numbers of the rows that were used, from 0."""
     learned: Learned
+    data: TrainingData
+    """What was fitted, with notes of how it was read."""
 
 
 def add_reading_options(parser: Any) -> None:
@@ -55,6 +59,34 @@ def add_reading_options(parser: Any) -> None:
         metavar="TEXT",
         help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
     )
+    group.add_argument(
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether the first row holds the names (default: auto, unless it holds numbers only)",
+    )
+    group.add_argument(
+        "--comment",
+        metavar="TEXT",
+        help="what lines to skip begin with, or none (default: # if such lines are on top)",
+    )
+    group.add_argument(
+        "--decimal",
+        choices=[".", ","],
+        help="decimal mark of all numbers; the other one separates thousands (default: found for "
+        "each column)",
+    )
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of ``read_table`` and ``open_batches``, by the options."""
+    return {
+        "encoding": options.encoding,
+        "missing": tuple(options.missing),
+        "header": options.header,
+        "comment": options.comment,
+        "decimal": options.decimal,
+    }
 
 
 def add_training_options(parser: Any) -> None:
@@ -90,13 +122,45 @@ def add_training_options(parser: Any) -> None:
         help="columns of numbers that are codes (a postcode, a machine)",
     )
     columns.add_argument(
+        "--numeric",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns to learn from as numbers although they hold dates or count the rows",
+    )
+    columns.add_argument(
         "--scaling",
         choices=["robust", "standard"],
         default="robust",
         help="numbers by median and quartiles (default), or by mean and standard deviation",
     )
+    _add_handling_options(parser.add_argument_group("rows and words"))
     _add_classifier_options(parser.add_argument_group("classifier"))
     add_reading_options(parser)
+
+
+def _add_handling_options(group: Any) -> None:
+    group.add_argument(
+        "--spelling",
+        choices=["merged", "as-written"],
+        default="merged",
+        help="labels and categories that differ only in case or spaces: one (default), or several",
+    )
+    group.add_argument(
+        "--duplicates",
+        choices=["keep", "once"],
+        default="keep",
+        help="rows that repeat an earlier one with the same label: keep them (default), or learn "
+        "from the first only",
+    )
+    group.add_argument(
+        "--min-class-rows",
+        type=int,
+        default=2,
+        metavar="N",
+        help="classes with fewer rows are left out (default: 2)",
+    )
 
 
 def _add_classifier_options(group: Any) -> None:
@@ -167,16 +231,17 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     from ..rows.tables import read_table
 
     classifier = classifier_of(options)
-    table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    table = read_table(options.table, **reading_of(options))
     roles = roles_of(options, not_features=not_features)
-    data = training_data(table, **roles._asdict())
-    n_unlabelled = len(table) - len(data.labels)
+    data = training_data(table, **roles._asdict(), handling=handling_of(options))
+    n_unlabelled = data.n_unlabelled
+    report_notes(data.notes)
     report_left_out(data.plan, n_unlabelled)
     pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
     learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
-    return Training(table, data.rows, learned)
+    return Training(table, data.rows, learned, data)
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
@@ -190,7 +255,15 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         options.prior,
         (*options.drop, *not_features),
         tuple(options.categorical),
+        tuple(options.numeric),
     )
+
+
+def handling_of(options: argparse.Namespace) -> Handling:
+    """What to do with spellings, duplicates and rare classes, by the options."""
+    from ..estimators.table_columns import Handling
+
+    return Handling(options.spelling, options.duplicates, options.min_class_rows)
 
 
 def classifier_of(options: argparse.Namespace) -> Any:
@@ -274,6 +347,12 @@ def suspicious_text(summary: dict[str, Any]) -> str:
         f"{text}; contamination, the share of faulty rows with those that cannot be named: "
         f"{summary['contamination']:.1%}{interval}"
     )
+
+
+def report_notes(notes: Sequence[Note]) -> None:
+    """Say what was read how."""
+    for one in notes:
+        note(one.text)
 
 
 def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:

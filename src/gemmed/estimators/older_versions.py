@@ -25,6 +25,7 @@ PLACES = {
 }
 """Modules of version 0.5 whose classes a model file may name, and where these are now."""
 NAMES = {
+    "gemmed.estimators.table_columns.FarLimit": "gemmed.estimators.table_preparation.FarLimit",
     "gemmed.evidence.statistics.Bipartite": "gemmed.evidence.statistics.NearestNeighbours",
     "gemmed.evidence.statistics.LeaveOneOut": "gemmed.evidence.statistics.NearestNeighbours",
 }

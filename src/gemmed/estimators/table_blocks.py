@@ -20,10 +20,12 @@ from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
 from ..rows.dask_blocks import DaskBlocks, partition_bounds, partition_homes, submit_partition
 from ..rows.dask_partitions import Partition
+from ..rows.notes import Note
 from ..rows.sources import spool_rows
 from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
 from ..rows.tables import Table
-from .table_columns import ColumnPlan, Roles, feature_frame, plan_columns, table_pipeline
+from .column_plan import ColumnPlan, feature_frame, plan_columns
+from .table_columns import Handling, Roles, table_pipeline
 
 SAMPLE_ROWS = 50_000
 """Rows from which columns are planned and scaled, at most."""
@@ -34,7 +36,7 @@ class Recipe(NamedTuple):
 
     plan: ColumnPlan
     columns: Any
-    """Fitted ColumnTransformer."""
+    """Fitted TablePreparation."""
 
     @property
     def names(self) -> list[str]:
@@ -43,7 +45,7 @@ class Recipe(NamedTuple):
     def matrix(self, table: Table, used: BoolArray) -> np.ndarray:
         """The used rows of a batch in single precision; ``used`` is of shape (n_rows,)."""
         frame = feature_frame(table, self.plan)[used]
-        return np.ascontiguousarray(self.columns.transform(frame), dtype=np.float32)
+        return np.ascontiguousarray(self.columns.transform_frame(frame), dtype=np.float32)
 
 
 class Scan(NamedTuple):
@@ -61,6 +63,9 @@ class Scan(NamedTuple):
     sample: Any
     """Frame of sampled rows, and their labels."""
     sample_labels: np.ndarray
+    notes: tuple[Note, ...]
+    """What was read how."""
+    n_unlabelled: int
 
     @property
     def recipe(self) -> Recipe:
@@ -80,6 +85,7 @@ def scan_table(
     *,
     scaling: str,
     seed: int,
+    handling: Handling | None = None,
 ) -> Scan:
     """Read labels, plan and scale the columns.
 
@@ -89,22 +95,42 @@ def scan_table(
     classifier : the unfitted end of the pipeline
     scaling : "robust" or "standard"
     seed : of the sample of rows
+    handling : of spellings and rare classes; duplicates are kept
     """
+    handling = handling or Handling()
+    handling.check()
     _check_roles(batches, roles)
     known, sample, sizes = _first_pass(batches, roles, np.random.default_rng(seed))
-    labels, rows, options = roles.what_is_known(known)
+    found = roles.what_is_known(known, handling)
+    rows = found.rows
     used = np.zeros(len(known), dtype=bool)
     used[rows] = True
     assert sample.row_numbers is not None
     usable = np.flatnonzero(used[sample.row_numbers])
     plan = plan_columns(
-        sample, exclude=roles.not_features, categorical=list(roles.categorical), rows=usable
+        sample,
+        exclude=roles.not_features,
+        categorical=roles.categorical,
+        numeric=roles.numeric,
+        rows=usable,
+        spelling=handling.spelling,
     )
     frame = feature_frame(sample, plan).iloc[usable].reset_index(drop=True)
     pipeline = table_pipeline(classifier, frame, plan, scaling=scaling)
-    pipeline[0].fit(frame)
     sampled = np.searchsorted(rows, sample.row_numbers[usable])
-    return Scan(labels, options, used, sizes, pipeline, plan, frame, labels[sampled])
+    notes = (*batches.notes, *found.notes, *plan.notes)
+    return Scan(
+        found.labels,
+        found.options,
+        used,
+        sizes,
+        pipeline,
+        plan,
+        frame,
+        found.labels[sampled],
+        notes,
+        found.n_unlabelled,
+    )
 
 
 def local_blocks(
@@ -174,11 +200,12 @@ def _first_pass(
     if table is None:
         raise TableError(f"{batches.name} has a header but no rows")
     frames, numbers, keys = _smallest(frames, numbers, keys)
-    rest = (table.decimal_comma, table.missing)
+    rest: dict[str, Any] = {"form": table.form, "decimal": table.decimal}
+    read = (table.decimal_comma, table.missing)
     special = pd.concat(known, ignore_index=True)
     return (
-        Table(batches.name, special, *rest),
-        Table(batches.name, frames[0], *rest, numbers[0]),
+        Table(batches.name, special, *read, **rest),
+        Table(batches.name, frames[0], *read, numbers[0], **rest),
         sizes,
     )
 

@@ -1,51 +1,72 @@
-"""A raw table to a classifier: which columns to use, how, and the pipeline that does it.
+"""A raw table to a classifier: which columns and rows to use, and the pipeline that does it.
 
-The pipeline consists of parts of scikit-learn and a classifier, so that it works wherever a
-pipeline does and can be saved. It takes the frame that :func:`feature_frame` makes of a table.
+The pipeline has the steps "columns" (:class:`~gemmed.TablePreparation`) and "classifier": it works
+wherever a pipeline of scikit-learn does and can be saved.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
-from .._core.types import FloatArray
-from ..rows.tables import MISSING_TEXT, Table, shortened
-from .validation import check_number, check_query_data, check_unlabelled_data
+from ..rows.notes import Note
+from ..rows.spellings import MERGED, SPELLINGS, listed, replaced, variants
+from ..rows.table import Table
+from .column_plan import ColumnPlan, feature_frame, plan_columns
+from .table_preparation import TablePreparation
 
-MAX_CATEGORIES = 30
-"""Columns a text column may become; its rarest values share one."""
-MOSTLY_NUMBERS = 0.9
-"""A column with this share of numbers was meant to hold numbers."""
-IDENTIFIER_SHARE = 0.95
-"""A text column in which this share of the values is unique names rows."""
-WHOLE = re.compile(r"^(-?\d+)\.0+$")
-"""3.0 and 3 are one code: software writes whole numbers as the one or the other."""
-FEW_ROWS = 10
-"""In shorter tables unique values prove nothing."""
+__all__ = [
+    "ColumnPlan",
+    "Handling",
+    "Roles",
+    "TrainingData",
+    "feature_frame",
+    "fit_pipeline",
+    "plan_columns",
+    "plan_of",
+    "query_frame",
+    "table_pipeline",
+    "training_data",
+    "unseen_categories",
+]
+
+KEEP, ONCE = "keep", "once"
+DUPLICATES = (KEEP, ONCE)
 
 
-class ColumnPlan(NamedTuple):
-    """What becomes of each column; ``left_out`` maps names to reasons."""
+class Handling(NamedTuple):
+    """What to do with cells and rows that are not as they should be.
 
-    numeric: list[str]
-    categories: list[str]
-    left_out: dict[str, str]
+    ``spelling`` is "merged" if labels and categories that differ only in case or spaces are one, or
+    "as-written". Classes with fewer than ``min_rows`` rows are left out. ``duplicates`` of a row
+    are kept ("keep") or learned from "once".
+    """
+
+    spelling: str = MERGED
+    duplicates: str = KEEP
+    min_rows: int = 2
+
+    def check(self) -> None:
+        """Raise an error that names a choice that does not exist."""
+        for name, choices in (("spelling", SPELLINGS), ("duplicates", DUPLICATES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown: use {' or '.join(choices)}"
+                )
+        if self.min_rows < 1:
+            raise ValueError(f"min_rows={self.min_rows} must be at least 1")
 
 
 class TrainingData(NamedTuple):
     """What a fit needs; arrays have one entry per used row.
 
-    ``rows`` are the positions of the used rows in the table: rows without a label are left out.
+    ``rows`` are the positions of the used rows in the table: rows without a label, of rare classes
+    and repeated ones (if asked for) are left out. ``notes`` say what was read and done how.
     """
 
     frame: Any
@@ -53,13 +74,31 @@ class TrainingData(NamedTuple):
     rows: np.ndarray
     plan: ColumnPlan
     options: dict[str, np.ndarray]
+    notes: tuple[Note, ...] = ()
+    n_unlabelled: int = 0
+
+
+class Known(NamedTuple):
+    """What the special columns say; arrays have one entry per used row."""
+
+    labels: np.ndarray
+    rows: np.ndarray
+    options: dict[str, np.ndarray]
+    notes: list[Note]
+    n_unlabelled: int
+
+    def only(self, kept: np.ndarray) -> Known:
+        """Some of the rows."""
+        options = {name: values[kept] for name, values in self.options.items()}
+        return self._replace(labels=self.labels[kept], rows=self.rows[kept], options=options)
 
 
 class Roles(NamedTuple):
     """What the columns of a table are for; those without a role are features.
 
     ``group``, ``weight`` and ``prior`` are ``groups``, ``sample_weight`` and ``prior_nominal`` of
-    fit; ``categorical`` are features that are categories even if they hold numbers.
+    fit; ``categorical`` are features that are categories even if they hold numbers,
+    ``numeric`` are numbers even if they hold dates or count the rows.
     """
 
     target: str
@@ -68,6 +107,7 @@ class Roles(NamedTuple):
     prior: str | None = None
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
 
     @property
     def special(self) -> list[str]:
@@ -92,13 +132,19 @@ class Roles(NamedTuple):
                 table.require_columns([name], purpose)
         table.require_columns(list(self.drop), "drop")
         table.require_columns(list(self.categorical), "categorical")
-        _check_roles(special, self.drop, self.categorical)
+        table.require_columns(list(self.numeric), "numeric")
+        _check_roles(
+            special,
+            {"drop": self.drop, "categorical": self.categorical, "numeric": self.numeric},
+        )
 
-    def what_is_known(self, table: Table) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Labels of the rows that have one, positions of these rows, and options of fit."""
+    def what_is_known(self, table: Table, handling: Handling | None = None) -> Known:
+        """Labels of the rows to learn from, positions of these rows, and options of fit."""
+        handling = handling or Handling()
         labels, present = table.labels(self.target)
         rows = np.flatnonzero(present)
-        _check_classes(table, self.target, labels[rows])
+        found, notes = _spelt(labels[rows], self.target, handling.spelling)
+        _check_classes(table, self.target, found)
         options: dict[str, np.ndarray] = {}
         if self.group is not None:
             options["groups"] = _groups(table, self.group)[rows]
@@ -106,83 +152,8 @@ class Roles(NamedTuple):
             options["sample_weight"] = table.complete_numbers(self.weight, "weight")[rows]
         if self.prior is not None:
             options["prior_nominal"] = table.complete_numbers(self.prior, "prior")[rows]
-        return labels[rows], rows, options
-
-
-class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Moves scaled values beyond +-``limit`` to that limit.
-
-    One reading of 1e12 beside readings around 1 is anomalous at any distance, but leaves no digits
-    for the differences between the others.
-
-    Parameters
-    ----------
-    limit : float, default=100.0
-    """
-
-    def __init__(self, limit: float = 100.0) -> None:
-        self.limit = limit
-
-    def fit(self, X: Any, y: Any = None) -> FarLimit:
-        """Check the parameter and the shape of X, (n_samples, n_features)."""
-        check_number("limit", self.limit, above=0)
-        check_unlabelled_data(self, X)
-        return self
-
-    def transform(self, X: Any) -> FloatArray:
-        """X with its entries limited."""
-        check_is_fitted(self)
-        values: FloatArray = np.clip(check_query_data(self, X), -self.limit, self.limit)
-        return values
-
-
-def plan_columns(
-    table: Table, *, exclude: list[str], categorical: list[str], rows: np.ndarray
-) -> ColumnPlan:
-    """Decide which columns are numbers, which categories, and which to leave out.
-
-    Parameters
-    ----------
-    exclude : columns that are not features
-    categorical : columns to treat as categories even if they hold numbers
-    rows : positions of the rows that count
-    """
-    plan = ColumnPlan([], [], {})
-    for name in table.columns:
-        if name in exclude:
-            continue
-        present = table.present(name)[rows]
-        if not present.any():
-            plan.left_out[name] = "no values"
-        elif name in categorical:
-            plan.categories.append(name)
-        elif _holds_numbers(table, name, present.sum(), rows):
-            plan.numeric.append(name)
-        elif _names_rows(table.text(name)[0][rows][present]):
-            plan.left_out[name] = "text that differs from row to row"
-        else:
-            plan.categories.append(name)
-    if not plan.numeric and not plan.categories:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in plan.left_out.items())
-        raise TableError(f"{table.name} has no column to learn from ({reasons or 'none is left'})")
-    return plan
-
-
-def feature_frame(table: Table, plan: ColumnPlan) -> Any:
-    """The used columns as a DataFrame: floats with NaN, and strings."""
-    import pandas as pd
-
-    columns: dict[str, Any] = {}
-    for name in plan.numeric:
-        columns[name] = table.only_numbers(name, "a column of numbers")
-    for name in plan.categories:
-        cells, present = table.text(name)
-        values = [
-            WHOLE.sub(r"\1", cell) if there else MISSING_TEXT
-            for cell, there in zip(cells, present, strict=True)
-        ]
-        columns[name] = pd.Series(values, dtype=object)
-    return pd.DataFrame(columns)
+        known = Known(found, rows, options, notes, len(labels) - len(rows))
+        return _without_rare_classes(known, self.target, handling.min_rows)
 
 
 def training_data(
@@ -194,6 +165,8 @@ def training_data(
     prior: str | None = None,
     drop: tuple[str, ...] = (),
     categorical: tuple[str, ...] = (),
+    numeric: tuple[str, ...] = (),
+    handling: Handling | None = None,
 ) -> TrainingData:
     """Features, labels and what is known of the rows, out of a table.
 
@@ -203,71 +176,57 @@ def training_data(
     group, weight, prior : columns for ``groups``, ``sample_weight`` and ``prior_nominal`` of fit
     drop : further columns that are not features
     categorical : columns to treat as categories even if they hold numbers
+    numeric : columns to treat as numbers even if they hold dates or count the rows
+    handling : of spellings, duplicates and rare classes
     """
-    roles = Roles(target, group, weight, prior, drop, categorical)
+    handling = handling or Handling()
+    handling.check()
+    roles = Roles(target, group, weight, prior, drop, categorical, numeric)
     roles.check(table)
-    labels, rows, options = roles.what_is_known(table)
-    plan = plan_columns(table, exclude=roles.not_features, categorical=list(categorical), rows=rows)
-    frame = feature_frame(table, plan).iloc[rows].reset_index(drop=True)
-    return TrainingData(frame, labels, rows, plan, options)
+    known = roles.what_is_known(table, handling)
+    plan = plan_columns(
+        table,
+        exclude=roles.not_features,
+        categorical=categorical,
+        numeric=numeric,
+        rows=known.rows,
+        spelling=handling.spelling,
+    )
+    frame = feature_frame(table, plan).iloc[known.rows].reset_index(drop=True)
+    repeats, notes = _repeated(frame, known, handling.duplicates)
+    if handling.duplicates == ONCE and repeats.any():
+        known, frame = known.only(~repeats), frame[~repeats].reset_index(drop=True)
+    notes = [*table.notes, *known.notes, *plan.notes, *notes]
+    return TrainingData(
+        frame, known.labels, known.rows, plan, known.options, tuple(notes), known.n_unlabelled
+    )
 
 
 def table_pipeline(classifier: Any, frame: Any, plan: ColumnPlan, *, scaling: str) -> Pipeline:
-    """Unfitted pipeline of the steps "columns" and "classifier".
-
-    Missing numbers become the median, with a column that says where they were missing. Numbers are
-    scaled by median and quartiles ("robust") or by mean and standard deviation ("standard");
-    robust scaling leaves anomalies far out instead of squeezing the rest together. A column whose
-    quartiles agree is always scaled by its standard deviation. What is still further out than
-    ``FarLimit`` allows is moved there.
-    """
-    if scaling not in ("robust", "standard"):
-        raise ValueError(f"scaling={scaling!r} is unknown: use 'robust' or 'standard'.")
-    robust = [
-        name for name in plan.numeric if scaling == "robust" and _quartiles_differ(frame[name])
-    ]
-    standard = [name for name in plan.numeric if name not in robust]
-    incomplete = [name for name in plan.numeric if frame[name].isna().any()]
-    parts: list[tuple[str, Any, list[str]]] = []
-    for kind, names, scaler in (
-        ("robust", robust, RobustScaler(unit_variance=True)),
-        ("standard", standard, StandardScaler()),
-    ):
-        if names:
-            numbers = make_pipeline(SimpleImputer(strategy="median"), scaler, FarLimit())
-            parts.append((kind, numbers, names))
-    if incomplete:
-        parts.append(("missing", MissingIndicator(error_on_new=False), incomplete))
-    if plan.categories:
-        encoder = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=MAX_CATEGORIES,
-            sparse_output=False,
-        )
-        parts.append(("categories", encoder, plan.categories))
-    columns = ColumnTransformer(parts, verbose_feature_names_out=True)
-    return Pipeline([("columns", columns), ("classifier", classifier)])
+    """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted."""
+    columns = TablePreparation(categorical=plan.categories, numeric=plan.numeric, scaling=scaling)
+    return Pipeline([("columns", columns.fit_frame(frame, plan)), ("classifier", classifier)])
 
 
 def fit_pipeline(pipeline: Pipeline, data: TrainingData) -> Pipeline:
-    """Fit with the groups, weights and priors of the table."""
-    return pipeline.fit(
-        data.frame,
-        data.labels,
-        **{f"classifier__{name}": values for name, values in data.options.items()},
-    )
+    """Fit the classifier of a pipeline with the groups, weights and priors of the table."""
+    features = pipeline[0].transform_frame(data.frame)
+    pipeline[-1].fit(features, data.labels, **data.options)
+    return pipeline
 
 
 def plan_of(model: Any) -> ColumnPlan:
     """The columns a fitted model needs, by kind; all numeric unless it says otherwise."""
+    columns = _columns_of(model)
+    if isinstance(columns, TablePreparation):
+        return columns.plan_._replace(left_out={})
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise TableError(
             "the model was fitted without column names: fit it on a DataFrame or with gemmed fit"
         )
-    columns = model.named_steps.get("columns") if isinstance(model, Pipeline) else None
     categories: list[str] = []
-    if isinstance(columns, ColumnTransformer):
+    if isinstance(columns, ColumnTransformer):  # of version 0.5
         for kind, _, chosen in columns.transformers_:
             if kind == "categories":
                 categories = [str(name) for name in chosen]
@@ -278,16 +237,19 @@ def plan_of(model: Any) -> ColumnPlan:
 def query_frame(table: Table, model: Any) -> Any:
     """The columns of a table that a fitted model needs, in its order."""
     plan = plan_of(model)
-    table.require_columns([*plan.numeric, *plan.categories], "used by the model")
-    return feature_frame(table, plan)[list(model.feature_names_in_)]
+    needed = [*plan.numeric, *plan.categories]
+    table.require_columns(needed, "used by the model")
+    order = [str(name) for name in getattr(model, "feature_names_in_", needed) if name in needed]
+    return feature_frame(table, plan)[order]
 
 
 def unseen_categories(frame: Any, model: Any) -> dict[str, list[str]]:
     """Values of the category columns that did not occur in training, by column."""
-    columns = model.named_steps.get("columns") if isinstance(model, Pipeline) else None
-    categories = plan_of(model).categories
+    columns, categories = _columns_of(model), plan_of(model).categories
     if not categories or columns is None:
         return {}
+    if isinstance(columns, TablePreparation):
+        columns = columns.columns_
     known = columns.named_transformers_["categories"].categories_
     unseen = {
         name: sorted(set(frame[name]) - set(values))
@@ -296,35 +258,82 @@ def unseen_categories(frame: Any, model: Any) -> dict[str, list[str]]:
     return {name: values for name, values in unseen.items() if values}
 
 
-def _holds_numbers(table: Table, name: str, n_present: int, rows: np.ndarray) -> bool:
-    unreadable = np.intersect1d(table.numbers(name)[1], rows)
-    if 0 < len(unreadable) <= (1 - MOSTLY_NUMBERS) * n_present:
-        cell = shortened(table.text(name)[0][unreadable[0]])
-        raise TableError(
-            f"column {name!r} of {table.name} holds numbers, but {cell!r} in row "
-            f"{table.row_number(unreadable[0])} is none (such cells: {len(unreadable)}): correct "
-            f"it, treat it as missing (--missing {cell!r}), or take the column for text "
-            f"(--categorical {name!r})"
+def _columns_of(model: Any) -> Any:
+    """The step of a pipeline that prepares columns; None if there is none."""
+    if not isinstance(model, Pipeline):
+        return model if isinstance(model, TablePreparation) else None
+    kinds = (TablePreparation, ColumnTransformer)
+    return next((step for _, step in model.steps if isinstance(step, kinds)), None)
+
+
+def _spelt(labels: np.ndarray, target: str, spelling: str) -> tuple[np.ndarray, list[Note]]:
+    """Labels of one spelling a class, and what was done."""
+    if spelling != MERGED or labels.dtype.kind != "U":
+        return labels, []
+    other = variants(labels.tolist())
+    if not other:
+        return labels, []
+    n_rows = int(np.isin(labels, list(other)).sum())
+    text = (
+        f"labels in column {target!r} that differ only in case or spaces are taken for one class "
+        f"({n_rows} rows: {listed(other)}; --spelling as-written keeps them apart)"
+    )
+    return replaced(labels, other).astype(str), [Note("labels", text, target)]
+
+
+def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
+    """Without classes of fewer rows than ``min_rows``, as long as two others are left."""
+    counts = Counter(known.labels.tolist())
+    rare = {label: n for label, n in counts.items() if n < min_rows}
+    if not rare or len(counts) - len(rare) < 2:
+        return known
+    shown = ", ".join(f"{label!r}: {n}" for label, n in list(rare.items())[:5])
+    more = f" and {len(rare) - 5} more" * (len(rare) > 5)
+    text = (
+        f"{sum(rare.values())} rows of classes with fewer than {min_rows} rows in column "
+        f"{target!r} are left out ({shown}{more}; --min-class-rows N changes the limit)"
+    )
+    kept = ~np.isin(known.labels, list(rare))
+    return known.only(kept)._replace(notes=[*known.notes, Note("rare classes", text, target)])
+
+
+def _repeated(frame: Any, known: Known, duplicates: str) -> tuple[np.ndarray, list[Note]]:
+    """Rows that repeat an earlier one, label included, shape (n_rows,); and what to say."""
+    labelled = frame.assign(**{_free_name(frame): known.labels})
+    for name, values in known.options.items():
+        if name == "groups":  # repeated measurements of one thing are no copies of another's
+            labelled = labelled.assign(**{_free_name(labelled): values})
+    repeats = np.asarray(labelled.duplicated())
+    contradicting = int(np.sum(np.asarray(frame.duplicated()) & ~repeats))
+    if not repeats.any() and not contradicting:
+        return repeats, []
+    parts = []
+    if repeats.any():
+        done = (
+            "each counts (--duplicates once learns from the first only)"
+            if duplicates == KEEP
+            else "the first of them is learned from"
         )
-    return not len(unreadable)
+        parts.append(
+            f"{int(repeats.sum())} rows repeat an earlier row in all columns that are used: {done}"
+        )
+    if contradicting:
+        other = "label or group" if "groups" in known.options else "label"
+        parts.append(f"{contradicting} rows repeat an earlier row with another {other}")
+    return repeats, [Note("duplicates", "; ".join(parts))]
 
 
-def _names_rows(cells: np.ndarray) -> bool:
-    return len(cells) >= FEW_ROWS and len(set(cells)) > IDENTIFIER_SHARE * len(cells)
+def _free_name(frame: Any) -> str:
+    name = "label"
+    while name in frame.columns:
+        name += "_"
+    return name
 
 
-def _quartiles_differ(values: Any) -> bool:
-    low, high = np.nanpercentile(values, [25, 75])
-    return bool(high > low)
-
-
-def _check_roles(
-    special: dict[str, str | None], drop: tuple[str, ...], categorical: tuple[str, ...]
-) -> None:
+def _check_roles(special: dict[str, str | None], further: dict[str, tuple[str, ...]]) -> None:
     roles: dict[str, str] = {}
     named = [(purpose, name) for purpose, name in special.items() if name is not None]
-    named += [("drop", name) for name in set(drop)]
-    named += [("categorical", name) for name in set(categorical)]
+    named += [(purpose, name) for purpose, names in further.items() for name in set(names)]
     for purpose, name in named:
         if name in roles:
             raise TableError(f"column {name!r} cannot be both {roles[name]} and {purpose}")

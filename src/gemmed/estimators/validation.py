@@ -140,6 +140,38 @@ def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
     return np.asarray(X, dtype=np.float64)
 
 
+def check_table_data(estimator: Any, X: Any, *, fitting: bool) -> Any:
+    """X as a DataFrame; arrays get the column names x0, x1, ...
+
+    A frame keeps its columns, whatever they hold; which of them are needed is the caller's to say.
+    """
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        if fitting:
+            validate_data(estimator, X, dtype=None, ensure_all_finite=False, skip_check_array=True)
+        if not len(X):
+            raise ValueError("X has 0 rows: at least one is needed (found array with 0 sample(s))")
+        X = X.reset_index(drop=True)
+        if not all(isinstance(name, str) for name in X.columns):
+            X.columns = [f"x{i}" for i in range(X.shape[1])]
+        return X
+    array = validate_data(estimator, X, dtype=None, ensure_all_finite="allow-nan", reset=fitting)
+    if array.dtype.kind == "O":
+        _refuse_containers(array)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{i}" for i in range(array.shape[1])]
+    return pd.DataFrame(array, columns=list(names))
+
+
+def _refuse_containers(array: np.ndarray) -> None:
+    """Cells of an array of objects are numbers, texts or nothing."""
+    for cell in array.flat:
+        if isinstance(cell, (dict, list, set, tuple)):
+            raise TypeError(f"argument must be a string or a number, not {type(cell).__name__!r}")
+
+
 def check_varying_features(X: FloatArray) -> None:
     """Refuse data in which all samples are the same point."""
     if np.all(X[0] == X):

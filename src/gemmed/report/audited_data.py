@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.optional import require
+from .._core.types import FloatArray
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
 from ..rows.tables import Table
@@ -20,27 +21,31 @@ from .html_report import HtmlReport
 def audited_table(
     table: Table,
     data: TrainingData,
-    pipeline: Pipeline,
+    X: FloatArray,
+    classifier: Any,
     *,
     target: str,
     identifiers: tuple[str, ...] = (),
     labels: np.ndarray | None = None,
     fitted: np.ndarray | None = None,
 ) -> Audited:
-    """Rows of a table and the pipeline that was fitted to them.
+    """Rows of a table and the classifier that was fitted to them.
 
     Parameters
     ----------
-    identifiers : columns that name the rows
+    X : what the classifier saw of all rows of ``data``
+    identifiers : columns that name the rows; the unnamed first column of a file always does
     labels : those that were fitted, if not those of the table; shape (n_rows,)
     fitted : positions, among the rows with a label, of those that were fitted; all by default
     """
     rows = data.rows
-    notes = [("note", getattr(note, "text", str(note))) for note in getattr(table, "notes", ())]
-    facts = [(f"column {name}", f"left out: {why}") for name, why in data.plan.left_out.items()]
-    n_unlabelled = len(table) - len(rows)
-    if n_unlabelled:
-        facts.append(("rows left out", f"{n_unlabelled}, without a label or of a rare class"))
+    facts = [("note", note.text) for note in data.notes]
+    facts += [(f"column {name}", f"left out: {why}") for name, why in data.plan.left_out.items()]
+    if data.n_unlabelled:
+        facts.append(("rows without a label", f"{data.n_unlabelled}, left out"))
+    named = {name: table.text(name)[0][rows] for name in identifiers}
+    if table.index is not None and table.index not in named:
+        named = {table.index: table.row_names()[rows], **named}
     return Audited(
         name=table.name.strip("'"),
         target=target,
@@ -48,11 +53,11 @@ def audited_table(
         labels=(data.labels if labels is None else labels).astype(str),
         frame=data.frame,
         categories=list(data.plan.categories),
-        X=np.asarray(pipeline[:-1].transform(data.frame), dtype=float),
-        classifier=pipeline[-1],
+        X=np.asarray(X, dtype=float),
+        classifier=classifier,
         fitted=np.arange(len(rows)) if fitted is None else fitted,
-        identifiers={name: table.text(name)[0][rows] for name in identifiers},
-        facts=[*notes, *facts],
+        identifiers=named,
+        facts=facts,
         cells=table.frame.iloc[rows].reset_index(drop=True),
     )
 

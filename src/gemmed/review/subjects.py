@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import ReviewError
-from ..estimators.table_columns import Roles, TrainingData, table_pipeline, training_data
+from ..estimators.table_columns import Handling, Roles, TrainingData, table_pipeline, training_data
 from ..report.audited_data import audited_table
 from ..report.findings import Audited
 from ..rows.tables import Table
@@ -86,6 +85,8 @@ class TableSubject:
     Parameters
     ----------
     classifier : not fitted
+    scaling : of numbers, "robust" or "standard"
+    handling : of spellings, duplicates and rare classes
     identifiers : columns that name the rows
     """
 
@@ -96,38 +97,34 @@ class TableSubject:
         classifier: Any,
         *,
         scaling: str = "robust",
+        handling: Handling | None = None,
         identifiers: tuple[str, ...] = (),
     ) -> None:
         self.table = table
         self.target = roles.target
-        self.data: TrainingData = training_data(table, **roles._asdict())
+        self.data: TrainingData = training_data(table, **roles._asdict(), handling=handling)
         self.rows = self.data.rows
         self.labels = self.data.labels.astype(str)
         self.classes = [str(label) for label in np.unique(self.data.labels)]
         self._identifiers = identifiers
-        self._pipeline: Pipeline = table_pipeline(
-            classifier, self.data.frame, self.data.plan, scaling=scaling
-        )
+        self._classifier = classifier
+        columns = table_pipeline(classifier, self.data.frame, self.data.plan, scaling=scaling)[0]
+        self._X = columns.transform_frame(self.data.frame)
 
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
         data = self.data
-        usual = self._pipeline[-1].prior_nominal
-        given = data.options.get("prior_nominal", usual)
+        given = data.options.get("prior_nominal", self._classifier.prior_nominal)
         corrected, priors, kept = apply_marks(data.labels, self.labels, known, given)
         options = {name: values[kept] for name, values in data.options.items()}
-        if known.certain or "prior_nominal" in options:
+        if known.certain:
             options["prior_nominal"] = priors[kept]
-        pipeline = clone(self._pipeline)
-        pipeline.fit(
-            data.frame.iloc[kept],
-            corrected[kept],
-            **{f"classifier__{name}": values for name, values in options.items()},
-        )
+        classifier = clone(self._classifier).fit(self._X[kept], corrected[kept], **options)
         return audited_table(
             self.table,
             data,
-            pipeline,
+            self._X,
+            classifier,
             target=self.target,
             identifiers=self._identifiers,
             labels=corrected,

@@ -36,6 +36,9 @@ def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> Flo
     import pyarrow
     from pyarrow import compute
 
+    values = _as_they_are(column, missing)
+    if values is not None:
+        return values
     cells = _trimmed(column)
     present = _present(cells, missing)
     known = compute.if_else(pyarrow.array(present), cells, None)
@@ -45,9 +48,30 @@ def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> Flo
         read = compute.cast(known, pyarrow.float64())
     except pyarrow.ArrowInvalid:
         return None
-    values: FloatArray = read.to_numpy(zero_copy_only=False)
+    values = read.to_numpy(zero_copy_only=False)
     # pyarrow reads nan(x) as a number, Python does not.
     return None if np.any(np.isnan(values) & present) else np.array(values, dtype=np.float64)
+
+
+def _as_they_are(column: Any, missing: frozenset[str]) -> FloatArray | None:
+    """Numbers of a column in which cells are empty or plain numbers; None if it is not one."""
+    import pyarrow
+    from pyarrow import compute
+
+    if any(mark[:1] in "0123456789+-." for mark in missing if mark):
+        return None  # a number may mean "no value"
+    cells = _whole(column)
+    empty = compute.equal(compute.binary_length(cells), 0)
+    if empty.true_count:
+        cells = compute.if_else(empty, None, cells)
+    try:
+        read = compute.cast(cells, pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        return None
+    values: FloatArray = read.to_numpy(zero_copy_only=False)
+    if np.isnan(values).sum() > empty.true_count:
+        return None  # nan, which may be a mark, or NaN(x), which is none
+    return np.array(values, dtype=np.float64)
 
 
 def _with_points(cells: Any) -> Any:
@@ -62,13 +86,20 @@ def _with_points(cells: Any) -> Any:
 
 
 def _trimmed(column: Any) -> Any:
+    from pyarrow import compute
+
+    return compute.utf8_trim_whitespace(_whole(column))
+
+
+def _whole(column: Any) -> Any:
+    """The strings of a Series as one pyarrow array; no value is an empty string."""
     import pyarrow
     from pyarrow import compute
 
     cells = pyarrow.array(column)
     if isinstance(cells, pyarrow.ChunkedArray):
         cells = cells.combine_chunks()
-    return compute.fill_null(compute.utf8_trim_whitespace(cells), "")
+    return compute.fill_null(cells, "") if cells.null_count else cells
 
 
 def _present(cells: Any, missing: frozenset[str]) -> BoolArray:

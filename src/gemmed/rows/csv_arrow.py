@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .csv_form import CSVForm
+from .csv_form import HEAD_BYTES, CSVForm
 
 BLOCK_BYTES = 1 << 24
 """Bytes parsed at a time; a longer row is left to the other reader."""
-QUOTE, RETURN, NEWLINE = (np.uint8(ord(mark)) for mark in '"\r\n')
+QUOTE, RETURN, NEWLINE = (ord(mark) for mark in '"\r\n')
 
 
 def is_available() -> bool:
@@ -42,11 +42,11 @@ def read_cells(content: bytes, form: CSVForm) -> Any:
     names = list(form.names)
     try:
         return csv.read_csv(
-            pyarrow.BufferReader(rows),
+            pyarrow.BufferReader(pyarrow.py_buffer(rows)),
             csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
-            csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=b'"' in rows),
+            csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=b'"' in content),
             csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=False
+                column_types=dict.fromkeys(names, pyarrow.large_string()), strings_can_be_null=False
             ),
         )
     except (pyarrow.ArrowException, ValueError):
@@ -60,7 +60,7 @@ def frame_of(cells: Any) -> Any:
     return cells.to_pandas(types_mapper=lambda _: pd.StringDtype("pyarrow"))
 
 
-def _rows_of(content: bytes, form: CSVForm) -> bytes | None:
+def _rows_of(content: bytes, form: CSVForm) -> memoryview | None:
     """What stands below the header; None if it is not plain CSV."""
     quoted = b'"' in content
     if b"\r" in content:
@@ -75,19 +75,19 @@ def _rows_of(content: bytes, form: CSVForm) -> bytes | None:
             return None
     if quoted and not _quotes_are_plain(content[:start], form.delimiter):
         return None
-    rows = content[start:]
-    if form.comment is not None and form.comment.encode() in rows:
+    rows = memoryview(content)[start:]
+    if form.comment is not None and content.find(form.comment.encode(), start) >= 0:
         if quoted:
             return None
         mark = form.comment.encode()
-        lines = rows.splitlines(keepends=True)
-        rows = b"".join(line for line in lines if not line.startswith(mark))
-    if not rows.strip(b"\r\n") or (quoted and not _quotes_are_plain(rows, form.delimiter)):
+        lines = content[start:].splitlines(keepends=True)
+        rows = memoryview(b"".join(line for line in lines if not line.startswith(mark)))
+    if not rows[:HEAD_BYTES].tobytes().strip(b"\r\n"):
         return None
-    return rows
+    return None if quoted and not _quotes_are_plain(rows, form.delimiter) else rows
 
 
-def _quotes_are_plain(content: bytes, delimiter: str) -> bool:
+def _quotes_are_plain(content: bytes | memoryview, delimiter: str) -> bool:
     """Whether quotes stand around whole cells only, doubled inside of them, and all are closed."""
     marks = np.frombuffer(content, dtype=np.uint8)
     places = np.flatnonzero(marks == QUOTE)

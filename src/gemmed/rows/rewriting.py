@@ -7,7 +7,6 @@ metadata stay.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import re
@@ -23,7 +22,14 @@ from .._core.whole_files import replacing
 from .csv_form import CSVForm
 from .csv_records import records
 from .table import Table, shortened
-from .tables import COMPRESSED, PARQUET_SUFFIXES, compressed, decompressed, write_table
+from .tables import (
+    COMPRESSED,
+    PARQUET_SUFFIXES,
+    compressed,
+    decompressed,
+    digest_of,
+    write_table,
+)
 
 LINE_END = re.compile(r"(\r\n|\n|\r)\Z")
 
@@ -110,7 +116,7 @@ def _unchanged_content(table: Table) -> bytes:
         stored = Path(table.source).read_bytes()
     except OSError as error:
         raise TableError(f"cannot read {table.name}: {error.strerror or error}") from error
-    if hashlib.sha256(stored).hexdigest() != table.digest:
+    if digest_of(stored) != table.digest:
         raise TableError(f"{table.name} has changed since it was read: read it again")
     return decompressed(stored, table.name)[0]
 
@@ -171,7 +177,8 @@ def raw_cells(row: str, delimiter: str) -> list[str]:
     """Cells of a row with their quotes and spaces: joined by the delimiter they are the row."""
     if '"' not in row:
         return row.split(delimiter)
-    cells, start, position = [], 0, 0
+    cells: list[str] = []
+    start = position = 0
     while True:
         if row[start : start + 1] == '"':
             position = start + 1

@@ -6,6 +6,7 @@ table can be written again unchanged. Rows are counted from 1, below the header.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from .._core.types import FloatArray
 from . import arrow_columns
 from .csv_form import CSVForm
 from .notes import Note
+from .number_formats import PLAIN, NumberFormat
 
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """Cells that mean "no value", in any case and with spaces around."""
@@ -40,7 +42,8 @@ class Table:
     notes : what was read how
     form : how the CSV file is written; None for other sources
     source : name of the file; None if there is none
-    digest : SHA-256 of the file, by which a later change is noticed; None if there is no file
+    digest : check sum of the file, by which a later change is noticed; None if there is no file
+    decimal : decimal mark of all numbers if the user named it; None leaves it to each column
     """
 
     name: str
@@ -52,7 +55,8 @@ class Table:
     form: CSVForm | None = None
     source: str | None = None
     digest: str | None = None
-    _converted: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False, compare=False)
+    decimal: str | None = None
+    _converted: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
     """Columns as text and as numbers: every check of a column asks for them."""
 
     def __len__(self) -> int:
@@ -99,6 +103,10 @@ class Table:
         if self._is_numeric(name):
             return ~np.isnan(self.numbers(name)[0])
         if arrow_columns.holds_strings(self.frame[name]):
+            if ("numbers", name) in self._converted and not len(self.numbers(name)[1]):
+                values = self.numbers(name)[0]
+                if not np.isnan(values).any():
+                    return np.ones(len(values), dtype=bool)
             return arrow_columns.present_in(self.frame[name], self.missing)
         return self.text(name)[1]
 
@@ -147,16 +155,32 @@ class Table:
             read = arrow_columns.numbers_of(column, self.missing, self.decimal_comma)
             if read is not None:
                 return read, np.empty(0, dtype=np.intp)
+        return self._read_distinct(name, lambda cell: number_of(cell, self.decimal_comma))
+
+    def written_as(self, name: str, form: NumberFormat) -> tuple[FloatArray, np.ndarray]:
+        """Like :meth:`numbers`, for a column whose numbers are written in some other way."""
+        if form.is_plain or self._is_numeric(name):
+            return self.numbers(name)
+        if ("numbers", name, form) not in self._converted:
+            self._converted["numbers", name, form] = self._read_distinct(name, form.read)
+        values, unreadable = self._converted["numbers", name, form]
+        return values, unreadable
+
+    def _read_distinct(
+        self, name: str, read: Callable[[str], float | None]
+    ) -> tuple[FloatArray, np.ndarray]:
+        """A column as numbers, each of its different cells read once."""
+        import pandas as pd
+
         cells, present = self.text(name)
+        rows = np.flatnonzero(present)
+        codes, distinct = pd.factorize(cells[rows])
+        numbers = [read(cell) for cell in distinct]
+        known = np.array([np.nan if number is None else number for number in numbers], dtype=float)
+        failed = np.array([number is None for number in numbers], dtype=bool)
         values = np.full(len(cells), np.nan)
-        unreadable = []
-        for row in np.flatnonzero(present):
-            number = number_of(cells[row], self.decimal_comma)
-            if number is None:
-                unreadable.append(row)
-            else:
-                values[row] = number
-        return values, np.array(unreadable, dtype=np.intp)
+        values[rows] = known[codes]
+        return values, rows[failed[codes]]
 
     def _numbers_as_they_are(self, name: str) -> FloatArray:
         """A numeric column without the way through text, which takes a microsecond a cell."""
@@ -167,9 +191,9 @@ class Table:
                 values[values == number] = np.nan
         return values
 
-    def only_numbers(self, name: str, purpose: str) -> FloatArray:
+    def only_numbers(self, name: str, purpose: str, form: NumberFormat = PLAIN) -> FloatArray:
         """A column that must hold numbers; NaN where there is no value."""
-        values, unreadable = self.numbers(name)
+        values, unreadable = self.written_as(name, form)
         too_large = np.flatnonzero(np.abs(values) > LARGEST_NUMBER)
         for rows, fault in (
             (unreadable, "not a number"),
@@ -208,7 +232,10 @@ class Table:
         )
         if whole:
             return np.where(present, values, 0).astype(np.int64), present
-        return self.text(name)[0].astype(str), present
+        import pandas as pd
+
+        codes, distinct = pd.factorize(self.text(name)[0])
+        return np.array(distinct, dtype=str)[codes], present
 
 
 def _text_of(value: Any) -> str:

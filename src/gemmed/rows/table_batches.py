@@ -99,6 +99,7 @@ class CSVBatches:
     form: CSVForm
     missing: frozenset[str]
     notes: tuple[Note, ...] = ()
+    decimal: str | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -116,7 +117,13 @@ class CSVBatches:
                     frame = frame_of_cells(cells, self.columns)[wanted]
                     numbers = np.arange(start, start + len(cells))
                     yield Table(
-                        self.name, frame, form.decimal_comma, self.missing, numbers, form=form
+                        self.name,
+                        frame,
+                        self.decimal == "," if self.decimal else form.decimal_comma,
+                        self.missing,
+                        numbers,
+                        form=form,
+                        decimal=self.decimal,
                     )
                     start += len(cells)
         except UnicodeDecodeError as error:
@@ -132,13 +139,14 @@ def open_batches(
     missing: tuple[str, ...] = (),
     header: str = "auto",
     comment: str | None = None,
+    decimal: str | None = None,
 ) -> ParquetBatches | CSVBatches:
     """A table to be read batch by batch.
 
     Parameters
     ----------
     source : a CSV file, a Parquet file, or a folder of Parquet files with the same columns
-    encoding, missing, header, comment : as in :func:`gemmed.rows.tables.read_table`
+    encoding, missing, header, comment, decimal : as in :func:`gemmed.rows.tables.read_table`
     """
     require("pandas", "reading tables needs", "cli")
     if str(source) == "-":
@@ -158,7 +166,7 @@ def open_batches(
         whole=len(head) < HEAD_BYTES,
         compression=compression,
     )
-    return CSVBatches(name, path, form, marks, tuple(notes))
+    return CSVBatches(name, path, form, marks, tuple(notes), decimal)
 
 
 def _is_parquet(path: Path) -> bool:

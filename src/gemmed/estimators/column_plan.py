@@ -1,0 +1,276 @@
+"""What becomes of each column of a table: numbers, categories, or left out with a reason.
+
+``plan_columns`` decides by what the cells hold and says so in notes; ``feature_frame`` turns a
+table, also a later one, into floats and strings as planned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.exceptions import TableError
+from ..rows.notes import Note
+from ..rows.number_formats import PLAIN, NumberFormat, looks_grouped, recognise, several_units
+from ..rows.spellings import MERGED, in_known_spelling, listed, variants
+from ..rows.table import MISSING_TEXT, Table, shortened
+
+MAX_CATEGORIES = 30
+"""Columns a text column may become; its rarest values share one."""
+MOSTLY_NUMBERS = 0.9
+"""A column with this share of numbers was meant to hold numbers."""
+IDENTIFIER_SHARE = 0.95
+"""A text column in which this share of the values is unique names rows."""
+SENTENCE = 3.0
+"""Words of a cell, on average, from which on a column of many values is free text."""
+WHOLE = re.compile(r"^(-?\d+)\.0+$")
+"""3.0 and 3 are one code: software writes whole numbers as the one or the other."""
+FEW_ROWS = 10
+"""In shorter tables unique values prove nothing."""
+
+
+class ColumnPlan(NamedTuple):
+    """What becomes of each column.
+
+    ``left_out`` maps names to reasons, ``formats`` has the numeric columns whose numbers are not
+    plain, ``words`` the values of category columns in the spelling of the training table (None
+    where all spellings stay as they are), ``notes`` what should be said.
+    """
+
+    numeric: list[str]
+    categories: list[str]
+    left_out: dict[str, str]
+    formats: dict[str, NumberFormat] = {}  # noqa: RUF012  never changed in place
+    words: dict[str, list[str]] = {}  # noqa: RUF012
+    notes: tuple[Note, ...] = ()
+
+
+class _Planner:
+    """Decides column by column."""
+
+    def __init__(self, table: Table, rows: np.ndarray, spelling: str) -> None:
+        self.table = table
+        self.rows = rows
+        self.spelling = spelling
+        self.notes: list[Note] = []
+        self.formats: dict[str, NumberFormat] = {}
+        self.words: dict[str, list[str]] = {}
+        self._commas: bool | None = None
+
+    def cells(self, name: str) -> np.ndarray:
+        """Cells of the rows that count and have a value."""
+        text, present = self.table.text(name)
+        return text[self.rows[present[self.rows]]]
+
+    def note(self, about: str, column: str, text: str) -> None:
+        self.notes.append(Note(about, f"column {column!r} {text}", column))
+
+    def reason_to_leave_out(self, name: str) -> str | None:
+        """Why a column is no feature; None if it is one, as numbers if ``formats`` has it."""
+        table = self.table
+        if name == table.index:
+            return "it has no name in the file and names the rows (--numeric to use it)"
+        form = self.number_format(name)
+        if form is not None:
+            if form.date:
+                return (
+                    f"dates or times, such as {self.cells(name)[0]!r} (--numeric to use them as "
+                    "days, --categorical as categories)"
+                )
+            if form.is_plain and self._counts_rows(name):
+                return "it numbers the rows (--numeric to use it)"
+            self.formats[name] = form
+            return None
+        cells = self.cells(name)
+        distinct = set(cells.tolist())
+        if len(cells) >= FEW_ROWS and len(distinct) > IDENTIFIER_SHARE * len(cells):
+            return "text that differs from row to row"
+        if len(distinct) > MAX_CATEGORIES:
+            words = float(np.mean([len(cell.split()) for cell in distinct]))
+            if words >= SENTENCE:
+                return (
+                    f"free text, {len(distinct)} different texts of {words:.0f} words on average "
+                    "(--categorical to use them as categories)"
+                )
+        return None
+
+    def number_format(self, name: str) -> NumberFormat | None:
+        """How the numbers of a column are written; None if it holds none."""
+        table = self.table
+        unreadable = np.intersect1d(table.numbers(name)[1], self.rows)
+        if not len(unreadable):
+            return self._grouped(name) if table.decimal_comma else PLAIN
+        cells = self.cells(name)
+        likely = "," if table.decimal_comma else "."
+        found = recognise(cells, decimal=table.decimal, likely=likely)
+        if found is None:
+            units = several_units(cells)
+            if units is not None:
+                counted = ", ".join(f"{n} in {unit or 'no unit'!r}" for unit, n in units.items())
+                self.note(
+                    "unit",
+                    name,
+                    f"has numbers in several units ({counted}) and is taken for categories: give "
+                    "all of them in one unit",
+                )
+            return None
+        if found.n_read < len(cells):
+            if found.n_read < MOSTLY_NUMBERS * len(cells):
+                return None
+            failed = table.written_as(name, found.format)[1]
+            raise self._not_a_number(name, np.intersect1d(failed, self.rows))
+        self._say_format(name, found.format, found.remarks)
+        return found.format
+
+    def _say_format(self, name: str, form: NumberFormat, remarks: Sequence[str]) -> None:
+        if form.date or form.is_plain:
+            return
+        said = [f"in {form.unit!r}"] if form.unit else []
+        how = "; ".join([*said, *remarks])
+        self.note(
+            "unit" if form.unit else "thousands",
+            name,
+            f"is read as numbers: {how} (--categorical {name!r} takes it for text"
+            + (", --decimal names the mark)" if form.thousands or form.decimal == "," else ")"),
+        )
+
+    def _not_a_number(self, name: str, rows: np.ndarray) -> TableError:
+        cell = shortened(self.table.text(name)[0][rows[0]])
+        return TableError(
+            f"column {name!r} of {self.table.name} holds numbers, but {cell!r} in row "
+            f"{self.table.row_number(rows[0])} is none (such cells: {len(rows)}): correct "
+            f"it, treat it as missing (--missing {cell!r}), or take the column for text "
+            f"(--categorical {name!r})"
+        )
+
+    def _grouped(self, name: str) -> NumberFormat:
+        """Whether the points of a plain column separate thousands: 1.234 beside 0,5 does."""
+        table = self.table
+        if table._is_numeric(name):
+            return PLAIN
+        cells = self.cells(name).tolist()
+        if not looks_grouped(cells, "."):
+            return PLAIN
+        if table.decimal == "," or any("," in cell for cell in cells) or self._uses_commas():
+            form = NumberFormat(",", ".")
+            self._say_format(name, form, ["'.' separates thousands"])
+            return form
+        self.note(
+            "thousands",
+            name,
+            f"has a point before three digits in every number ({cells[0]!r}): read as the decimal "
+            "mark (--decimal , if it separates thousands)",
+        )
+        return PLAIN
+
+    def _uses_commas(self) -> bool:
+        """Whether some column of the table has decimal commas."""
+        if self._commas is None:
+            mark = re.compile(r"[+-]?\d*,\d+")
+            text = (c for c in self.table.columns if not self.table._is_numeric(c))
+            self._commas = any(
+                not len(self.table.numbers(column)[1])
+                and any(mark.fullmatch(cell) for cell in self.table.text(column)[0][:1000])
+                for column in text
+            )
+        return self._commas
+
+    def _counts_rows(self, name: str) -> bool:
+        """Whether the numbers only count the rows of the file."""
+        values = self.table.numbers(name)[0]
+        numbers = self.table.row_numbers
+        steps = values - (np.arange(len(values)) if numbers is None else numbers)
+        return len(values) >= FEW_ROWS and bool(np.all(steps == steps[0]))
+
+    def words_of(self, name: str) -> None:
+        """Settle the spelling of a category column."""
+        cells = self.cells(name)
+        if self.spelling != MERGED:
+            return
+        other = variants(cells.tolist())
+        known = sorted({other.get(cell, cell) for cell in cells.tolist()})
+        self.words[name] = [WHOLE.sub(r"\1", word) for word in known]
+        if other:
+            self.note(
+                "spelling",
+                name,
+                f"has values that differ only in case or spaces, which are taken for one "
+                f"({listed(other)}; --spelling as-written keeps them apart)",
+            )
+        if len(known) > MAX_CATEGORIES:
+            self.note(
+                "categories",
+                name,
+                f"has {len(known)} different values: the most frequent get a column each, the "
+                f"others share one (--drop {name!r} leaves it out)",
+            )
+
+
+def plan_columns(
+    table: Table,
+    *,
+    exclude: Sequence[str],
+    categorical: Sequence[str],
+    rows: np.ndarray,
+    numeric: Sequence[str] = (),
+    spelling: str = MERGED,
+) -> ColumnPlan:
+    """Decide which columns are numbers, which categories, and which to leave out.
+
+    Parameters
+    ----------
+    exclude : columns that are not features
+    categorical : columns to treat as categories even if they hold numbers
+    rows : positions of the rows that count
+    numeric : columns to treat as numbers even if they hold dates or count the rows
+    spelling : "merged" if values that differ only in case or spaces are one category, or
+        "as-written"
+    """
+    planner = _Planner(table, rows, spelling)
+    plan = ColumnPlan([], [], {}, planner.formats, planner.words)
+    for name in table.columns:
+        if name in exclude:
+            continue
+        if not table.present(name)[rows].any():
+            plan.left_out[name] = "no values"
+        elif name in categorical:
+            plan.categories.append(name)
+        elif name in numeric:
+            form = planner.number_format(name)
+            planner.formats[name] = PLAIN if form is None else form  # the cell will be named
+            plan.numeric.append(name)
+        elif (reason := planner.reason_to_leave_out(name)) is not None:
+            plan.left_out[name] = reason
+        elif name in planner.formats:
+            plan.numeric.append(name)
+        else:
+            plan.categories.append(name)
+    if not plan.numeric and not plan.categories:
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in plan.left_out.items())
+        raise TableError(f"{table.name} has no column to learn from ({reasons or 'none is left'})")
+    for name in plan.categories:
+        planner.words_of(name)
+    formats = {name: form for name, form in planner.formats.items() if not form.is_plain}
+    return plan._replace(formats=formats, notes=tuple(planner.notes))
+
+
+def feature_frame(table: Table, plan: ColumnPlan) -> Any:
+    """The used columns as a DataFrame: floats with NaN, and strings."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for name in plan.numeric:
+        form = plan.formats.get(name, PLAIN)
+        columns[name] = table.only_numbers(name, "a column of numbers", form)
+    for name in plan.categories:
+        cells, present = table.text(name)
+        codes, distinct = pd.factorize(cells)
+        spelt = np.array([WHOLE.sub(r"\1", cell) for cell in distinct], dtype=object)
+        if name in plan.words:
+            spelt = in_known_spelling(spelt, plan.words[name])
+        values = spelt[codes] if len(codes) else cells
+        columns[name] = pd.Series(np.where(present, values, MISSING_TEXT), dtype=object)
+    return pd.DataFrame(columns)
