@@ -264,6 +264,14 @@ def test_manifests_are_read_as_written(tmp_path, name):
     assert ENTRIES[0].located(tmp_path) == tmp_path / "a.wav"
 
 
+def test_a_manifest_needs_paths_and_labels_only(tmp_path):
+    (tmp_path / "m.csv").write_text("path,label\na.wav,0\nb.wav,1\n")
+    assert read_manifest(tmp_path / "m.csv") == [
+        ManifestEntry("a.wav", "0", "a.wav", "1"),
+        ManifestEntry("b.wav", "1", "b.wav", "1"),
+    ]
+
+
 def test_manifests_of_pandas(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ENTRIES).assign(note="x", sensor=[1, 2])
@@ -277,7 +285,7 @@ def test_manifests_of_pandas(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("m.csv", "path,label,subject\na,b,c\n", "no column sensor"),
+        ("m.csv", "path,subject\na,c\n", "no column label"),
         ("m.csv", "path,label,subject,sensor\n", "lists no recording"),
         ("m.csv", "", "no column"),
         ("m.csv", "path,label,subject,sensor\na,b,,d\n", "entry 1: subject is empty"),

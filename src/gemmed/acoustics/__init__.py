@@ -23,6 +23,7 @@ from .manifest import ManifestEntry, read_manifest, write_manifest
 from .mfcc import mfcc
 from .recordings import RecordingFeatures, recording_features
 from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
+from .sound_files import ReadSegments, RecordingMFCC, SoundFile
 from .transformers import AcousticFeatures, MFCCTransformer, SegmentPCA, StrongestWindow
 
 __all__ = [
@@ -32,11 +33,14 @@ __all__ = [
     "FeatureTable",
     "MFCCTransformer",
     "ManifestEntry",
+    "ReadSegments",
     "RecordingFeatures",
+    "RecordingMFCC",
     "Reduction",
     "SegmentBounds",
     "SegmentFeatures",
     "SegmentPCA",
+    "SoundFile",
     "StrongestWindow",
     "audio_rate",
     "cut_segments",

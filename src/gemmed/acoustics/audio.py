@@ -87,6 +87,12 @@ def audio_rate(path: str | os.PathLike[str]) -> int:
         return int(file.samplerate)
 
 
+def audio_length(path: str | os.PathLike[str]) -> tuple[int, float]:
+    """Sample rate and seconds in the header of a file."""
+    with _opened(Path(path)) as file:
+        return int(file.samplerate), file.frames / file.samplerate
+
+
 def resample(signal: Any, rate: float, new_rate: float) -> FloatArray:
     """A signal (n_samples,) at another rate, by band-limited interpolation (soxr, high quality)."""
     for name, value in (("rate", rate), ("new_rate", new_rate)):

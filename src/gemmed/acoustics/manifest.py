@@ -13,7 +13,10 @@ from .._core.exceptions import ManifestError
 from .._core.optional import require
 from .._core.whole_files import replacing
 
-REQUIRED = ("path", "label", "subject", "sensor")
+NEEDED = ("path", "label")
+REQUIRED = (*NEEDED, "subject", "sensor")
+"""Facts of every recording; those that a manifest need not have are made up."""
+ONLY_SENSOR = "1"
 
 
 class ManifestEntry(NamedTuple):
@@ -35,10 +38,11 @@ class ManifestEntry(NamedTuple):
 
 
 def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
-    """Entries of a manifest with the columns path, label, subject, sensor and perhaps start, end.
+    """Entries of a manifest with the columns path, label and perhaps subject, sensor, start, end.
 
-    Other columns are ignored. Labels, subjects and sensors are kept as text. The format is Parquet
-    if the name ends in ``.parquet`` and CSV otherwise.
+    Without subjects every path is one; without sensors there is one. Other columns are ignored.
+    Labels, subjects and sensors are kept as text. The format is Parquet if the name ends in
+    ``.parquet`` and CSV otherwise.
     """
     path = Path(path)
     try:
@@ -47,11 +51,11 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
         raise ManifestError(
             f"cannot read the manifest {str(path)!r} ({error.strerror or error})"
         ) from error
-    missing = [name for name in REQUIRED if name not in columns]
+    missing = [name for name in NEEDED if name not in columns]
     if missing:
         raise ManifestError(
             f"the manifest {str(path)!r} has no column {', '.join(missing)}: it needs "
-            f"{', '.join(REQUIRED)}; it has {', '.join(columns) or 'none'}"
+            f"{', '.join(NEEDED)}; it has {', '.join(columns) or 'none'}"
         )
     if not rows:
         raise ManifestError(f"the manifest {str(path)!r} lists no recording")
@@ -106,7 +110,9 @@ def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def _entry(row: Mapping[str, Any], where: str) -> ManifestEntry:
-    path, label, subject, sensor = (_text(row.get(name), name, where) for name in REQUIRED)
+    path, label = (_text(row.get(name), name, where) for name in NEEDED)
+    subject = _text(row["subject"], "subject", where) if "subject" in row else path
+    sensor = _text(row["sensor"], "sensor", where) if "sensor" in row else ONLY_SENSOR
     start, end = (_seconds(row.get(name), name, where) for name in ("start", "end"))
     if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
         raise ManifestError(

@@ -7,10 +7,14 @@ import json
 from collections import Counter
 from typing import Any
 
+from .audited_rows import audited_rows
 from .commands import add_json_option, add_parser
+from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table
-from .training import Training, add_training_options, summary_lines, summary_of, train
+from .training import Training, add_training_options, summary_lines, summary_of
+from .unlabelled import add_unlabelled_option, score_unlabelled
 
 EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
@@ -18,6 +22,7 @@ EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis --id patient ward --html report.html
   gemmed audit patients.csv --target diagnosis --each 50 --out suspicious.csv
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
+  gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
   gemmed audit parts.csv --target ok --json | jq '.suspicious[] | select(.verdict == "both") | .row'
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
@@ -26,6 +31,9 @@ measurement, or both; suggested_label is the class the row would get, reasons sa
 which columns speak against it. conflicting_rows are trusted rows to compare it with. prior, margin,
 entropy and coverage add up to the log-odds that the row is correct (docs/model.md). --html writes a
 page with all of it that can be mailed; gemmed review lets you judge the rows.
+
+Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
+silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
 """
 TERMS = ("prior", "margin", "entropy", "coverage")
 PROBABILITIES = ("suggested_proba", "wrong_label_proba", "bad_measurement_proba")
@@ -73,6 +81,8 @@ def add_command(commands: Any) -> None:
     )
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
+    add_unlabelled_option(parser)
+    add_recording_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,24 +93,28 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--top {options.top} must not be negative")
     if options.each is not None and options.each < 1:
         raise ValueError(f"--each {options.each} must be at least 1")
-    for path, name in ((options.out, "--out"), (options.html, "--html")):
-        if path is not None:
-            (check_table_output if name == "--out" else check_output)(path, name)
-            check_not_an_input(path, options.table, name=name)
-    if options.html is not None:
-        _check_html(options)
-    identifiers = tuple(dict.fromkeys(options.id))
-    training = train(options, not_features=identifiers)
-    findings = _findings(training, options, identifiers)
+    _check_files(options)
+    training = train(options, not_features=tuple(options.id))
+    index = training.table.index
+    named = (*options.id, *(() if index is None else (index,)))
+    identifiers = tuple(dict.fromkeys(named))
+    audited = audited_rows(training, options, identifiers)
+    findings = audited.findings
     ranked = rank_rows(training, identifiers=identifiers)
     chosen = findings.suspicious(options.threshold, options.each)
     found = with_reasons(ranked, findings, chosen)
+    if "flags" in ranked:
+        found = with_damaged(found, ranked, training)
+    if options.unlabelled is not None:
+        emit_table(score_unlabelled(training, identifiers), options.unlabelled)
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_lists(found), options.out)
     if options.html is not None:
         from ..report.html_report import HtmlReport
 
-        HtmlReport(findings, threshold=options.threshold, each=options.each).save(options.html)
+        HtmlReport(
+            findings, threshold=options.threshold, each=options.each, sound=audited.sound
+        ).save(options.html)
     summary = {
         **summary_of(training.learned),
         "threshold": options.threshold,
@@ -108,38 +122,31 @@ def run(options: argparse.Namespace) -> int:
         "verdicts": dict(Counter(ranked["verdict"])),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
+    if training.problems:
+        summary["problems"] = training.problems
     if options.json:
         print(json.dumps({**summary, "suspicious": _records(found)}, indent=1))
     elif options.out != "-":
         _print_report(summary, found, options)
-    return 0
+    return SOME_FAILED if training.problems else 0
 
 
-def _check_html(options: argparse.Namespace) -> None:
+def _check_files(options: argparse.Namespace) -> None:
+    """What is to be written can be written, and is none of what is read."""
     from .._core.optional import require
 
-    require("jinja2", "--html needs", "cli")
-    if options.html == "-" or not options.html.lower().endswith((".html", ".htm")):
-        raise ValueError(f"--html {options.html!r} must be the name of a file that ends in .html")
-
-
-def _findings(training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]) -> Any:
-    """What is shown of the rows: in reasons, and on the page."""
-    from ..report.audited_data import audited_table
-    from ..report.findings import Findings
-
-    group = () if options.group is None else (options.group,)
-    pipeline = training.learned.pipeline
-    return Findings(
-        audited_table(
-            training.table,
-            training.data,
-            pipeline[0].transform_frame(training.data.frame),
-            pipeline[-1],
-            target=options.target,
-            identifiers=tuple(dict.fromkeys((*identifiers, *group))),
-        )
-    )
+    for path, name in (
+        (options.out, "--out"),
+        (options.unlabelled, "--unlabelled"),
+        (options.html, "--html"),
+    ):
+        if path is not None:
+            (check_output if name == "--html" else check_table_output)(path, name)
+            check_not_an_input(path, options.table, name=name)
+    if options.html is not None:
+        require("jinja2", "--html needs", "cli")
+        if not options.html.lower().endswith((".html", ".htm")):
+            raise ValueError(f"--html {options.html!r} must be a file whose name ends in .html")
 
 
 def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
@@ -160,6 +167,7 @@ def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
     columns: dict[str, Any] = {"row": rows + 1}
     for name in identifiers:
         columns[name] = training.table.text(name)[0][rows]
+    columns |= {name: values for name, values in training.facts.items() if name not in columns}
     columns["label"] = np.asarray(explained["label"])
     columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
     for name in ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value"):
@@ -174,7 +182,7 @@ def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
 
 def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
     """Some rows, by their positions, with the columns that speak against them and why."""
-    found = ranked.iloc[chosen].reset_index(drop=True)
+    found = ranked.iloc[chosen].copy()
     reasons = [findings.reasons_of(int(row)) for row in chosen]
     found["odd_columns"] = [[c.name for c in own.columns if c.odd] for own in reasons]
     found["reasons"] = [" ".join(own.sentences) for own in reasons]
@@ -212,8 +220,8 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
     if len(shown):
         print()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
-        if options.id:
-            header = {"row": "row", **{name: name for name in options.id}, **header}
+        first = [*options.id, *(f for f in ("path", "flags") if f in found)]
+        header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
             [_cell(row[name]) for name in header] + [_main_reason(row), _joined(row)]
@@ -239,7 +247,7 @@ def _cell(value: Any) -> str:
 
 def _main_reason(row: dict[str, Any]) -> str:
     """The first sentence, or that none of the columns is odd."""
-    text = str(row["reasons"]) or "nothing speaks against it"
+    text = str(row["reasons"] or row.get("flags") or "nothing speaks against it")
     first = text.split(". ")[0].rstrip(".")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 

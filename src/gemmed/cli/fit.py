@@ -8,22 +8,30 @@ from typing import Any
 
 from .._core.optional import require
 from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output
+from .learning import train
+from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .recordings import SOME_FAILED, add_recording_options
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
 from .terminal import busy
-from .training import add_training_options, summary_lines, summary_of, train
+from .training import add_training_options, summary_lines, summary_of
+from .unlabelled import add_unlabelled_option, score_unlabelled
 
 EPILOG = """examples:
   gemmed fit patients.csv --target diagnosis --out diagnosis.gemmed
   gemmed fit steps.parquet --target foot --group recording --drop date --out foot.gemmed
   gemmed fit parts.csv --target ok --prior trust --kernel linear --C 10 --out parts.gemmed --json
   gemmed fit readings/ --target state --out state.gemmed          (a folder of Parquet files)
+  gemmed fit manifest.csv --out digits.gemmed                     (columns path and label: sounds)
   gemmed fit readings.parquet --target state --scheduler local --workers 4 --out state.gemmed
   gemmed fit /shared/readings --target state --scheduler tcp://10.0.0.5:8786 --out state.gemmed
 
 Missing numbers become the median of their column, with a column that says where; text becomes one
 column a value. Text that differs from row to row (names, identifiers) is left out. The model file
 contains no code: gemmed predict refuses files that would run any.
+
+A table with a column path that names sound files is a manifest: the model then holds sample rate,
+window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
+says that some recordings could not be used; the others were.
 
 Large tables are read in blocks; columns are then planned and scaled by 50,000 random rows. On a
 cluster the workers read Parquet files themselves (the path must mean the same to all of them); the
@@ -44,6 +52,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
     add_json_option(parser, "print the summary as JSON")
     add_training_options(parser)
+    add_unlabelled_option(parser)
+    add_recording_options(parser)
     add_streaming_options(parser)
 
 
@@ -54,14 +64,31 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--out - is not possible: a model needs a file")
     check_output(options.out)
     check_not_an_input(options.out, options.table)
-    learned = train_in_blocks(options) if is_streamed(options) else train(options).learned
+    if options.unlabelled is not None:
+        check_table_output(options.unlabelled)
+        check_not_an_input(options.unlabelled, options.table)
+    problems: list[Any] = []
+    if is_streamed(options):
+        if options.unlabelled is not None:
+            raise ValueError(
+                "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "
+                "for rows without a label"
+            )
+        learned = train_in_blocks(options)
+    else:
+        training = train(options)
+        learned, problems = training.learned, training.problems
+        if options.unlabelled is not None:
+            emit_table(score_unlabelled(training), options.unlabelled)
     from ..estimators.model_files import save_model
 
     with busy("saving"):
         save_model(learned.pipeline, options.out)
     summary = {"model": options.out, **summary_of(learned)}
+    if problems:
+        summary["problems"] = problems
     if options.json:
         print(json.dumps(summary, indent=1))
     else:
         print("\n".join([*summary_lines(summary), f"model          {options.out}"]))
-    return 0
+    return SOME_FAILED if problems else 0

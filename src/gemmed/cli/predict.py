@@ -8,17 +8,23 @@ from typing import Any
 
 from .._core.exceptions import TableError
 from .commands import add_json_option, add_parser
+from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
+from .recordings import SOME_FAILED, is_sound
 from .terminal import busy, note, warnings_as_notes
 from .training import add_reading_options, reading_of, report_notes
 
 EPILOG = """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
   gemmed predict diagnosis.gemmed new.csv --proba --screen 0.05 --out predicted.parquet
+  gemmed predict digits.gemmed new/*.wav --screen 0.05 --out predicted.csv   (recordings)
   cat new.csv | gemmed predict diagnosis.gemmed - --json | jq '.predictions[0]'
 
 The table is written again with the columns prediction; proba_CLASS for each class with --proba;
 p_value and suspicious with --screen. Columns are found by name, others are kept but not used.
+A model of gemmed fit MANIFEST takes sound files or a manifest and hears them as those of the
+training were heard; the column flags says silent, clipped, truncated, or why a file could not be
+used (exit code 3).
 """
 
 
@@ -33,7 +39,13 @@ def add_command(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
-    parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
+    parser.add_argument(
+        "table",
+        nargs="+",
+        metavar="TABLE",
+        help="CSV or Parquet file, - for standard input; for a model of recordings a manifest or "
+        "sound files",
+    )
     parser.add_argument(
         "--out",
         default="-",
@@ -57,14 +69,16 @@ def run(options: argparse.Namespace) -> int:
     if options.screen is not None and not 0 < options.screen < 1:
         raise ValueError(f"--screen {options.screen} must lie between 0 and 1")
     check_table_output(options.out)
-    check_not_an_input(options.out, options.table, options.model)
+    check_not_an_input(options.out, *options.table, options.model)
     from ..estimators.model_files import load_model
     from ..estimators.table_columns import query_frame, unseen_categories
     from ..rows.tables import read_table
 
     with warnings_as_notes():
         model = load_model(options.model)
-    table = read_table(options.table, **reading_of(options))
+    if is_sound_model(model):
+        return _predict_recordings(options, model)
+    table = read_table(_only_table(options.table), **reading_of(options))
     report_notes(table.notes)
     frame = query_frame(table, model)
     _report_extra(table.columns, list(frame.columns))
@@ -72,14 +86,51 @@ def run(options: argparse.Namespace) -> int:
         note(f"column {name!r} has values that did not occur in training: {_listed(values)}")
     with warnings_as_notes(), busy(f"predicting {len(table)} rows"):
         added = _new_columns(model, frame, proba=options.proba, rate=options.screen)
-    taken = [name for name in added if name in table.columns]
-    if taken:
-        raise TableError(f"{table.name} has a column {taken[0]!r} already: rename it")
-    result = table.frame.assign(**added)
-    if not options.json or options.out != "-":
-        emit_table(result, options.out)
-    _print_summary(options, added, len(table))
+    _add_and_write(options, table.name, table.frame, added)
     return 0
+
+
+def _predict_recordings(options: argparse.Namespace, model: Any) -> int:
+    """The same for recordings, named one by one or in a manifest."""
+    from ..rows.tables import read_table
+
+    table = None
+    if not all(map(is_sound, options.table)):
+        if len(options.table) > 1:
+            other = next(name for name in options.table if not is_sound(name))
+            raise TableError(f"{other!r} is no sound file: give sound files, or one manifest")
+        table = read_table(options.table[0], **reading_of(options))
+        report_notes(table.notes)
+        table.require_columns(["path"], "recordings")
+    heard = hear(model, options.table, table)
+    with warnings_as_notes(), busy(f"predicting {len(heard.frame)} recordings"):
+        added = predicted_recordings(model, heard, proba=options.proba, rate=options.screen)
+    _add_and_write(options, "the manifest", heard.frame, added)
+    return SOME_FAILED if heard.segments.problems else 0
+
+
+def _add_and_write(
+    options: argparse.Namespace, name: str, frame: Any, added: dict[str, Any]
+) -> None:
+    taken = [column for column in added if column in frame.columns]
+    if taken:
+        raise TableError(f"{name} has a column {taken[0]!r} already: rename it")
+    if not options.json or options.out != "-":
+        emit_table(frame.assign(**added), options.out)
+    _print_summary(options, added, len(frame))
+
+
+def _only_table(names: list[str]) -> str:
+    """The table to predict; a model of tables takes one, and no sounds."""
+    sounds = [name for name in names if is_sound(name)]
+    if sounds:
+        raise TableError(
+            f"{sounds[0]!r} is a recording, but the model was fitted on a table: fit one on "
+            "recordings (gemmed fit MANIFEST), or predict a table of gemmed features"
+        )
+    if len(names) > 1:
+        raise TableError(f"{len(names)} tables to predict: give one")
+    return names[0]
 
 
 def _new_columns(model: Any, frame: Any, *, proba: bool, rate: float | None) -> dict[str, Any]:
@@ -130,6 +181,13 @@ def _name_of(model: Any) -> str:
     return f"the model, {type(_last_of(model)).__name__},"
 
 
+def _plain(values: Any) -> list[Any]:
+    """Values for JSON, which has no NaN."""
+    import numpy as np
+
+    return [None if value != value else value for value in np.asarray(values).tolist()]
+
+
 def _report_extra(columns: list[str], used: list[str]) -> None:
     extra = [name for name in columns if name not in used]
     if extra:
@@ -144,14 +202,15 @@ def _listed(names: list[str], most: int = 8) -> str:
 def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: int) -> None:
     import numpy as np
 
-    labels, counts = np.unique(added["prediction"], return_counts=True)
+    known = [label for label in added["prediction"] if label is not None]
+    labels, counts = np.unique(np.array(known), return_counts=True)
     predicted = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     summary: dict[str, Any] = {"rows": n_rows, "predicted": predicted}
     if "suspicious" in added:
-        summary["suspicious"] = int(np.sum(added["suspicious"]))
+        summary["suspicious"] = sum(mark is not None and bool(mark) for mark in added["suspicious"])
     if options.json:
         if options.out == "-":
-            columns = {name: np.asarray(values).tolist() for name, values in added.items()}
+            columns = {name: _plain(values) for name, values in added.items()}
             summary["predictions"] = [
                 {"row": row, **dict(zip(columns, cells, strict=True))}
                 for row, cells in enumerate(zip(*columns.values(), strict=True), start=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .progress import FitProgress
@@ -29,6 +29,8 @@ class Learned(NamedTuple):
     frame: Any
     """Rows on which predictions are compared with labels: all, or a sample of many."""
     frame_labels: np.ndarray
+    recordings: int | None = None
+    """How many were used; the rows of ``frame`` are then what the classifier sees."""
 
     @property
     def classifier(self) -> Any:
@@ -43,8 +45,15 @@ class Training(NamedTuple):
     rows: np.ndarray
     """Numbers of the rows that were used, from 0."""
     learned: Learned
-    data: TrainingData
-    """What was fitted, with notes of how it was read."""
+    facts: dict[str, np.ndarray]
+    """Further columns of a report, one entry per used row: files, times and flags of recordings."""
+    problems: list[dict[str, Any]]
+    """Recordings that could not be used: row, path, problem."""
+    others: Callable[[], tuple[np.ndarray, Any]]
+    """Numbers of the rows that were not learned from, and what the classifier sees of them."""
+    target: str
+    data: TrainingData | None = None
+    """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
 def add_reading_options(parser: Any) -> None:
@@ -92,7 +101,9 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
 def add_training_options(parser: Any) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the class of each row")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
+    )
     columns = parser.add_argument_group("columns")
     columns.add_argument(
         "--group",
@@ -225,13 +236,18 @@ def _add_classifier_options(group: Any) -> None:
     group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")
 
 
-def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
-    """Read the table and fit; what was left out is said on standard error."""
-    from ..estimators.table_columns import fit_pipeline, table_pipeline, training_data
-    from ..rows.tables import read_table
+def train_on_table(
+    options: argparse.Namespace, table: Table, *, not_features: tuple[str, ...] = ()
+) -> Training:
+    """Fit a table; what was left out is said on standard error."""
+    from ..estimators.table_columns import (
+        feature_frame,
+        fit_pipeline,
+        table_pipeline,
+        training_data,
+    )
 
     classifier = classifier_of(options)
-    table = read_table(options.table, **reading_of(options))
     roles = roles_of(options, not_features=not_features)
     data = training_data(table, **roles._asdict(), handling=handling_of(options))
     n_unlabelled = data.n_unlabelled
@@ -241,11 +257,21 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
     learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
-    return Training(table, data.rows, learned, data)
+
+    def others() -> tuple[np.ndarray, Any]:
+        import numpy as np
+
+        rest = np.setdiff1d(np.arange(len(table)), [*data.rows, *data.repeats])
+        frame = feature_frame(table, data.plan).iloc[rest]
+        return rest, pipeline[0].transform_frame(frame)
+
+    return Training(table, data.rows, learned, {}, [], others, roles.target, data)
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
+    if options.target is None:
+        raise ValueError("--target COLUMN is needed: the column with the class of each row")
     from ..estimators.table_columns import Roles
 
     return Roles(
@@ -295,7 +321,10 @@ def summary_of(learned: Learned) -> dict[str, Any]:
 
     classifier, plan = learned.classifier, learned.plan
     labels, counts = np.unique(learned.labels, return_counts=True)
-    predicted = learned.pipeline.predict(learned.frame)
+    if learned.recordings is None:
+        predicted = learned.pipeline.predict(learned.frame)
+    else:
+        predicted = classifier.predict(learned.frame)
     summary: dict[str, Any] = {
         "rows": len(learned.labels),
         "rows_without_label": learned.n_unlabelled,
@@ -310,6 +339,8 @@ def summary_of(learned: Learned) -> dict[str, Any]:
         summary["contamination"] = float(classifier.contamination_)
     if hasattr(classifier, "contamination_interval_"):
         summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
+    if learned.recordings is not None:
+        summary["recordings"] = learned.recordings
     summary["converged"] = bool(np.all(classifier.converged_))
     summary["iterations"] = int(np.max(classifier.n_iter_))
     summary["duality_gap"] = _finite(float(np.max(classifier.duality_gap_)))

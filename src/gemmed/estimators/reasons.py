@@ -180,7 +180,7 @@ class Reasons:
         if len(odd) > MOST_NAMED:
             sentences.append(f"{len(odd) - MOST_NAMED} more columns are odd.")
         limit = self.reference.classes[z].limit
-        if not odd:
+        if not odd and columns:
             sentences.append("No single column is odd.")
         if np.isfinite(found.distance) and np.isfinite(limit):
             sentences.append(

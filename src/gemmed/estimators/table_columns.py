@@ -76,6 +76,8 @@ class TrainingData(NamedTuple):
     options: dict[str, np.ndarray]
     notes: tuple[Note, ...] = ()
     n_unlabelled: int = 0
+    repeats: np.ndarray = np.empty(0, dtype=np.intp)
+    """Positions of rows left out because they repeat an earlier one."""
 
 
 class Known(NamedTuple):
@@ -194,11 +196,20 @@ def training_data(
     )
     frame = feature_frame(table, plan).iloc[known.rows].reset_index(drop=True)
     repeats, notes = _repeated(frame, known, handling.duplicates)
+    left_out = known.rows[:0]
     if handling.duplicates == ONCE and repeats.any():
+        left_out = known.rows[repeats]
         known, frame = known.only(~repeats), frame[~repeats].reset_index(drop=True)
     notes = [*table.notes, *known.notes, *plan.notes, *notes]
     return TrainingData(
-        frame, known.labels, known.rows, plan, known.options, tuple(notes), known.n_unlabelled
+        frame,
+        known.labels,
+        known.rows,
+        plan,
+        known.options,
+        tuple(notes),
+        known.n_unlabelled,
+        left_out,
     )
 
 

@@ -207,6 +207,8 @@ class Findings:
     def duplicates(self) -> tuple[int, int]:
         """Rows that repeat another one, and how many of these with another label."""
         frame = self.audited.frame
+        if not len(frame.columns):
+            return 0, 0
         repeated = frame.duplicated(keep=False)
         if not repeated.any():
             return 0, 0

@@ -1,0 +1,213 @@
+"""Sound files to MFCCs as a step of a pipeline: a model then holds how recordings are heard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.exceptions import AudioFileError
+from .._core.types import BoolArray, FloatArray
+from .audio import audio_length
+from .features import FeatureSettings
+from .recordings import FLAGS, recording_features
+from .transformers import mfcc_names
+
+LONGEST_WINDOW = 1.5
+"""Seconds; the paper's."""
+FRAME_STEP = 0.01
+TYPICAL_LENGTH = 0.75
+"""Quantile of the lengths of recordings that a window covers."""
+DAMAGE = ("silent", "clipped", "truncated")
+"""Flags that speak against a recording; the others only describe it."""
+
+
+class SoundFile(NamedTuple):
+    """A recording: a file, or the part of it between two times in seconds."""
+
+    path: str
+    start: float | None = None
+    end: float | None = None
+
+
+class ReadSegments(NamedTuple):
+    """Segments of recordings; arrays have one entry per segment.
+
+    ``problems`` maps the positions of recordings that cannot be used to why.
+    """
+
+    mfcc: FloatArray
+    """Shape (n_segments, n_features)."""
+    recording: np.ndarray
+    """Position of the recording of each segment."""
+    starts: FloatArray
+    ends: FloatArray
+    flags: dict[str, BoolArray]
+    problems: dict[int, str]
+
+
+class RecordingMFCC(TransformerMixin, BaseEstimator):
+    """MFCCs of sound files; what is learned is the sample rate and the length of the window.
+
+    Parameters
+    ----------
+    rate : float or None, default=None
+        Samples a second to which all recordings are brought; None: the most common rate at fit.
+    window : float or None, default=None
+        Seconds of strongest response in a segment; None: the length that three quarters of the
+        recordings do not exceed, at most 1.5.
+    n_windows : int or None, default=None
+        MFCC frames in a window; None: one every 10 ms.
+    n_segments : int, default=1
+        Segments of a recording.
+    overlap, frame, n_mfcc, n_mels, f_min, f_max
+        See :class:`~gemmed.acoustics.FeatureSettings`.
+    n_jobs : int or None, default=None
+        Processes that read files.
+
+    Attributes
+    ----------
+    rate_ : float
+    settings_ : dict, all fields of FeatureSettings
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float | None = None,
+        window: float | None = None,
+        n_windows: int | None = None,
+        n_segments: int = 1,
+        overlap: float = 0.75,
+        frame: float = 0.05,
+        n_mfcc: int = 13,
+        n_mels: int = 40,
+        f_min: float = 0.0,
+        f_max: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rate = rate
+        self.window = window
+        self.n_windows = n_windows
+        self.n_segments = n_segments
+        self.overlap = overlap
+        self.frame = frame
+        self.n_mfcc = n_mfcc
+        self.n_mels = n_mels
+        self.f_min = f_min
+        self.f_max = f_max
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> RecordingMFCC:
+        """Find the sample rate and the window.
+
+        Parameters
+        ----------
+        X : sequence of paths, or of (path, start, end) with seconds or None
+        y : ignored
+        """
+        rates: Counter[int] = Counter()
+        lengths = []
+        for file in sound_files(X):
+            try:
+                rate, seconds = audio_length(file.path)
+            except (AudioFileError, OSError):  # named when it is read
+                continue
+            rates[rate] += 1
+            first, last = file.start or 0.0, seconds if file.end is None else file.end
+            lengths.append(max(0.0, min(last, seconds) - first))
+        if not rates:
+            raise AudioFileError("none of the recordings could be opened")
+        # A damaged header does not decide for all.
+        common = max(rates, key=lambda rate: (rates[rate], -rate))
+        self.rate_ = float(common if self.rate is None else self.rate)
+        window = self.window
+        if window is None:
+            typical = float(np.quantile(lengths, TYPICAL_LENGTH))
+            window = round(min(max(typical, 2 * self.frame), LONGEST_WINDOW), 2)
+        n_windows = max(1, round(window / FRAME_STEP)) if self.n_windows is None else self.n_windows
+        settings = FeatureSettings(
+            window=window,
+            n_windows=n_windows,
+            **{name: getattr(self, name) for name in SHARED},
+        )
+        settings.samples(self.rate_)  # checks
+        self.settings_ = settings.as_dict()
+        return self
+
+    def read(self, X: Any) -> ReadSegments:
+        """Segments of all recordings that can be used, and what is wrong with the others."""
+        check_is_fitted(self)
+        files = sound_files(X)
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_segments_of)(file, self.rate_, self.settings_) for file in files
+        )
+        problems = {i: result for i, result in enumerate(found) if isinstance(result, str)}
+        good = [(i, result) for i, result in enumerate(found) if not isinstance(result, str)]
+        width = FeatureSettings(**self.settings_).n_features
+        return ReadSegments(
+            np.concatenate([np.empty((0, width)), *(part.features.mfcc for _, part in good)]),
+            np.repeat(
+                np.array([i for i, _ in good], dtype=np.intp),
+                [len(part.silent) for _, part in good],
+            ),
+            np.concatenate([np.empty(0), *(part.features.starts for _, part in good)]),
+            np.concatenate([np.empty(0), *(part.features.ends for _, part in good)]),
+            {
+                name: np.concatenate([np.empty(0, bool), *(getattr(p, name) for _, p in good)])
+                for name in FLAGS
+            },
+            problems,
+        )
+
+    def transform(self, X: Any) -> FloatArray:
+        """MFCCs, one row a recording: shape (n_recordings, n_mfcc * n_windows)."""
+        if self.n_segments != 1:
+            raise ValueError(
+                f"n_segments={self.n_segments}: rows would be segments; use read, or n_segments=1"
+            )
+        segments = self.read(X)
+        for position, problem in segments.problems.items():
+            raise AudioFileError(f"{sound_files(X)[position].path!r}: {problem}")
+        return segments.mfcc
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """``m0000``, ``m0001``, ..."""
+        check_is_fitted(self)
+        return np.array(mfcc_names(FeatureSettings(**self.settings_).n_features), dtype=object)
+
+
+SHARED = ("n_segments", "overlap", "frame", "n_mfcc", "n_mels", "f_min", "f_max")
+
+
+def sound_files(X: Any) -> list[SoundFile]:
+    """Paths, or triples of path, start and end, as :class:`SoundFile`."""
+    files = []
+    for row in X:
+        parts = (row,) if isinstance(row, str) or hasattr(row, "__fspath__") else tuple(row)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(f"X: {row!r} is neither a path nor (path, start, end)")
+        files.append(SoundFile(str(parts[0]), *parts[1:]))
+    if not files:
+        raise ValueError("X lists no recording: at least one is needed")
+    return files
+
+
+def _segments_of(file: SoundFile, rate: float, settings: dict[str, Any]) -> Any:
+    """Features and flags of a recording, or what is wrong with it."""
+    try:
+        return recording_features(file.path, rate=rate, start=file.start, end=file.end, **settings)
+    except (ValueError, OSError, MemoryError) as error:
+        return " ".join(str(error).split()) or type(error).__name__
+
+
+def damage_of(flags: dict[str, BoolArray]) -> list[str]:
+    """What is wrong with each segment, in words; empty if nothing is."""
+    chosen: Sequence[str] = [name for name in DAMAGE if name in flags]
+    rows = zip(*(flags[name] for name in chosen), strict=True)
+    return [", ".join(n for n, raised in zip(chosen, row, strict=True) if raised) for row in rows]

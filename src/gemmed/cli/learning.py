@@ -1,0 +1,18 @@
+"""What a command learns from: a table of measurements, or a manifest of recordings."""
+
+from __future__ import annotations
+
+import argparse
+
+from .recordings import lists_recordings, train_on_recordings
+from .training import Training, reading_of, train_on_table
+
+
+def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
+    """Read the table and fit; what was left out is said on standard error."""
+    from ..rows.tables import read_table
+
+    table = read_table(options.table, **reading_of(options))
+    if lists_recordings(table, options.recordings):
+        return train_on_recordings(options, table)
+    return train_on_table(options, table, not_features=not_features)
