@@ -118,8 +118,9 @@ def test_places_are_those_of_the_fault(tmp_path):
     assert recordings.problems == {12: "no such file"} and len(recordings) == 12
     alike = np.arange(12) != 3
     places = recordings.places(3, alike)
-    assert any(p["start"] < 0.23 and p["end"] > 0.21 for p in places)
-    assert all(p["end"] > 0.15 and p["start"] < 0.30 for p in places)
+    # The strongest place, first of all, is that of the noise: 0.2 to 0.25 seconds.
+    assert places[0]["start"] < 0.25 and places[0]["end"] > 0.2
+    assert places[0]["end"] - places[0]["start"] < 0.2
 
 
 def test_a_report_with_sound_stays_small():

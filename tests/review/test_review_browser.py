@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from audits import audited
+from gemmed.cli import main
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
 from reviewed import Running, write_clips, write_patients
@@ -266,6 +267,23 @@ def test_the_report(browser, tmp_path, scheme):
         tab.page.set_viewport_size({"width": width, "height": 900})
         assert tab.page.evaluate("document.documentElement.scrollWidth") == width
         _keep_picture(tab.page, f"report-{scheme}-{width}")
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert tab.problems == []
+
+
+def test_a_report_of_recordings_plays_them(browser, tmp_path):
+    path = write_clips(tmp_path)
+    report = tmp_path / "r.html"
+    arguments = ["audit", str(path), "--target", "word", "--model", "states", "--each", "3"]
+    assert main([*arguments, "--html", str(report)]) == 0
+    assert report.stat().st_size < 10_000_000
+    tab = Watched(browser, report.as_uri())
+    tab.page.locator("#rows tbody a").first.click()
+    picture, audio = tab.page.locator(".spectrogram img"), tab.page.locator("#detail audio")
+    playwright.expect(picture).not_to_have_js_property("naturalWidth", 0)
+    audio.evaluate("element => element.play()")
+    playwright.expect(audio).to_have_js_property("error", None)
+    playwright.expect(audio).not_to_have_js_property("duration", 0)
     assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
     assert tab.problems == []
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +11,14 @@ import numpy as np
 from .._core.exceptions import AudioFileError
 from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
-from ..acoustics.audio import audio_rate, read_audio
+from ..acoustics.audio import read_audio
 from ..acoustics.features import FeatureSettings
 from ..acoustics.recordings import features_of_audio
+from ..acoustics.sound_files import RecordingMFCC
 from .sounds import Measures, measures, sound_for_page
 
 SoundFile = tuple[str, float | None, float | None]
 """Name of a file and seconds in it between which a recording lies; None: begin, end."""
-LONGEST_WINDOW = 1.5
-"""Seconds around the strongest response that are judged; shorter recordings are judged whole."""
-FRAME_STEP = 0.01
-N_MFCC = 13
 FEWEST = 5
 """Trusted recordings of a class that a place in time can be compared with."""
 USUAL_FRAMES = 0.99
@@ -63,7 +58,7 @@ class Recordings:
     """
 
     def __init__(self, files: Sequence[SoundFile]) -> None:
-        settings, rate = _settings([Path(path) for path, _, _ in files])
+        settings, rate = _settings(files)
         self.problems: dict[int, str] = {}
         """Numbers of files that cannot be used, and why."""
         found: dict[int, Recording] = {}
@@ -139,30 +134,13 @@ class Recordings:
         return sound
 
 
-def _settings(paths: list[Path]) -> tuple[FeatureSettings, float | None]:
-    """Window and frames for recordings of these lengths, and their most common rate."""
-    import soundfile
-
-    rates: Counter[int] = Counter()
-    lengths = []
-    for path in dict.fromkeys(paths):
-        with suppress(AudioFileError, OSError, RuntimeError):  # reported when the file is read
-            rates[audio_rate(path)] += 1
-            lengths.append(float(soundfile.info(str(path)).duration))
-    typical = float(np.median(lengths)) if lengths else LONGEST_WINDOW
-    n_frames = max(10, round(min(LONGEST_WINDOW, typical) / FRAME_STEP))
-    rate = float(max(rates, key=lambda r: (rates[r], -r))) if rates else None
-    return (
-        FeatureSettings(
-            n_segments=1,
-            overlap=0.0,
-            window=n_frames * FRAME_STEP,
-            n_windows=n_frames,
-            frame=0.025,
-            n_mfcc=N_MFCC,
-        ),
-        rate,
-    )
+def _settings(files: Sequence[SoundFile]) -> tuple[FeatureSettings, float | None]:
+    """The settings and the rate that ``gemmed audit`` hears these recordings with."""
+    try:
+        reader = RecordingMFCC().fit(files)
+    except AudioFileError:  # none can be opened: each is named when it is read
+        return FeatureSettings(n_segments=1), None
+    return FeatureSettings(**reader.settings_), reader.rate_
 
 
 def _read(

@@ -13,12 +13,13 @@ from .._core.exceptions import ReviewError, TableError
 from .._core.types import FloatArray
 from ..acoustics.transformers import SegmentPCA
 from ..report.findings import Audited
-from ..report.recordings_read import N_MFCC, Recordings, SoundFile
+from ..report.recordings_read import Recordings, SoundFile
 from ..rows.tables import Table
 from .subjects import Known, apply_marks
 
 SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".aif", ".aiff")
-COMPONENTS = 30
+COMPONENTS = 50
+"""As ``gemmed audit`` takes."""
 
 
 def is_manifest(table: Table) -> bool:
@@ -79,9 +80,7 @@ class RecordingSubject:
             )
         flat = self._recordings.mfcc.reshape(len(self.rows), -1)
         n = min(COMPONENTS, len(flat) - 1, flat.shape[1])
-        scores = SegmentPCA(n).fit_transform(flat)
-        # One scale for all: components keep their sizes.
-        self._X: FloatArray = scores / max(float(np.median(np.abs(scores[:, 0]))), 1e-12)
+        self._X: FloatArray = SegmentPCA(n).fit_transform(flat)
 
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
@@ -111,7 +110,7 @@ class RecordingSubject:
             facts=[
                 (
                     "judged by",
-                    f"{N_MFCC} MFCCs in {n_frames} frames of the strongest "
+                    f"{self._recordings.mfcc.shape[1]} MFCCs in {n_frames} frames of the strongest "
                     f"{self._recordings.step * n_frames:.2g} s, {self._X.shape[1]} components; "
                     "the columns shown describe the recordings and are not what they are judged by",
                 ),
