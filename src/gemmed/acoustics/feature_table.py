@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from .._core.exceptions import ManifestError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
+from ..rows.tables import BASIS
 from .manifest import REQUIRED
 from .recordings import FLAGS
 from .transformers import SegmentPCA, component_names
@@ -33,6 +35,8 @@ class FeatureTable:
     """Shape (n_rows, n_features)."""
     names: list[str]
     """Names of the features."""
+    basis: str | None = None
+    """Which principal components they are scores of: the same text for the same components."""
 
     def __len__(self) -> int:
         return len(self.features)
@@ -51,6 +55,7 @@ def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, 
     """Principal components of the features, for each sensor on its own."""
     scores = np.empty((len(table), n_components))
     reductions = []
+    basis = hashlib.blake2b(digest_size=16)
     for sensor in _ordered(table.facts["sensor"]):
         rows = table.facts["sensor"] == sensor
         limit = min(int(rows.sum()), table.features.shape[1])
@@ -62,9 +67,11 @@ def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, 
             )
         pca = SegmentPCA(n_components)
         scores[rows] = pca.fit_transform(table.features[rows])
+        basis.update(str(sensor).encode() + pca.means_.tobytes() + pca.components_.tobytes())
         kept = float(pca.variance_kept_[0]), float(pca.power_kept_[0])
         reductions.append(Reduction(str(sensor), *kept))
-    return FeatureTable(table.facts, scores, component_names(n_components)), reductions
+    names = component_names(n_components)
+    return FeatureTable(table.facts, scores, names, basis.hexdigest()), reductions
 
 
 def join_sensors(table: FeatureTable) -> FeatureTable:
@@ -99,11 +106,16 @@ def join_sensors(table: FeatureTable) -> FeatureTable:
     kept = {name: facts[name][rows[:, 0]] for name in ("label", "subject", "segment")}
     flags = {name: facts[name][rows].any(axis=1) for name in FLAGS if name in facts}
     names = [f"{sensor}_{name}" for sensor in sensors for name in table.names]
-    return FeatureTable({**kept, **flags}, table.features[rows].reshape(len(rows), -1), names)
+    features = table.features[rows].reshape(len(rows), -1)
+    return FeatureTable({**kept, **flags}, features, names, table.basis)
 
 
 def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
-    """Write a table, as Parquet or (if the name ends in ``.csv``) as CSV."""
+    """Write a table, as Parquet or (if the name ends in ``.csv``) as CSV.
+
+    A Parquet file says which basis its components are of, so that ``gemmed predict`` can refuse
+    those of another one.
+    """
     require("pyarrow", "tables of features need", "audio")
     import pyarrow
     from pyarrow import csv, parquet
@@ -111,6 +123,8 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
     columns = [pyarrow.array(values) for values in table.facts.values()]
     columns += [pyarrow.array(column) for column in np.ascontiguousarray(table.features.T)]
     arrow = pyarrow.table(columns, [*table.facts, *table.names])
+    if table.basis is not None:
+        arrow = arrow.replace_schema_metadata({BASIS: table.basis})
     with replacing(path) as temporary:
         if Path(path).suffix == ".csv":
             csv.write_csv(arrow, temporary)
@@ -128,7 +142,9 @@ def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     known = [name for name in arrow.column_names if name in FACTS]
     names = [name for name in arrow.column_names if name not in FACTS]
     values = {name: arrow[name].to_numpy() for name in known}
-    return FeatureTable(values, np.stack([arrow[name].to_numpy() for name in names], axis=1), names)
+    features = np.stack([arrow[name].to_numpy() for name in names], axis=1)
+    basis = (arrow.schema.metadata or {}).get(BASIS.encode())
+    return FeatureTable(values, features, names, None if basis is None else basis.decode())
 
 
 def _ordered(sensors: Any) -> list[Any]:

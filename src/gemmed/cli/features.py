@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 SOME_FAILED, ALL_FAILED = 3, 2
 
-EPILOG = """The manifest is a CSV or Parquet table with the columns path, label, subject, sensor and
-perhaps start, end (seconds in the file); paths are relative to its folder. Files are WAV, FLAC or
-OGG; they are resampled to one rate and mixed down to one channel.
+EPILOG = """The manifest is a CSV or Parquet table with the columns path, label and perhaps subject,
+sensor, start, end (seconds in the file); paths are relative to its folder. Files are WAV, FLAC or
+OGG; they are resampled to one rate and mixed down to one channel. gemmed fit and gemmed audit take
+a manifest directly; this command is for several sensors and other tools.
 
 examples:
   gemmed features manifest.csv --out features.parquet --jobs 2

@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
         return _predict_recordings(options, model)
     table = read_table(_only_table(options.table), **reading_of(options))
     report_notes(table.notes)
+    _check_basis(model, table)
     frame = query_frame(table, model)
     _report_extra(table.columns, list(frame.columns))
     for name, values in unseen_categories(frame, model).items():
@@ -118,6 +119,24 @@ def _add_and_write(
     if not options.json or options.out != "-":
         emit_table(frame.assign(**added), options.out)
     _print_summary(options, added, len(frame))
+
+
+def _check_basis(model: Any, table: Any) -> None:
+    """Components of one basis mean nothing to a model of another one."""
+    first = model[0] if hasattr(model, "named_steps") else model
+    known = getattr(first, "basis_", None)
+    if known is None or known == table.basis:
+        return
+    remedy = "fit the recordings themselves (gemmed fit MANIFEST), whose model keeps its components"
+    if table.basis is not None:
+        raise TableError(
+            f"the components in {table.name} are of another basis than those the model was fitted "
+            f"on: {remedy}"
+        )
+    note(
+        f"{table.name} does not say which basis its components are of; they mean something to the "
+        f"model only if it is the one of the training: otherwise {remedy}"
+    )
 
 
 def _only_table(names: list[str]) -> str:

@@ -254,6 +254,7 @@ def train_on_table(
     report_notes(data.notes)
     report_left_out(data.plan, n_unlabelled)
     pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
     learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
@@ -263,7 +264,7 @@ def train_on_table(
 
         rest = np.setdiff1d(np.arange(len(table)), [*data.rows, *data.repeats])
         frame = feature_frame(table, data.plan).iloc[rest]
-        return rest, pipeline[0].transform_frame(frame)
+        return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
 
     return Training(table, data.rows, learned, {}, [], others, roles.target, data)
 

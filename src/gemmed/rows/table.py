@@ -44,6 +44,7 @@ class Table:
     source : name of the file; None if there is none
     digest : check sum of the file, by which a later change is noticed; None if there is no file
     decimal : decimal mark of all numbers if the user named it; None leaves it to each column
+    basis : which principal components columns are scores of, if the file says so
     """
 
     name: str
@@ -56,6 +57,7 @@ class Table:
     source: str | None = None
     digest: str | None = None
     decimal: str | None = None
+    basis: str | None = None
     _converted: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
     """Columns as text and as numbers: every check of a column asks for them."""
 

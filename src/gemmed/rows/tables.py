@@ -42,6 +42,8 @@ __all__ = [
     "write_table",
 ]
 
+BASIS = "gemmed_basis"
+"""Key of a Parquet file under which components say what they are components of."""
 PARQUET_SUFFIXES = (".parquet", ".pq")
 COMPRESSED = {"gz": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
 """First bytes of compressed files, by the suffix they have."""
@@ -109,9 +111,9 @@ def read_table(
     digest = digest_of(stored)
     content, compression = decompressed(stored, name)
     notes: list[Note] = []
-    form = None
+    form, basis = None, None
     if content.startswith(b"PAR1"):
-        frame = _read_parquet(content, name)
+        frame, basis = _read_parquet(content, name)
     else:
         form, notes = find_form(
             content[:HEAD_BYTES],
@@ -134,6 +136,7 @@ def read_table(
         source=origin,
         digest=digest,
         decimal=decimal,
+        basis=basis,
     )
 
 
@@ -276,7 +279,7 @@ def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
     return pd.DataFrame(cells, columns=names, dtype=object)
 
 
-def _read_parquet(content: bytes, name: str) -> Any:
+def _read_parquet(content: bytes, name: str) -> tuple[Any, str | None]:
     require("pyarrow", "Parquet files need", "cli")
     import pyarrow
     from pyarrow import parquet
@@ -286,4 +289,6 @@ def _read_parquet(content: bytes, name: str) -> Any:
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{name} is a damaged Parquet file ({error})") from error
     check_names([str(column) for column in table.column_names], name)
-    return table.to_pandas().reset_index(drop=True)
+    basis = (table.schema.metadata or {}).get(BASIS.encode())
+    frame = table.to_pandas().reset_index(drop=True)
+    return frame, None if basis is None else basis.decode(errors="replace")
