@@ -10,6 +10,7 @@
         +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
         +-- AudioFileError (also ValueError)       a recording cannot be used
         +-- ManifestError (also ValueError)        a table of recordings cannot be used
+        +-- ReviewError (also ValueError)          marks of reviewers cannot be kept or used
         +-- OutputError (also OSError)             a file or folder cannot be written
         +-- UnknownTargetError (also ValueError)   no experiment has this name
         +-- ExperimentDataError (also ValueError)  data of an experiment are missing or broken
@@ -66,6 +67,10 @@ class AudioFileError(GemmedError, ValueError):
 
 class ManifestError(GemmedError, ValueError):
     """A table of recordings cannot be read or lacks a column."""
+
+
+class ReviewError(GemmedError, ValueError):
+    """Marks of reviewers cannot be read, stored or applied to this table."""
 
 
 class OutputError(GemmedError, OSError):

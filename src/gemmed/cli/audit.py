@@ -7,9 +7,10 @@ import json
 from collections import Counter
 from typing import Any
 
+from .audited_rows import audited_rows
 from .commands import add_json_option, add_parser
 from .learning import train
-from .outputs import check_not_an_input, check_table_output, emit_table
+from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table
 from .training import Training, add_training_options, summary_lines, summary_of
@@ -18,20 +19,28 @@ from .unlabelled import add_unlabelled_option, score_unlabelled
 EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
   gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
+  gemmed audit patients.csv --target diagnosis --id patient ward --html report.html
+  gemmed audit patients.csv --target diagnosis --each 50 --out suspicious.csv
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
   gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
-  gemmed audit parts.csv --target ok --json | jq '.suspicious[] | select(.verdict == "both") | .row'
+  gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
 Rows are counted from 1, below the header. verdict says what is suspicious: the label, the
-measurement, or both; suggested_label is the class the row would get. prior, margin, entropy and
-coverage add up to the log-odds that the row is correct: the most negative one is the main reason.
-conflicting_rows are trusted rows to compare it with.
+measurement; suggested_label is the class the row would get, reasons says why, odd_columns
+which columns speak against it. conflicting_rows are trusted rows to compare it with. prior,
+label_term and measurement_term add up to the log-odds that the row is correct: how frequent faults
+are, what predictions say of the label, and what the values say of the measurement. --html writes a
+page with all of it that can be mailed; gemmed review lets you judge the rows.
 
 Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
 silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
 """
-REASONS = ("prior", "margin", "entropy", "coverage")
+TERMS = ("prior", "label_term", "measurement_term", "margin", "entropy", "coverage")
+"""Of states, and of model="paper"."""
+PROBABILITIES = ("suggested_proba", "wrong_label_proba", "bad_measurement_proba")
+SHORT_REASON = 90
+"""Characters of a reason in the printed table."""
 
 
 def add_command(commands: Any) -> None:
@@ -55,7 +64,22 @@ def add_command(commands: Any) -> None:
         help="anomaly score above which a row is suspicious (default: 0.5)",
     )
     parser.add_argument(
-        "--id", metavar="COLUMN", help="column that names the rows; it is copied, not learned from"
+        "--each",
+        type=int,
+        metavar="N",
+        help="instead of a threshold: the N most suspicious labels and the N most suspicious "
+        "measurements",
+    )
+    parser.add_argument(
+        "--id",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns that name the rows (identifier, annotator); copied, not learned from",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
@@ -69,24 +93,34 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--threshold {options.threshold} must lie between 0 and 1")
     if options.top < 0:
         raise ValueError(f"--top {options.top} must not be negative")
-    for path in (options.out, options.unlabelled):
-        if path is not None:
-            check_table_output(path)
-            check_not_an_input(path, options.table)
-    training = train(options, not_features=() if options.id is None else (options.id,))
-    identifier = training.table.index if options.id is None else options.id
-    ranked = rank_rows(training, identifier=identifier)
-    found = ranked[ranked["anomaly_score"] > options.threshold]
+    if options.each is not None and options.each < 1:
+        raise ValueError(f"--each {options.each} must be at least 1")
+    _check_files(options)
+    training = train(options, not_features=tuple(options.id))
+    index = training.table.index
+    named = (*options.id, *(() if index is None else (index,)))
+    identifiers = tuple(dict.fromkeys(named))
+    audited = audited_rows(training, options, identifiers)
+    findings = audited.findings
+    ranked = rank_rows(training, identifiers=identifiers)
+    chosen = findings.suspicious(options.threshold, options.each)
+    found = with_reasons(ranked, findings, chosen)
     if "flags" in ranked:
         found = with_damaged(found, ranked, training)
     if options.unlabelled is not None:
-        emit_table(score_unlabelled(training, identifier), options.unlabelled)
+        emit_table(score_unlabelled(training, identifiers), options.unlabelled)
     if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(_with_joined_rows(found), options.out)
+        emit_table(_with_joined_lists(found), options.out)
+    if options.html is not None:
+        from ..report.html_report import HtmlReport
+
+        HtmlReport(
+            findings, threshold=options.threshold, each=options.each, sound=audited.sound
+        ).save(options.html)
     summary = {
         **summary_of(training.learned),
         "threshold": options.threshold,
-        "suspicious_rows": len(found),
+        "suspicious_rows": len(findings.flagged(options.threshold)),
         "verdicts": dict(Counter(ranked["verdict"])),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
@@ -99,14 +133,33 @@ def run(options: argparse.Namespace) -> int:
     return SOME_FAILED if training.problems else 0
 
 
-def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
-    """One row per used row of the table, the most anomalous first.
+def _check_files(options: argparse.Namespace) -> None:
+    """What is to be written can be written, and is none of what is read."""
+    from .._core.optional import require
+
+    for path, name in (
+        (options.out, "--out"),
+        (options.unlabelled, "--unlabelled"),
+        (options.html, "--html"),
+    ):
+        if path is not None:
+            (check_output if name == "--html" else check_table_output)(path, name)
+            check_not_an_input(path, options.table, name=name)
+    if options.html is not None:
+        require("jinja2", "--html needs", "cli")
+        if not options.html.lower().endswith((".html", ".htm")):
+            raise ValueError(f"--html {options.html!r} must be a file whose name ends in .html")
+
+
+def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
+    """One row per used row of the table, in the order of the table.
 
     Returns
     -------
     pandas.DataFrame
-        row, the identifier, label, anomaly_score, verdict, suggested_label, the four terms of the
-        log-odds, p_value if the classifier has one, and conflicting_rows.
+        row, the identifiers, label, anomaly_score, verdict, suggested_label, probabilities of the
+        states where the classifier has them, the four terms of the log-odds, p_value if the
+        classifier has one, and conflicting_rows.
     """
     import numpy as np
     import pandas as pd
@@ -114,26 +167,35 @@ def rank_rows(training: Training, *, identifier: str | None = None) -> Any:
     explained = training.learned.classifier.explain()
     rows = training.rows
     columns: dict[str, Any] = {"row": rows + 1}
-    if identifier is not None:
-        columns[identifier] = training.table.text(identifier)[0][rows]
-    columns |= training.facts
+    for name in identifiers:
+        columns[name] = training.table.text(name)[0][rows]
+    columns |= {name: values for name, values in training.facts.items() if name not in columns}
     columns["label"] = np.asarray(explained["label"])
     columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
-    for name in ("verdict", "suggested_label", *REASONS):
-        columns[name] = np.asarray(explained[name])
-    if "p_value" in explained:
-        columns["p_value"] = np.asarray(explained["p_value"])
+    for name in ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value"):
+        if name in explained:
+            columns[name] = np.asarray(explained[name])
     ranked = pd.DataFrame(columns)
     ranked["conflicting_rows"] = [
         [int(rows[sample]) + 1 for sample in samples] for samples in explained["conflicting"]
     ]
-    return ranked.sort_values("anomaly_score", ascending=False, kind="stable", ignore_index=True)
+    return ranked
 
 
-def _with_joined_rows(found: Any) -> Any:
-    """Lists of rows as text: a cell of a table holds one value."""
+def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
+    """Some rows, by their positions, with the columns that speak against them and why."""
+    found = ranked.iloc[chosen].copy()
+    reasons = [findings.reasons_of(int(row)) for row in chosen]
+    found["odd_columns"] = [[c.name for c in own.columns if c.odd] for own in reasons]
+    found["reasons"] = [" ".join(own.sentences) for own in reasons]
+    return found
+
+
+def _with_joined_lists(found: Any) -> Any:
+    """Lists as text: a cell of a table holds one value."""
     return found.assign(
-        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]]
+        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]],
+        odd_columns=["; ".join(names) for names in found["odd_columns"]],
     )
 
 
@@ -160,11 +222,8 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
     if len(shown):
         print()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
-        for fact in ("path", "flags"):
-            if fact in found and fact != options.id:
-                header = {"row": "row", fact: fact, **header}
-        if options.id is not None:
-            header = {"row": "row", options.id: options.id, **header}
+        first = [*options.id, *(f for f in ("path", "flags") if f in found)]
+        header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
             [_cell(row[name]) for name in header] + [_main_reason(row), _joined(row)]
@@ -176,6 +235,8 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
         print(f"... and {len(found) - len(shown)} more; {where}")
     elif options.out:
         print(f"\nwritten to {options.out}")
+    if options.html:
+        print(f"report in {options.html}")
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -187,8 +248,10 @@ def _cell(value: Any) -> str:
 
 
 def _main_reason(row: dict[str, Any]) -> str:
-    reason = min(REASONS, key=lambda name: row[name])
-    return f"{reason} {row[reason]:.1f}"
+    """The first sentence, or that none of the columns is odd."""
+    text = str(row["reasons"] or row.get("flags") or "nothing speaks against it")
+    first = text.split(". ")[0].rstrip(".")
+    return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 
 
 def _joined(row: dict[str, Any]) -> str:

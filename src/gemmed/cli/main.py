@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from .. import __version__
 from .._core.exceptions import GemmedError
-from . import audit, features, fit, predict, reproduce, simulate
+from . import audit, features, fit, predict, reproduce, review, simulate
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -38,6 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     fit.add_command(commands)
     predict.add_command(commands)
     audit.add_command(commands)
+    review.add_command(commands)
     features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)

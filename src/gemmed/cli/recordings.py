@@ -167,6 +167,7 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
     import pandas as pd
 
     damaged = ranked[(ranked["flags"] != "") & ~ranked.index.isin(found.index)]
+    damaged = damaged.sort_values("anomaly_score", ascending=False, kind="stable")
     table, target = training.table, training.target
     unreadable = pd.DataFrame(
         [
@@ -186,7 +187,13 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
     parts = [part for part in (unreadable, found, damaged) if len(part)]
     if not parts:
         return found
-    return pd.concat(parts, ignore_index=True)[list(ranked.columns)]
+    listed = pd.concat(parts, ignore_index=True).reindex(columns=found.columns)
+    # Reasons are given for what is suspicious; the flags of the others say it all.
+    listed["reasons"] = listed["reasons"].fillna("")
+    listed["odd_columns"] = [
+        names if isinstance(names, list) else [] for names in listed["odd_columns"]
+    ]
+    return listed
 
 
 def files_of(table: Table) -> tuple[list[tuple[str, float | None, float | None]], Any]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan, Handling, Roles
+    from ..estimators.table_columns import ColumnPlan, Handling, Roles, TrainingData
     from ..rows.notes import Note
     from ..rows.tables import Table
 
@@ -52,6 +52,8 @@ class Training(NamedTuple):
     others: Callable[[], tuple[np.ndarray, Any]]
     """Numbers of the rows that were not learned from, and what the classifier sees of them."""
     target: str
+    data: TrainingData | None = None
+    """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
 def add_reading_options(parser: Any) -> None:
@@ -264,7 +266,7 @@ def train_on_table(
         frame = feature_frame(table, data.plan).iloc[rest]
         return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
 
-    return Training(table, data.rows, learned, {}, [], others, roles.target)
+    return Training(table, data.rows, learned, {}, [], others, roles.target, data)
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
@@ -353,12 +355,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     lines = [
         f"rows           {summary['rows']} ({classes})",
         f"columns        {n_columns[0]} of numbers, {n_columns[1]} of categories",
-        f"suspicious     {summary['suspicious_rows']} rows",
+        f"suspicious     {suspicious_text(summary)}",
     ]
-    if "contamination" in summary:
-        low_high = summary.get("contamination_interval")
-        interval = "" if low_high is None else f" ({low_high[0]:.1%} to {low_high[1]:.1%})"
-        lines.append(f"contamination  {summary['contamination']:.1%}{interval}")
     gap = "unknown" if summary["duality_gap"] is None else f"{summary['duality_gap']:.2g}"
     lines += [
         f"agreement      {summary['agreement_with_labels']:.1%} of the labels are predicted as "
@@ -367,6 +365,20 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         f"{summary['iterations']} iterations, duality gap {gap}",
     ]
     return lines
+
+
+def suspicious_text(summary: dict[str, Any]) -> str:
+    """Rows flagged and rows estimated in one sentence that says what each means."""
+    threshold = summary.get("threshold", 0.5)
+    text = f"{summary['suspicious_rows']} rows have a probability of a fault above {threshold:g}"
+    if "contamination" not in summary:
+        return text
+    low_high = summary.get("contamination_interval")
+    interval = "" if low_high is None else f" (90 %: {low_high[0]:.1%} to {low_high[1]:.1%})"
+    return (
+        f"{text}; contamination, the share of faulty rows with those that cannot be named: "
+        f"{summary['contamination']:.1%}{interval}"
+    )
 
 
 def report_notes(notes: Sequence[Note]) -> None:

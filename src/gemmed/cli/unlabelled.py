@@ -17,13 +17,13 @@ def add_unlabelled_option(parser: Any) -> None:
     )
 
 
-def score_unlabelled(training: Training, identifier: str | None = None) -> Any:
+def score_unlabelled(training: Training, identifiers: tuple[str, ...] = ()) -> Any:
     """One row for each row that was not learned from.
 
     Returns
     -------
     pandas.DataFrame
-        row, the identifier, label (empty if there is none), prediction, proba (of the predicted
+        row, the identifiers, label (empty if there is none), prediction, proba (of the predicted
         class), p_value (how usual the row is among the trusted training rows) and suspicious (at a
         false-alarm rate of 5 %), as far as the classifier offers them.
     """
@@ -33,8 +33,7 @@ def score_unlabelled(training: Training, identifier: str | None = None) -> Any:
     rows, features = training.others()
     table, classifier = training.table, training.learned.classifier
     columns: dict[str, Any] = {"row": rows + 1}
-    if identifier is not None:
-        columns[identifier] = table.text(identifier)[0][rows]
+    columns |= {name: table.text(name)[0][rows] for name in identifiers}
     columns["label"] = table.text(training.target)[0][rows]
     if not len(rows):
         return pd.DataFrame({**columns, "prediction": [], "proba": [], "p_value": []})

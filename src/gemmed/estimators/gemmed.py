@@ -30,7 +30,7 @@ from .joint_settings import (
     features_for,
     label_samples,
 )
-from .kept_samples import KeptSamples, explain_samples, keep_some
+from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .screening_methods import ScreeningMixin
 from .validation import (
@@ -258,6 +258,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         """
         check_parameters(self)
         engine = resolve_engine(self.engine)
+        index = index_of(X)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
@@ -273,7 +274,10 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
         found = fit_model(self, rows, kernel, samples, engine, n_components, X)
         is_gram = isinstance(rows, GramRows)
-        kept = KeptSamples(X, samples.class_index, found.nominal, samples.groups, is_gram)
+        names = getattr(self, "feature_names_in_", None)
+        kept = KeptSamples(
+            X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
+        )
         self._store(found, samples, kept)
         return self
 
@@ -325,8 +329,11 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
             "ok", "suspicious label" or "suspicious measurement"; ``suggested_label``: the likeliest
             other one by predictions without the sample; ``p_value``: how often a trusted sample of
             its class lies as far out; ``conflicting``: row numbers of the nearest trusted samples
-            of other classes, for samples that are not ok. With model="paper" the terms are
-            ``prior``, ``margin``, ``entropy`` and ``coverage``, and a verdict may be "both".
+            of other classes, for samples that are not ok; ``odd_columns`` and ``reasons``: which
+            columns speak against it, in words (docs/report.md); ``suggested_proba``: probability of
+            the suggested label. The index is that of the DataFrame that was fitted. With
+            model="paper" the terms are ``prior``, ``margin``, ``entropy`` and ``coverage``, and a
+            verdict may be "both".
         """
         check_is_fitted(self)
         self._kept.require_all()

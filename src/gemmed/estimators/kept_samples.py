@@ -15,7 +15,9 @@ from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..rows.training_rows import BlockRows
+from .column_reasons import learn_columns
 from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
+from .reasons import Reasons, Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,10 @@ class KeptSamples:
     is_gram: bool = False
     is_part: bool = False
     """Whether there were more."""
+    index: np.ndarray | None = None
+    """Of the DataFrame that was fitted; None if rows were only counted."""
+    names: np.ndarray | None = None
+    """Of the columns, where they have names."""
 
     def require_all(self) -> None:
         """Refuse what needs every training sample."""
@@ -97,7 +103,10 @@ def explain_samples(
     classes: np.ndarray,
     judged: JudgedStates | LogOdds,
 ) -> Any:
-    """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model."""
+    """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model.
+
+    Its index is that of the DataFrame fitted.
+    """
     class_index = kept.class_index
     statistics = kept.training_statistics(reference)
     own = statistics[np.arange(len(statistics)), class_index]
@@ -128,9 +137,75 @@ def explain_samples(
         "suggested_label": classes[suggested],
         "p_value": reference.own_class_p_values(own, class_index),
         "conflicting": conflicting,
+        **_reason_columns(kept, verdicts, suggested, classes, judged),
     }
     try:
         import pandas as pd
     except ImportError:
         return table
-    return pd.DataFrame(table)
+    return pd.DataFrame(table, index=kept.index)
+
+
+def _reason_columns(
+    kept: KeptSamples,
+    verdicts: np.ndarray,
+    suggested: np.ndarray,
+    classes: np.ndarray,
+    judged: JudgedStates | LogOdds,
+) -> dict[str, Any]:
+    """Probability of the suggested label, columns that are odd and sentences of doubtful rows."""
+    n = len(verdicts)
+    held_out = judged.clean if isinstance(judged, JudgedStates) else None
+    columns: dict[str, Any] = {}
+    if held_out is not None:
+        columns["suggested_proba"] = held_out[np.arange(n), suggested]
+    if kept.is_gram:
+        return columns
+    odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
+    odd[:] = [[] for _ in range(n)]
+    names = [str(name) for name in _names(kept)]
+    reference = learn_columns(
+        kept.X, names, {}, kept.class_index, kept.nominal >= 0.5, len(classes)
+    )
+    reasons = Reasons(reference, [str(label) for label in classes])
+    for row in np.flatnonzero(verdicts != OK):
+        found = reasons.of(
+            kept.X[row], [], _verdict(row, kept, verdicts, suggested, classes, held_out)
+        )
+        odd[row] = [column.name for column in found.columns if column.odd]
+        sentences[row] = " ".join(found.sentences)
+    return {**columns, "odd_columns": odd, "reasons": sentences}
+
+
+def _names(kept: KeptSamples) -> Any:
+    return [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
+
+
+def _verdict(
+    row: Any,
+    kept: KeptSamples,
+    verdicts: np.ndarray,
+    suggested: np.ndarray,
+    classes: np.ndarray,
+    held_out: FloatArray | None,
+) -> Verdict:
+    z, other = kept.class_index[row], suggested[row]
+    return Verdict(
+        str(verdicts[row]),
+        float(kept.nominal[row]),
+        str(classes[z]),
+        None if other == z else str(classes[other]),
+        None if held_out is None or other == z else float(held_out[row, other]),
+        None if held_out is None else float(held_out[row, z]),
+    )
+
+
+def index_of(X: Any) -> np.ndarray | None:
+    """Row names of a DataFrame that a model can keep: numbers, text or times; None otherwise."""
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(index, "to_numpy") or getattr(index, "nlevels", 1) > 1:
+        return None
+    values: np.ndarray = index.to_numpy()
+    if values.dtype == object and all(isinstance(value, str) for value in values):
+        return values.astype(str)
+    return None if values.dtype == object else values

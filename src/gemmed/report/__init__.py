@@ -1,5 +1,7 @@
-"""Pictures of data, classifiers and scores; how good scores are."""
+"""Findings with reasons, pages and pictures of them; how good scores are."""
 
+from .audited_data import audit_report
+from .html_report import HtmlReport
 from .plots import plot_anomaly_scores, plot_boundaries, save_figure
 
-__all__ = ["plot_anomaly_scores", "plot_boundaries", "save_figure"]
+__all__ = ["HtmlReport", "audit_report", "plot_anomaly_scores", "plot_boundaries", "save_figure"]

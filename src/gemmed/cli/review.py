@@ -1,0 +1,228 @@
+"""``gemmed review``: judge suspicious rows in a browser, and write the corrected table."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import secrets
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._core.exceptions import ReviewError
+from .._core.optional import require
+from .commands import add_json_option, add_parser
+from .outputs import check_not_an_input, check_table_output
+from .progress import FitProgress
+from .terminal import note, warnings_as_notes
+from .training import (
+    add_training_options,
+    classifier_of,
+    handling_of,
+    reading_of,
+    report_left_out,
+    report_notes,
+    roles_of,
+)
+
+if TYPE_CHECKING:
+    from ..review.marks import MarkStore
+    from ..review.subjects import Subject
+    from ..rows.tables import Table
+
+EPILOG = """examples:
+  gemmed review patients.csv --target diagnosis --id patient
+  gemmed review clips.csv --target word
+  gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
+
+A page opens on this computer, with one suspicious row after another: its values with the odd ones
+marked, what is usual, its neighbours, the class it should rather have; for a manifest (a column
+path with sound files) the recording and its spectrogram. Marks are kept in TABLE.review.sqlite
+beside the table, each on disk before the next row appears; the same command goes on where it was.
+--export writes the table as it was with the corrected labels, and a log of the changes beside it,
+without a fit and without a browser.
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Register the command."""
+    parser = add_parser(
+        commands,
+        "review",
+        run,
+        summary="judge suspicious rows in a browser and correct the table",
+        description="Judge the suspicious rows of a labelled table one after another.",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "--id",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns that name the rows (identifier, annotator); shown, not learned from",
+    )
+    parser.add_argument(
+        "--marks", metavar="FILE", help="where marks are kept (default: TABLE.review.sqlite)"
+    )
+    parser.add_argument("--reviewer", metavar="NAME", help="(default: your login name)")
+    parser.add_argument(
+        "--changed",
+        choices=["refuse", "match"],
+        default="refuse",
+        help="if the table has changed since: refuse, or follow the rows by their content",
+    )
+    parser.add_argument("--export", metavar="FILE", help="write the corrected table and stop")
+    parser.add_argument(
+        "--bad",
+        choices=["drop", "flag", "keep"],
+        default="drop",
+        help="with --export: bad measurements are left out, flagged in a column, or kept",
+    )
+    parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_json_option(parser, "with --export: print the summary as JSON")
+    add_training_options(parser)
+    # Both rankings need the states of the rows.
+    parser.set_defaults(model="states")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve the page, or export."""
+    if options.table == "-":
+        raise ValueError("TABLE must be a file: a review goes on another day")
+    if not 0 <= options.port < 65536:
+        raise ValueError(f"--port {options.port} must lie between 0 and 65535")
+    path = Path(options.table)
+    store_path = Path(options.marks or f"{options.table}.review.sqlite")
+    if options.export is not None:
+        check_table_output(options.export, "--export")
+        check_not_an_input(options.export, options.table, str(store_path), name="--export")
+        if not store_path.exists():
+            raise ReviewError(f"there are no marks: {str(store_path)!r} does not exist")
+    else:
+        for package in ("starlette", "uvicorn", "jinja2"):
+            require(package, "the review page needs", "review")
+    from ..review.marks import MarkStore
+    from ..review.session import attach
+
+    table = _read(options)
+    table.require_columns([options.target], "target")
+    store = MarkStore(store_path)
+    try:
+        said = attach(store, table, path, options.target, match=options.changed == "match")
+        if said:
+            note(said)
+        if options.export is not None:
+            return _export(options, table, store)
+        return _serve(options, table, store, path)
+    finally:
+        store.close()
+
+
+def _read(options: argparse.Namespace) -> Table:
+    from ..rows.tables import read_table
+
+    return read_table(options.table, **reading_of(options))
+
+
+def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
+    from ..review.corrected import export
+
+    done = export(table, options.target, store, options.export, bad=options.bad)
+    if options.json:
+        print(json.dumps(done._asdict(), indent=1))
+    else:
+        print(
+            f"{done.corrected} labels corrected, {done.bad} bad rows "
+            f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
+            f"{done.table}, log {done.log}"
+        )
+    return 0
+
+
+def _subject(options: argparse.Namespace, table: Table) -> Subject:
+    from ..review.recordings import RecordingSubject, is_manifest
+    from ..review.subjects import TableSubject
+
+    classifier = classifier_of(options)
+    identifiers = tuple(dict.fromkeys(options.id))
+    table.require_columns(list(identifiers), "id")
+    if is_manifest(table):
+        require("soundfile", "recordings need", "audio")
+        recordings = RecordingSubject(
+            table,
+            options.target,
+            classifier,
+            folder=Path(options.table).parent,
+            identifiers=identifiers,
+            group=options.group,
+        )
+        for problem in recordings.problems[:5]:
+            note(f"left out: {problem}")
+        if len(recordings.problems) > 5:
+            note(f"and {len(recordings.problems) - 5} more recordings that cannot be used")
+        return recordings
+    further = () if options.group is None else (options.group,)
+    subject = TableSubject(
+        table,
+        roles_of(options, not_features=identifiers),
+        classifier,
+        scaling=options.scaling,
+        handling=handling_of(options),
+        identifiers=tuple(dict.fromkeys((*identifiers, *further))),
+    )
+    report_notes(subject.data.notes)
+    report_left_out(subject.data.plan, subject.data.n_unlabelled)
+    return subject
+
+
+def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:
+    import uvicorn
+
+    from ..review.server import make_app
+    from ..review.session import ReviewSession, checked_name
+
+    reviewer = checked_name(options.reviewer or _login())
+    # The port is taken before the fit: a port in use is known at once.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        try:
+            listener.bind(("127.0.0.1", options.port))
+        except OSError as error:
+            raise OSError(
+                f"--port {options.port} cannot be used ({error.strerror}): choose another one"
+            ) from error
+        port = int(listener.getsockname()[1])
+        with warnings_as_notes(), FitProgress():
+            session = ReviewSession(_subject(options, table), store, path, reviewer)
+            session.fit()
+        listener.listen(128)  # who opens the address at once waits a moment
+        token = secrets.token_urlsafe(24)
+        address = f"http://127.0.0.1:{port}/?token={token}"
+        print(session.fitted.findings.sentence())
+        print(f"review at {address}  (Ctrl-C ends it; marks are in {store.path})", flush=True)
+        if not options.no_browser and sys.stdout.isatty():
+            import webbrowser
+
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            make_app(session, token, port),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no such user, in a container
+        return "reviewer"

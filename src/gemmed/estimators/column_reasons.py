@@ -1,0 +1,261 @@
+"""Which columns speak against a row, and by how much: against its class, against the other columns.
+
+All numbers are learned from trusted rows (probability of being nominal at least one half):
+
+*spreads*: (value - median of the class) / spread. The spread is the larger of two that agree for
+normal values: distance of the quartiles / 1.349, and of the 5 and 95 % quantiles / 3.290, so that
+nothing between these is many spreads away (the standard deviation where both are zero).
+
+*distance*: squared distance from the class, u' P u with u the spreads and P the pooled inverse
+covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
+
+*broken*: columns that are left out one after the other, each time the one with which the distance
+loses most (*gain*), until it is usual for the class or MOST_BROKEN are out. One broken value makes
+all others look odd beside it; so each column is compared with those that are not broken.
+
+*residual*: the value minus what those let expect (a regression inside the classes, pooled), over
+the spread of this difference among trusted rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.types import BoolArray, FloatArray
+
+QUARTILES_OF_NORMAL = 1.349
+"""Distance of the quartiles of a standard normal distribution."""
+USUAL_OF_NORMAL = 3.290
+"""The same of its 5 and 95 % quantiles."""
+FEWEST = 5
+"""A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
+MOST_COLUMNS = 400
+"""Columns up to which each is compared with the others; time grows as the cube."""
+RIDGE = 0.05
+"""Share of the mean variance that the other columns never explain; more where columns are many."""
+LIMIT = 4.0
+"""Spreads beyond which a trusted row does not bend the covariance further."""
+USUAL = (0.05, 0.95)
+"""Quantiles between which the values of a class are called usual."""
+MOST_BROKEN = 5
+"""Columns that may be left out of a row; beyond that it is not a matter of columns."""
+MOST_ROWS = 20_000
+"""Trusted rows of a class from which all is learned; more change no digit that is shown."""
+
+
+class Numbers(NamedTuple):
+    """Numeric columns of one row, each of shape (n_columns,), NaN where nothing can be said."""
+
+    spreads: FloatArray
+    """From the median of the class."""
+    expected: FloatArray
+    """What the columns that are not broken let expect, in units of the column."""
+    residual: FloatArray
+    """Distance from that, in spreads of this distance among trusted rows."""
+    gain: FloatArray
+    """What the squared distance lost with the column: at its turn, or last of all."""
+    distance: float
+    """Squared distance from the class."""
+    broken: list[int]
+    """Columns left out, in this order."""
+    rest: float
+    """Squared distance without them."""
+
+
+class ClassColumns(NamedTuple):
+    """Numeric columns of a class, each of shape (n_columns,)."""
+
+    middle: FloatArray
+    spread: FloatArray
+    """Zero where all trusted rows have one value."""
+    low: FloatArray
+    high: FloatArray
+    limit: float
+    """Squared distance below which 95 % of the trusted rows lie."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReference:
+    """What trusted rows look like, column by column; made by :func:`learn_columns`."""
+
+    numeric: list[str]
+    categories: list[str]
+    classes: list[ClassColumns]
+    precision: FloatArray | None
+    """Of the spreads, shape (n_numeric, n_numeric); None beyond MOST_COLUMNS."""
+    residual_spread: FloatArray
+    shares: list[list[dict[str, float]]]
+    """Of each class and category column: share of the trusted rows with each value."""
+    n_trusted: np.ndarray
+    """Rows that each class was described by, shape (n_classes,)."""
+
+    def numbers(self, values: FloatArray, z: int) -> Numbers:
+        """Numeric values of one row, shape (n_numeric,), against class z."""
+        own = self.classes[z]
+        spreads = _spreads(values, own)
+        empty = np.full(len(values), np.nan)
+        if self.precision is None or not len(values):
+            return Numbers(spreads, empty, empty, empty, np.nan, [], np.nan)
+        standard = _standard(spreads)
+        known = np.isfinite(values) & (own.spread > 0.0)
+        P, diagonal = self.precision, np.diag(self.precision)
+        distance = float(standard @ P @ standard)
+        broken: list[int] = []
+        mended, rest = standard, distance
+        while True:
+            together = P @ mended
+            gain = np.where(known, together**2 / diagonal, np.nan)
+            gain[broken] = -np.inf
+            if rest <= own.limit or len(broken) == MOST_BROKEN or not np.any(gain > 0.0):
+                break
+            broken.append(int(np.nanargmax(gain)))
+            mended = self._without(standard, broken)
+            rest = float(mended @ P @ mended)
+        # Of a column that is not broken: against the others, the broken ones as they should be.
+        residual = together / diagonal
+        expected = mended - residual
+        width = np.ones(len(values))
+        if broken:
+            expected[broken] = mended[broken]
+            residual[broken] = standard[broken] - mended[broken]
+            variances = np.diag(np.linalg.inv(P[np.ix_(broken, broken)]))
+            width[broken] = np.sqrt(variances * diagonal[broken])
+            gain[broken] = self._gains(standard, broken)
+        return Numbers(
+            spreads,
+            np.where(known, own.middle + expected * own.spread, np.nan),
+            np.where(known, residual / (width * self.residual_spread), np.nan),
+            gain,
+            distance,
+            broken,
+            rest,
+        )
+
+    def _without(self, standard: FloatArray, columns: list[int]) -> FloatArray:
+        """Spreads with what the other columns let expect in some of them."""
+        assert self.precision is not None
+        together = (self.precision @ standard)[columns]
+        mended = standard.copy()
+        mended[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], together)
+        return mended
+
+    def _gains(self, standard: FloatArray, broken: list[int]) -> list[float]:
+        assert self.precision is not None
+        left = [standard, *(self._without(standard, broken[: k + 1]) for k in range(len(broken)))]
+        distances = [float(u @ self.precision @ u) for u in left]
+        return [before - after for before, after in itertools.pairwise(distances)]
+
+    def share(self, column: int, value: str, z: int) -> float:
+        """Share of the trusted rows of class z with this value in a category column."""
+        return self.shares[z][column].get(value, 0.0)
+
+
+def learn_columns(
+    numbers: FloatArray,
+    numeric: list[str],
+    categories: dict[str, Any],
+    class_index: np.ndarray,
+    trusted: BoolArray,
+    n_classes: int,
+) -> ColumnReference:
+    """Describe the trusted rows of every class.
+
+    Parameters
+    ----------
+    numbers : numeric columns, NaN where there is no value, shape (n_rows, n_numeric)
+    numeric : their names
+    categories : text columns by name, each of shape (n_rows,)
+    class_index, trusted : shape (n_rows,)
+    """
+    parts = [_described_by(class_index, trusted, z) for z in range(n_classes)]
+    classes = [_describe(numbers[part]) for part in parts]
+    precision, residual_spread, distances = _relations(numbers, parts, classes)
+    classes = [
+        own._replace(limit=float(np.quantile(squares, USUAL[1])) if len(squares) else np.inf)
+        for own, squares in zip(classes, distances, strict=True)
+    ]
+    shares = [
+        [_shares(np.asarray(cells, dtype=object)[part]) for cells in categories.values()]
+        for part in parts
+    ]
+    counts = np.array([len(part) for part in parts])
+    return ColumnReference(
+        list(numeric), list(categories), classes, precision, residual_spread, shares, counts
+    )
+
+
+def _described_by(class_index: np.ndarray, trusted: BoolArray, z: int) -> np.ndarray:
+    for chosen in (trusted & (class_index == z), class_index == z, trusted):
+        rows = np.flatnonzero(chosen)
+        if len(rows) >= FEWEST:
+            # Every k-th: no seed, and no part of the table is preferred.
+            return rows[:: -(-len(rows) // MOST_ROWS)]
+    return np.arange(len(class_index))
+
+
+def _describe(values: FloatArray) -> ClassColumns:
+    n = values.shape[1]
+    middle, spread, low, high = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    for column in range(n):
+        present = values[:, column][np.isfinite(values[:, column])]
+        if not len(present):
+            middle[column] = low[column] = high[column] = np.nan
+            continue
+        quartiles = np.quantile(present, (0.25, 0.5, 0.75, *USUAL))
+        middle[column], low[column], high[column] = quartiles[[1, 3, 4]]
+        width = max(
+            (quartiles[2] - quartiles[0]) / QUARTILES_OF_NORMAL,
+            (quartiles[4] - quartiles[3]) / USUAL_OF_NORMAL,
+        )
+        spread[column] = width if width > 0.0 else present.std()
+    return ClassColumns(middle, spread, low, high, np.inf)
+
+
+def _spreads(values: FloatArray, own: ClassColumns) -> FloatArray:
+    """Infinite where all trusted rows have one value and the row has another."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: FloatArray = (values - own.middle) / own.spread
+    found = np.where((own.spread == 0.0) & (values == own.middle), 0.0, found)
+    return found
+
+
+def _standard(spreads: FloatArray) -> FloatArray:
+    """Spreads with nothing said where there is no value or no variation."""
+    found: FloatArray = np.where(np.isfinite(spreads), spreads, 0.0)
+    return found
+
+
+def _relations(
+    numbers: FloatArray, parts: list[np.ndarray], classes: list[ClassColumns]
+) -> tuple[FloatArray | None, FloatArray, list[FloatArray]]:
+    """Pooled precision, spread of residuals, and squared distances of the rows of each class."""
+    n = numbers.shape[1]
+    nothing: list[FloatArray] = [np.empty(0) for _ in parts]
+    if not 0 < n <= MOST_COLUMNS:
+        return None, np.ones(n), nothing
+    standard = [
+        _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
+    ]
+    pooled = np.clip(np.concatenate(standard), -LIMIT, LIMIT)
+    covariance = np.atleast_2d(np.cov(pooled.T, bias=True))
+    ridge = max(RIDGE, n / len(pooled)) * np.trace(covariance) / n
+    if not ridge > 0.0:
+        return None, np.ones(n), nothing
+    precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
+    together = np.concatenate(standard) @ precision
+    residuals = together / np.diag(precision)
+    low, first, third, high = np.quantile(residuals, (0.05, 0.25, 0.75, 0.95), axis=0)
+    width = np.maximum((third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL)
+    width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
+    squares = np.einsum("ij,ij->i", np.concatenate(standard), together)
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return precision, width, np.split(squares, ends)
+
+
+def _shares(cells: np.ndarray) -> dict[str, float]:
+    values, counts = np.unique(cells.astype(str), return_counts=True)
+    return {str(v): float(c) / len(cells) for v, c in zip(values, counts, strict=True)}

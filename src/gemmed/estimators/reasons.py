@@ -1,0 +1,327 @@
+"""Why a sample is suspicious, in words and numbers: columns, labels, what would change the verdict.
+
+Every sentence states numbers of :mod:`.column_reasons` or probabilities of the model as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.types import FloatArray
+from .column_reasons import ClassColumns, ColumnReference, Numbers
+from .explanation import BOTH, LABEL, MEASUREMENT, OK
+
+ODD = 3.0
+"""Spreads from which on a value is called odd."""
+RARE = 0.01
+"""Share of the trusted rows of a class below which a category is called odd."""
+MOST_NAMED = 4
+"""Columns that are put into words; all are in the numbers."""
+FAR, NEAR = 1.5, 0.2
+"""Distances of the nearest rows, over the usual one, that are worth a sentence."""
+
+
+class ColumnReason(NamedTuple):
+    """What one column says of a row."""
+
+    name: str
+    value: str
+    """As in the table; empty where there is no value."""
+    usual: str
+    """Of the trusted rows of its class: 5 to 95 %, or the most frequent values."""
+    usual_there: str
+    """The same of the class it should rather have; empty if there is none."""
+    spreads: float | None
+    """From the median of its class, in spreads; infinite if all others have one value."""
+    spreads_there: float | None
+    """From the class it should rather have."""
+    expected: str
+    """What the columns that are not broken let expect; empty where unknown."""
+    residual: float | None
+    """Distance from that, in spreads."""
+    gain: float | None
+    """What the squared distance from the class loses with the column."""
+    share: float | None
+    """Of the trusted rows of the class with this value, for categories."""
+    odd: bool
+
+
+class SampleReasons(NamedTuple):
+    """Why a sample is suspicious."""
+
+    columns: list[ColumnReason]
+    """All columns, the oddest first."""
+    sentences: list[str]
+    change: list[str]
+    """What would change the verdict."""
+
+
+class Verdict(NamedTuple):
+    """What the model thinks of a sample."""
+
+    verdict: str
+    nominal: float
+    label: str
+    suggested: str | None
+    """Class it should rather have; None if the measurement is the problem."""
+    probability: float | None
+    """Of that class, from the model without the sample itself."""
+    own_probability: float | None
+    """Of the given label, likewise."""
+    crowding: float | None = None
+    """Mean distance to the nearest rows of its class over the class median."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Puts the numbers of rows into words.
+
+    Parameters
+    ----------
+    reference : of the trusted rows
+    classes : labels in the order of the reference
+    """
+
+    reference: ColumnReference
+    classes: list[str]
+
+    def of(self, numbers: FloatArray, cells: list[str], verdict: Verdict) -> SampleReasons:
+        """Reasons of one row.
+
+        Parameters
+        ----------
+        numbers : its numeric columns, NaN where there is no value
+        cells : its category columns
+        """
+        z = self.classes.index(verdict.label)
+        there = None if verdict.suggested is None else self.classes.index(verdict.suggested)
+        found = self.reference.numbers(numbers, z)
+        other = None if there is None else self.reference.numbers(numbers, there)
+        columns = self._numeric(numbers, z, there, found, other) + self._categories(cells, z, there)
+        ordered = sorted(columns, key=_oddness, reverse=True)
+        return SampleReasons(
+            ordered,
+            self._sentences(ordered, verdict, found, z),
+            self._change(verdict, found, z),
+        )
+
+    def _numeric(
+        self,
+        values: FloatArray,
+        z: int,
+        there: int | None,
+        found: Numbers,
+        other: Numbers | None,
+    ) -> list[ColumnReason]:
+        own = self.reference.classes[z]
+        elsewhere = None if there is None else self.reference.classes[there]
+        reasons = []
+        for i, name in enumerate(self.reference.numeric):
+            residual, spreads = _known(found.residual[i]), _known(found.spreads[i])
+            reasons.append(
+                ColumnReason(
+                    name,
+                    number_text(values[i]),
+                    _usual(own, i),
+                    "" if elsewhere is None else _usual(elsewhere, i),
+                    spreads,
+                    None if other is None else _known(other.spreads[i]),
+                    number_text(found.expected[i]),
+                    residual,
+                    _known(found.gain[i]),
+                    None,
+                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= ODD,
+                )
+            )
+        return reasons
+
+    def _categories(self, cells: list[str], z: int, there: int | None) -> list[ColumnReason]:
+        reasons = []
+        for i, (name, value) in enumerate(zip(self.reference.categories, cells, strict=True)):
+            share = self.reference.share(i, value, z)
+            reasons.append(
+                ColumnReason(
+                    name,
+                    value,
+                    _most_frequent(self.reference.shares[z][i]),
+                    "" if there is None else _most_frequent(self.reference.shares[there][i]),
+                    None,
+                    None,
+                    "",
+                    None,
+                    None,
+                    share,
+                    share < RARE,
+                )
+            )
+        return reasons
+
+    def _sentences(
+        self, columns: list[ColumnReason], verdict: Verdict, found: Numbers, z: int
+    ) -> list[str]:
+        if verdict.verdict == OK:
+            return []
+        sentences = []
+        if verdict.verdict in (LABEL, BOTH) and verdict.suggested is not None:
+            sentences += _label_sentences(columns, verdict)
+        if verdict.verdict in (MEASUREMENT, BOTH):
+            sentences += self._measurement_sentences(columns, verdict, found, z)
+        return sentences
+
+    def _measurement_sentences(
+        self, columns: list[ColumnReason], verdict: Verdict, found: Numbers, z: int
+    ) -> list[str]:
+        odd = [column for column in columns if column.odd]
+        sentences = [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
+        if len(odd) > MOST_NAMED:
+            sentences.append(f"{len(odd) - MOST_NAMED} more columns are odd.")
+        limit = self.reference.classes[z].limit
+        if not odd and columns:
+            sentences.append("No single column is odd.")
+        if np.isfinite(found.distance) and np.isfinite(limit):
+            sentences.append(
+                f"All numbers together: squared distance {size_text(found.distance)} from its "
+                f"class, where 95 % of the trusted rows stay below {size_text(limit)}."
+            )
+        crowding = verdict.crowding
+        if crowding is not None and crowding >= FAR:
+            sentences.append(
+                f"The nearest rows of its class are {crowding:.1f} times as far away as usual."
+            )
+        elif crowding is not None and crowding <= NEAR:
+            sentences.append(
+                f"It is in a tight place: the nearest rows of its class are at {crowding:.2g} of "
+                "the usual distance."
+            )
+        return sentences
+
+    def _change(self, verdict: Verdict, found: Numbers, z: int) -> list[str]:
+        if verdict.verdict == OK:
+            return []
+        sentences = []
+        if verdict.suggested is not None and verdict.probability is not None:
+            sentences.append(
+                f"The label {verdict.suggested!r}: the model gives it "
+                f"{percent(verdict.probability)} without this sample."
+            )
+        elif verdict.verdict == MEASUREMENT and found.broken:
+            limit = self.reference.classes[z].limit
+            values = " and ".join(
+                f"{self.reference.numeric[i]} = {number_text(found.expected[i])}"
+                for i in found.broken
+            )
+            enough = "which is usual" if found.rest <= limit else "which is still unusual"
+            sentences.append(
+                f"{values}: the squared distance from the class would fall from "
+                f"{size_text(found.distance)} to {size_text(found.rest)}, {enough} (95 % are below "
+                f"{size_text(limit)})."
+            )
+        if 0.0 < verdict.nominal < 0.5:
+            odds = (1.0 - verdict.nominal) / verdict.nominal
+            sentences.append(
+                f"Evidence from elsewhere that it is right, worth odds of more than "
+                f"{size_text(odds)} to 1."
+            )
+        return sentences
+
+
+def number_text(value: float) -> str:
+    """A number with four digits, empty if there is none."""
+    value = float(value)
+    if not math.isfinite(value):
+        return ""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.4g}"
+
+
+def size_text(value: float) -> str:
+    """A distance or odds with three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """A probability as people read it, without claiming certainty."""
+    if share > 0.9995:
+        return "more than 99.9 %"
+    if 0.0 < share < 0.0005:
+        return "less than 0.1 %"
+    return f"{100 * share:.1f} %" if not 0.1 <= share < 0.995 else f"{100 * share:.0f} %"
+
+
+def _known(value: Any) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _usual(own: ClassColumns, column: int) -> str:
+    low, high = number_text(own.low[column]), number_text(own.high[column])
+    return low if low == high else f"{low} to {high}"
+
+
+def _most_frequent(shares: dict[str, float]) -> str:
+    first = sorted(shares, key=lambda value: -shares[value])[:2]
+    return ", ".join(f"{value} ({100 * shares[value]:.0f} %)" for value in first)
+
+
+def _oddness(column: ColumnReason) -> float:
+    """In spreads; a category counts as the normal value that is as rare."""
+    if column.share is not None:
+        return float(np.sqrt(-2.0 * np.log(max(column.share, 1e-4))))
+    sizes = [abs(v) for v in (column.spreads, column.residual) if v is not None]
+    return max(sizes, default=0.0)
+
+
+def _odd_sentence(column: ColumnReason, label: str) -> str:
+    if column.share is not None:
+        how = "none" if column.share == 0.0 else percent(column.share)
+        return (
+            f"{column.name} is {column.value!r}, which {how} of the trusted rows of {label!r} "
+            f"{'has' if how == 'none' else 'have'}."
+        )
+    spreads = column.spreads or 0.0
+    if np.isinf(spreads):
+        return (
+            f"{column.name} is {column.value}; all trusted rows of {label!r} have {column.usual}."
+        )
+    text = (
+        f"{column.name} is {column.value}, {abs(spreads):.1f} spreads "
+        f"{'above' if spreads > 0 else 'below'} its class (usual: {column.usual})"
+    )
+    if column.residual is not None and column.expected:
+        text += (
+            f"; the other columns let expect {column.expected}, it is "
+            f"{abs(column.residual):.1f} spreads off"
+        )
+    return text + "."
+
+
+def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]:
+    sentences = []
+    if verdict.probability is not None and verdict.own_probability is not None:
+        sentences.append(
+            f"Without this sample the model gives {verdict.suggested!r} "
+            f"{percent(verdict.probability)} and the given label {verdict.label!r} "
+            f"{percent(verdict.own_probability)}."
+        )
+    nearer = [
+        (abs(own) - abs(there), column)
+        for column in columns
+        if (own := column.spreads) is not None
+        and (there := column.spreads_there) is not None
+        and np.isfinite(there)
+        and abs(own) - abs(there) >= 1.0
+    ]
+    for _, column in sorted(nearer, key=lambda pair: -pair[0])[:MOST_NAMED]:
+        own, there = column.spreads or 0.0, column.spreads_there or 0.0
+        far = (
+            "no trusted row has that value in" if np.isinf(own) else f"{abs(own):.1f} spreads from"
+        )
+        sentences.append(
+            f"{column.name} is {column.value}: {far} {verdict.label!r} (usual: {column.usual}), "
+            f"{abs(there):.1f} from {verdict.suggested!r} (usual: {column.usual_there})."
+        )
+    return sentences

@@ -1,0 +1,133 @@
+"""From a fitted model and its rows to something that can be shown: tables, frames, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.optional import require
+from .._core.types import FloatArray
+from ..estimators.gemmed import GEMMEDClassifier
+from ..estimators.table_columns import TrainingData
+from ..rows.tables import Table
+from .findings import Audited, Findings
+from .html_report import HtmlReport
+
+
+def audited_table(
+    table: Table,
+    data: TrainingData,
+    X: FloatArray,
+    classifier: Any,
+    *,
+    target: str,
+    identifiers: tuple[str, ...] = (),
+    labels: np.ndarray | None = None,
+    fitted: np.ndarray | None = None,
+) -> Audited:
+    """Rows of a table and the classifier that was fitted to them.
+
+    Parameters
+    ----------
+    X : what the classifier saw of all rows of ``data``
+    identifiers : columns that name the rows; the unnamed first column of a file always does
+    labels : those that were fitted, if not those of the table; shape (n_rows,)
+    fitted : positions, among the rows with a label, of those that were fitted; all by default
+    """
+    rows = data.rows
+    facts = [("note", note.text) for note in data.notes]
+    facts += [(f"column {name}", f"left out: {why}") for name, why in data.plan.left_out.items()]
+    if data.n_unlabelled:
+        facts.append(("rows without a label", f"{data.n_unlabelled}, left out"))
+    named = {name: table.text(name)[0][rows] for name in identifiers}
+    if table.index is not None and table.index not in named:
+        named = {table.index: table.row_names()[rows], **named}
+    return Audited(
+        name=table.name.strip("'"),
+        target=target,
+        table_rows=rows,
+        labels=(data.labels if labels is None else labels).astype(str),
+        frame=data.frame,
+        categories=list(data.plan.categories),
+        X=np.asarray(X, dtype=float),
+        classifier=classifier,
+        fitted=np.arange(len(rows)) if fitted is None else fitted,
+        identifiers=named,
+        facts=facts,
+        cells=table.frame.iloc[rows].reset_index(drop=True),
+    )
+
+
+def audit_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    name: str = "the training samples",
+    target: str = "y",
+    identifiers: Mapping[str, Any] | None = None,
+    threshold: float = 0.5,
+    each: int | None = None,
+) -> HtmlReport:
+    """The report of a fitted classifier on its training samples.
+
+    Parameters
+    ----------
+    model : fitted ``GEMMEDClassifier``, or a pipeline that ends with one
+    X, y : what it was fitted to; a DataFrame gives the columns their names
+    name, target : what to call samples and labels
+    identifiers : what names the samples, by name, each of shape (n_samples,); by default the index
+        of a DataFrame that is not just 0, 1, 2, ...
+    threshold, each : see :class:`HtmlReport`
+
+    Returns
+    -------
+    HtmlReport
+        Notebooks show it; ``save("report.html")`` writes it.
+    """
+    require("pandas", "reports need", "cli")
+    import pandas as pd
+
+    classifier = model[-1] if isinstance(model, Pipeline) else model
+    if not isinstance(classifier, GEMMEDClassifier):
+        raise TypeError(
+            f"model={type(classifier).__name__}: reports need a GEMMEDClassifier, alone or at the "
+            "end of a Pipeline"
+        )
+    check_is_fitted(classifier)
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    if not isinstance(X, pd.DataFrame):
+        frame.columns = [f"x{i}" for i in range(frame.shape[1])]
+    labels = np.asarray(y).astype(str)
+    n_fitted = len(classifier.nominal_proba_)
+    if len(frame) != n_fitted or len(labels) != n_fitted:
+        raise ValueError(
+            f"X has {len(frame)} and y {len(labels)} samples, the model was fitted to {n_fitted}: "
+            "give what it was fitted to"
+        )
+    if identifiers is None:
+        is_range = isinstance(frame.index, pd.RangeIndex)
+        identifiers = {} if is_range else {str(frame.index.name or "index"): frame.index}
+    named = {key: np.asarray(values).astype(str) for key, values in identifiers.items()}
+    numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
+    categories = [c for c in frame.columns if c not in numeric]
+    shown = frame.reset_index(drop=True)
+    shown = shown.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
+    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else frame
+    audited = Audited(
+        name=name,
+        target=target,
+        table_rows=np.arange(n_fitted),
+        labels=labels,
+        frame=shown,
+        categories=[str(c) for c in categories],
+        X=np.asarray(seen, dtype=float),
+        classifier=classifier,
+        fitted=np.arange(n_fitted),
+        identifiers=named,
+    )
+    return HtmlReport(Findings(audited), threshold=threshold, each=each)

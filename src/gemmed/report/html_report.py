@@ -1,0 +1,326 @@
+"""An audit as one HTML file: nothing is loaded from anywhere, and it stays below ten megabytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from html import escape
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from .._core.optional import require
+from .._core.whole_files import replacing
+from ..estimators.reasons import ODD, RARE, percent
+from .findings import FLAGGED, MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from .svg_pictures import MOST_BARS, bars, confusion, histogram, interval
+
+MOST_ROWS = 1000
+"""Suspicious rows in the table of a report."""
+MOST_CELLS = 30
+"""Columns of the file that this table shows."""
+MOST_CELL = 200
+"""Characters of a cell."""
+MOST_COLUMNS = 1000
+DETAIL_BYTES = 4_000_000
+"""Of samples with their reasons; those that do not fit have a row in the table only."""
+SOUND_BYTES = 3_500_000
+"""Of recordings and their spectrograms."""
+ROW_BYTES = 1_500_000
+"""Of the table."""
+
+
+def page_file(name: str) -> str:
+    """A file of the folder ``page``: style, script or template."""
+    return resources.files(__package__).joinpath("page", name).read_text(encoding="utf-8")
+
+
+def template(text: str) -> Any:
+    """A Jinja template that escapes what it is given."""
+    require("jinja2", "reports need", "cli")
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(text)
+
+
+def json_for_page(data: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+class HtmlReport:
+    """An audit to look at: shown by notebooks, written by :meth:`save`.
+
+    Parameters
+    ----------
+    findings : what the audit found
+    threshold : probability of a fault above which a row is flagged
+    each : rows to show in place of those above the threshold: so many of the most suspicious labels
+        and as many of the most suspicious measurements
+    sound : recording of a row as data for the page; see ``gemmed.report.sounds``
+    """
+
+    def __init__(
+        self,
+        findings: Findings,
+        *,
+        threshold: float = FLAGGED,
+        each: int | None = None,
+        sound: Callable[[int], dict[str, Any]] | None = None,
+    ) -> None:
+        self.findings = findings
+        self.threshold = threshold
+        self.each = each
+        self.sound = sound
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as a whole or not at all."""
+        text = self.html()
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """The same page in a frame of its own, so that notebook and report do not mix."""
+        return (
+            '<iframe sandbox="allow-scripts" title="Audit" style="width:100%;height:720px;'
+            f'border:1px solid #ccc" srcdoc="{escape(self.html(), quote=True)}"></iframe>'
+        )
+
+    def html(self) -> str:
+        """The page as text."""
+        from markupsafe import Markup
+
+        from .. import __version__
+
+        findings = self.findings
+        chosen = findings.suspicious(self.threshold, self.each)
+        rows = chosen[:MOST_ROWS]
+        samples, sounds_left = self._samples(rows)
+        table_rows, header, cells_left = self._table(rows, {sample["index"] for sample in samples})
+        style = page_file("look.css") + page_file("report.css")
+        script = page_file("sample.js") + page_file("report.js")
+        return str(
+            template(page_file("report.html")).render(
+                policy=_policy(style, script),
+                name=findings.audited.name,
+                target=findings.audited.target,
+                version=__version__,
+                sentence=findings.sentence(self.threshold),
+                shares=self._shares(),
+                notes=[],
+                pictures=self._pictures(),
+                verdicts=sorted({row["verdict"] for row in table_rows}),
+                caption=self._caption(len(table_rows), len(chosen)),
+                header=header,
+                rows=table_rows,
+                caps=_caps(len(chosen), len(table_rows), len(samples), sounds_left, cells_left),
+                facts=self._facts(),
+                columns=findings.columns[:MOST_COLUMNS],
+                further_columns=max(0, len(findings.columns) - MOST_COLUMNS),
+                odd=f"{ODD:g} spreads",
+                rare=percent(RARE),
+                style=Markup(style),
+                script=Markup(script),
+                samples=Markup(json_for_page(samples)),
+            )
+        )
+
+    def _samples(self, rows: np.ndarray) -> tuple[list[dict[str, Any]], int]:
+        """Samples with reasons while there is room, and how many recordings had none."""
+        samples: list[dict[str, Any]] = []
+        size, sound_size, left = 0, 0, 0
+        for row in rows:
+            sample = self.findings.sample(int(row))
+            size += len(json_for_page(sample).encode())
+            if size > DETAIL_BYTES:
+                break
+            if self.sound is not None and sound_size <= SOUND_BYTES:
+                own = self.sound(int(row))
+                length = len(json_for_page(own))
+                if sound_size + length <= SOUND_BYTES:
+                    sample["sound"] = own
+                else:
+                    left += 1
+                sound_size += length
+            elif self.sound is not None:
+                left += 1
+            samples.append(sample)
+        return samples, left
+
+    def _table(
+        self, rows: np.ndarray, with_detail: set[int]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+        findings, cells = self.findings, self.findings.audited.cells
+        names = [] if cells is None else [str(name) for name in cells.columns]
+        known = {findings.audited.target, *findings.audited.identifiers}
+        names = [name for name in names if name not in known]
+        shown = names[:MOST_CELLS]
+        ids = list(findings.audited.identifiers)
+        numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
+        header: list[dict[str, Any]] = [{"name": "row", "num": True}]
+        header += [{"name": name, "num": False} for name in (*ids, "label", "rather")]
+        header += [{"name": text, "num": True} for text in ("any fault", "wrong label", "bad")]
+        header += [{"name": name, "num": False} for name in ("verdict", "why")]
+        header += [{"name": name, "num": name in numbers} for name in shown]
+        table, size = [], 0
+        for row in map(int, rows):
+            verdict = findings.verdict_of(row)
+            own = findings.identifiers_of(row)
+            scores = [findings.scores[name][row] for name in ("joint", "label", "measurement")]
+            texts = [str(findings.row_number(row)), *(own[name] for name in ids)]
+            texts += [verdict.label, verdict.suggested or ""]
+            texts += [f"{score:.3f}" for score in scores]
+            texts += [verdict.verdict, " ".join(findings.reasons_of(row).sentences[:2])]
+            texts += [_cell(cells[name].iloc[row]) for name in shown] if cells is not None else []
+            size += sum(len(text.encode()) + 24 for text in texts)
+            if size > ROW_BYTES:
+                break
+            table.append(
+                {
+                    "row": findings.row_number(row),
+                    "verdict": verdict.verdict,
+                    "has_detail": row in with_detail,
+                    "cells": [
+                        {"text": text, "kind": "num" if column["num"] else _kind(column["name"])}
+                        for text, column in zip(texts, header, strict=True)
+                    ],
+                }
+            )
+        return table, header, len(names) - len(shown)
+
+    def _caption(self, n_rows: int, n_all: int) -> str:
+        if self.each is not None:
+            what = (
+                f"The {self.each} most suspicious labels and the {self.each} most suspicious "
+                "measurements"
+            )
+        else:
+            what = f"Rows with a probability of a fault above {self.threshold:g}"
+        part = "" if n_rows == n_all else f", the first {n_rows} of {n_all}"
+        return f"{what}{part}; a click on the row number shows the sample, on a heading sorts."
+
+    def _shares(self) -> list[dict[str, Any]]:
+        from markupsafe import Markup
+
+        names = {"joint": "Any fault", "label": "Wrong labels", "measurement": "Bad measurements"}
+        return [
+            {
+                "name": names[ranking],
+                "text": share.text(),
+                "picture": Markup(interval(*share, label=f"{names[ranking]}: {share.text()}")),
+            }
+            for ranking, share in self.findings.shares.items()
+        ]
+
+    def _pictures(self) -> list[dict[str, Any]]:
+        from markupsafe import Markup
+
+        findings = self.findings
+        joint = findings.scores["joint"][findings.fitted]
+        pictures = [
+            {
+                "title": "Probability of a fault",
+                "svg": Markup(histogram(joint, self.threshold, "Rows by probability of a fault")),
+                "text": f"Rows by probability; above {self.threshold:g} they are flagged. Heights "
+                "are roots of the counts, so that few are seen beside many.",
+            }
+        ]
+        if findings.confusion.any():
+            text = "Flagged rows with a suspicious label: given label (rows), likelier one"
+            pictures.append(
+                {
+                    "title": "Labels in doubt",
+                    "svg": Markup(confusion(findings.confusion, findings.classes, text)),
+                    "text": f"{text} (columns).",
+                }
+            )
+        odd = sorted((c for c in findings.columns if c["odd"]), key=lambda c: -c["odd"])
+        if odd:
+            counted = min(len(findings.flagged()), MOST_COUNTED)
+            names, counts = [c["name"] for c in odd], [c["odd"] for c in odd]
+            more = f", the first {MOST_BARS} of {len(odd)}" if len(odd) > MOST_BARS else ""
+            pictures.append(
+                {
+                    "title": "Columns in doubt",
+                    "svg": Markup(bars(names, counts, "Flagged rows in which a column is odd")),
+                    "text": f"In how many of {counted} flagged rows each column is odd{more}.",
+                }
+            )
+        return pictures
+
+    def _facts(self) -> list[tuple[str, str]]:
+        findings = self.findings
+        counts = [
+            f"{name}: {int(np.sum(findings.class_index == z))}"
+            for z, name in enumerate(findings.classes)
+        ]
+        shown = ", ".join(counts[:20]) + (f" and {len(counts) - 20} more" * (len(counts) > 20))
+        repeated, contradicting = findings.duplicates
+        duplicates = "none"
+        if repeated:
+            duplicates = (
+                f"{repeated} rows repeat the values of another one; {contradicting} rows share "
+                "their values with a row of another label"
+            )
+        kinds = [column["kind"] for column in findings.columns]
+        missing = sum(column["missing"] for column in findings.columns)
+        return [
+            ("rows", str(len(findings.audited.labels))),
+            ("classes", shown),
+            (
+                "columns",
+                f"{kinds.count('numbers')} of numbers, {kinds.count('categories')} of categories",
+            ),
+            ("cells without a value", str(missing)),
+            ("repeated rows", duplicates),
+            *findings.audited.facts,
+        ]
+
+
+def _caps(
+    n_chosen: int, n_rows: int, n_samples: int, sounds_left: int, cells_left: int
+) -> list[str]:
+    """What was left out to keep the file small, in sentences."""
+    caps = []
+    if n_rows < n_chosen:
+        caps.append(
+            f"To keep this file small it lists {n_rows} of {n_chosen} rows; gemmed audit --out "
+            "writes all."
+        )
+    if n_samples < n_rows:
+        caps.append(f"The first {n_samples} of them have a page with their values and reasons.")
+    if cells_left > 0:
+        caps.append(
+            f"{cells_left} further columns are not in this list; a sample's page shows its "
+            f"{MOST_SHOWN_COLUMNS} oddest columns."
+        )
+    if sounds_left > 0:
+        caps.append(f"{sounds_left} recordings are left out: there is no room for their sound.")
+    return caps
+
+
+def _kind(name: str) -> str:
+    return "why" if name == "why" else "nowrap" if name == "verdict" else ""
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None or value != value else str(value)
+    return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
+
+
+def _policy(style: str, script: str) -> str:
+    """Only this style and this script, pictures and sounds inside the file, nothing else."""
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; media-src data:"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

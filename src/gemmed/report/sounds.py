@@ -1,0 +1,225 @@
+"""Recordings to look at and to listen to: spectrograms, what is measured of them, short clips."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import struct
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.exceptions import AudioFileError
+from .._core.optional import require
+from .._core.types import FloatArray
+from ..acoustics.audio import Audio, read_audio
+from ..acoustics.mfcc import log_mel_spectrum
+from ..acoustics.quality import OFFSET
+
+PICTURE_WIDTH, PICTURE_BANDS = 600, 64
+"""Pixels of a spectrogram, and its mel bands."""
+BAND_PIXELS = 2
+RANGE_DB = 70.0
+"""Below the loudest place everything is black."""
+LONGEST_CLIP = 10.0
+"""Seconds of a recording that a report holds."""
+WAVE_PARTS = 300
+SILENCE_DB = -100.0
+TOGETHER, MOST_PLACES = 0.05, 20
+"""Seconds between flat tops that are marked as one place, and places marked."""
+COLOURS = (
+    (0, 0, 4), (31, 12, 72), (85, 15, 109), (136, 34, 106), (186, 54, 85), (227, 89, 51),
+    (249, 140, 10), (249, 201, 50), (252, 255, 164),
+)  # fmt: skip
+"""From silent to loud; brightness rises evenly, so that it can be read without colours."""
+
+
+class Measures(NamedTuple):
+    """What a person may read off a recording."""
+
+    seconds: float
+    level_db: float
+    """Root mean square without the mean, in decibels of full scale."""
+    peak_db: float
+    clipped: float
+    """Flat tops a second."""
+    offset: float
+    """Mean of the signal, full scale is 1."""
+    quiet_share: float
+    """Share of the time more than 40 dB below the loudest tenth of a second."""
+    centre_hz: float
+    """Centre of gravity of the spectrum."""
+    width_hz: float
+    """Spread around it."""
+    crossings: float
+    """Changes of sign a second."""
+
+
+def measures(audio: Audio) -> Measures:
+    """Measure a recording."""
+    signal, rate = audio.signal - audio.signal.mean(), audio.sample_rate
+    seconds = len(signal) / rate
+    spectrum = np.abs(np.fft.rfft(signal)) ** 2
+    frequencies = np.fft.rfftfreq(len(signal), 1.0 / rate)
+    power = float(spectrum.sum())
+    weights = spectrum / power if power > 0.0 else np.full(len(spectrum), 1.0 / len(spectrum))
+    centre = float(weights @ frequencies)
+    size = max(1, round(0.02 * rate))
+    parts = signal[: len(signal) // size * size].reshape(-1, size)
+    levels = _decibels(np.sqrt(np.mean(parts**2, axis=1))) if len(parts) else np.zeros(1)
+    signs = np.signbit(signal)
+    return Measures(
+        seconds,
+        float(_decibels(np.sqrt(np.mean(signal**2)))),
+        float(_decibels(np.abs(signal).max())),
+        len(audio.clipped) / seconds,
+        audio.offset,
+        float(np.mean(levels < levels.max() - 40.0)),
+        centre,
+        float(np.sqrt(weights @ (frequencies - centre) ** 2)),
+        float(np.sum(signs[1:] != signs[:-1])) / seconds,
+    )
+
+
+def notes_of(audio: Audio) -> list[str]:
+    """What is wrong with a recording, in sentences."""
+    notes = []
+    if _decibels(np.abs(audio.signal - audio.signal.mean()).max()) <= SILENCE_DB:
+        notes.append("The recording is silent (below -100 dB of full scale).")
+    if len(audio.clipped):
+        notes.append(f"Flat tops (clipping) at {len(audio.clipped)} places, marked above.")
+    if abs(audio.offset) > OFFSET:
+        notes.append(f"The mean is {audio.offset:.2g} of full scale instead of zero.")
+    if audio.truncated:
+        notes.append("The file ends before its header says.")
+    return notes
+
+
+def envelope(signal: FloatArray) -> list[int]:
+    """Largest amplitude in each of 300 parts of a recording, in percent of the largest of all."""
+    edges = np.linspace(0, len(signal), min(WAVE_PARTS, len(signal)) + 1).astype(int)[:-1]
+    peaks = np.maximum.reduceat(np.abs(signal - signal.mean()), edges)
+    return [int(v) for v in np.rint(100.0 * peaks / max(float(peaks.max()), 1e-12))]
+
+
+def spectrogram_png(audio: Audio) -> bytes:
+    """Mel spectrogram as a PNG picture: time to the right, low frequencies below."""
+    signal, rate = audio.signal - audio.signal.mean(), audio.sample_rate
+    frame = max(16, min(round(0.025 * rate), len(signal)))
+    hop = max(1, len(signal) // PICTURE_WIDTH)
+    n_fft = max(frame, 1024)
+    power = log_mel_spectrum(
+        signal[None], rate, frame=frame, hop=hop, n_mels=PICTURE_BANDS, n_fft=n_fft, top_db=None
+    )[0]
+    loudest = float(power.max())
+    level = np.clip((power - loudest + RANGE_DB) / RANGE_DB, 0.0, 1.0)
+    pixels = np.rint(255 * level[::-1]).astype(np.uint8)
+    return palette_png(np.repeat(pixels, BAND_PIXELS, axis=0))
+
+
+def palette_png(pixels: np.ndarray) -> bytes:
+    """A PNG file of bytes (height, width) coloured from silent to loud."""
+    height, width = pixels.shape
+    steps = np.linspace(0.0, len(COLOURS) - 1.0, 256)
+    table = np.array(COLOURS, dtype=float)
+    palette = np.stack([np.interp(steps, np.arange(len(COLOURS)), c) for c in table.T], axis=1)
+    rows = np.hstack([np.zeros((height, 1), dtype=np.uint8), pixels]).tobytes()
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        (b"PLTE", np.rint(palette).astype(np.uint8).tobytes()),
+        (b"IDAT", zlib.compress(rows, 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+def sound_for_page(
+    path: str | os.PathLike[str],
+    start: float | None,
+    end: float | None,
+    places: list[dict[str, Any]],
+    *,
+    url: str | None = None,
+    picture_url: str | None = None,
+) -> dict[str, Any]:
+    """A recording as the page wants it; inside the page unless there are addresses.
+
+    Parameters
+    ----------
+    places : marked places, ``{"start": s, "end": s, "text": why}``, seconds of the recording
+    url, picture_url : where the page can load file and spectrogram
+    """
+    try:
+        audio = read_audio(path, start=start, end=end)
+    except (AudioFileError, OSError) as error:
+        return {
+            "audio": None, "wave": [], "spectrogram": None, "alt": "", "duration": 0.0,
+            "start": 0.0, "end": None, "places": [], "notes": [f"It cannot be played: {error}."],
+        }  # fmt: skip
+    duration = len(audio.signal) / audio.sample_rate
+    begin = start or 0.0
+    flat = [
+        {"start": first, "end": last, "text": "flat tops (clipping)"}
+        for first, last in _runs(audio.clipped, TOGETHER)[:MOST_PLACES]
+    ]
+    notes = notes_of(audio)
+    inside = url is None
+    if inside and duration > LONGEST_CLIP:
+        notes.append(f"This page holds the first {LONGEST_CLIP:g} of {duration:.1f} seconds.")
+    return {
+        "audio": _clip(audio) if inside else url,
+        "spectrogram": _data("image/png", spectrogram_png(audio)) if inside else picture_url,
+        "wave": envelope(audio.signal),
+        "alt": f"Spectrogram, {duration:.2f} seconds, up to {audio.sample_rate / 2:.0f} Hz",
+        "duration": duration,
+        "start": 0.0 if inside else begin,
+        "end": None if inside or end is None else begin + duration,
+        "places": [*places, *flat],
+        "notes": notes,
+    }
+
+
+def _runs(times: FloatArray, gap: float) -> list[tuple[float, float]]:
+    """First and last of times that follow each other within a gap."""
+    if not len(times):
+        return []
+    ends = np.flatnonzero(np.diff(times) > gap)
+    return list(
+        zip(
+            times[np.r_[0, ends + 1]].tolist(),
+            times[np.r_[ends, len(times) - 1]].tolist(),
+            strict=True,
+        )
+    )
+
+
+def _clip(audio: Audio) -> str:
+    """The beginning as an MP3 file, or FLAC where this soundfile writes no MP3."""
+    require("soundfile", "recordings need", "audio")
+    import soundfile
+
+    signal = audio.signal[: round(LONGEST_CLIP * audio.sample_rate)]
+    buffer, rate = io.BytesIO(), round(audio.sample_rate)
+    values = np.clip(signal, -1.0, 1.0).astype(np.float32)
+    if "MP3" in soundfile.available_formats() and rate in MP3_RATES:
+        soundfile.write(buffer, values, rate, format="MP3")
+        return _data("audio/mpeg", buffer.getvalue())
+    soundfile.write(buffer, values, rate, format="FLAC")
+    return _data("audio/flac", buffer.getvalue())
+
+
+MP3_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _decibels(values: Any) -> FloatArray:
+    found: FloatArray = 20.0 * np.log10(np.maximum(values, 1e-6))
+    return found

@@ -1,0 +1,1 @@
+"""Judging suspicious samples one after another in a browser, and the corrected table."""

@@ -1,0 +1,227 @@
+"""Marks of reviewers in an SQLite file beside the table; each is on disk before it is confirmed.
+
+Schema (version 1; docs/review.md): ``meta`` says which table the marks belong to, ``marks`` is a
+log. Nothing in it is ever changed or deleted but ``undone_at``: who marked what and when can always
+be told.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from .._core.exceptions import ReviewError
+
+SCHEMA_VERSION = 1
+KINDS = ("right", "wrong", "bad", "unsure")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS marks (
+    id INTEGER PRIMARY KEY,
+    row INTEGER NOT NULL CHECK (row >= 0),      -- position in the table, from 0
+    content TEXT NOT NULL,                      -- digest of the row without its label
+    given TEXT NOT NULL,                        -- label in the table when it was marked
+    kind TEXT NOT NULL CHECK (kind IN ('right', 'wrong', 'bad', 'unsure')),
+    label TEXT,                                 -- the right class, of 'wrong'
+    reviewer TEXT NOT NULL,
+    at TEXT NOT NULL,                           -- UTC, ISO 8601
+    undone_at TEXT,
+    CHECK ((kind = 'wrong') = (label IS NOT NULL))
+) STRICT;
+CREATE INDEX IF NOT EXISTS marks_of_row ON marks (row) WHERE undone_at IS NULL;
+"""
+BUSY_SECONDS = 10.0
+
+
+class Mark(NamedTuple):
+    """What a reviewer said of a row."""
+
+    id: int
+    row: int
+    content: str
+    given: str
+    kind: str
+    label: str | None
+    reviewer: str
+    at: str
+
+
+class MarkStore:
+    """The marks of one table.
+
+    Parameters
+    ----------
+    path : SQLite file; made if it is not there
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        is_new = not self.path.exists()
+        try:
+            self._database = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            # WAL with FULL: a commit is on disk when it returns, and survives kill -9 and power.
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA foreign_keys = ON")
+            version = int(self._database.execute("PRAGMA user_version").fetchone()[0])
+            if version > SCHEMA_VERSION or (version == 0 and not is_new and self._has_tables()):
+                raise ReviewError(
+                    f"{str(self.path)!r} is not a file of marks of this version: move it away, or "
+                    "name another one with --marks"
+                )
+            self._database.executescript(SCHEMA)
+            self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        except sqlite3.Error as error:
+            raise ReviewError(
+                f"marks cannot be kept in {str(self.path)!r} ({error}): name another file with "
+                "--marks"
+            ) from error
+
+    def _has_tables(self) -> bool:
+        return bool(self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+    def close(self) -> None:
+        """Release the file; marks are on disk already."""
+        with self._lock:
+            self._database.close()
+
+    # -- which table ---------------------------------------------------------------------------
+
+    def meta(self) -> dict[str, str]:
+        """What is known of the table that the marks belong to."""
+        with self._working() as database:
+            return dict(database.execute("SELECT key, value FROM meta").fetchall())
+
+    def set_meta(self, values: dict[str, str]) -> None:
+        """Store facts of the table, all or none."""
+        with self._working() as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany(
+                "INSERT INTO meta VALUES (?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                list(values.items()),
+            )
+            database.execute("COMMIT")
+
+    def move(self, places: Sequence[tuple[int, int]]) -> None:
+        """Other rows for marks: pairs of mark and row, all or none."""
+        with self._working() as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany(
+                "UPDATE marks SET row = ? WHERE id = ?", [(row, mark) for mark, row in places]
+            )
+            database.execute("COMMIT")
+
+    def set_aside(self, marks: Sequence[int]) -> None:
+        """Undo marks whose rows are no longer there."""
+        with self._working() as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany(
+                "UPDATE marks SET undone_at = ? WHERE id = ?", [(_now(), mark) for mark in marks]
+            )
+            database.execute("COMMIT")
+
+    # -- marks ---------------------------------------------------------------------------------
+
+    def add(
+        self, row: int, kind: str, label: str | None, reviewer: str, *, content: str, given: str
+    ) -> int:
+        """Write a mark; when this returns, it is on disk. The result is its number."""
+        with self._working() as database:
+            cursor = database.execute(
+                "INSERT INTO marks (row, content, given, kind, label, reviewer, at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (row, content, given, kind, label, reviewer, _now()),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def undo(self, reviewer: str) -> Mark | None:
+        """Take back the last mark of a reviewer that still stands; the mark, or None."""
+        with self._working() as database:
+            database.execute("BEGIN IMMEDIATE")
+            found = database.execute(
+                f"SELECT {_COLUMNS} FROM marks WHERE reviewer = ? AND undone_at IS NULL "
+                "ORDER BY id DESC LIMIT 1",
+                (reviewer,),
+            ).fetchone()
+            if found is not None:
+                database.execute("UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), found[0]))
+            database.execute("COMMIT")
+        return None if found is None else Mark(*found)
+
+    def standing(self) -> list[Mark]:
+        """All marks that were not undone, the oldest first."""
+        with self._working() as database:
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM marks WHERE undone_at IS NULL ORDER BY id"
+            ).fetchall()
+        return [Mark(*row) for row in rows]
+
+    def of_row(self, row: int) -> list[Mark]:
+        """Standing marks of a row: the last one of each reviewer, the oldest first."""
+        with self._working() as database:
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM marks WHERE undone_at IS NULL AND row = ? ORDER BY id",
+                (row,),
+            ).fetchall()
+        return list(last_of_each(Mark(*found) for found in rows))
+
+    @contextmanager
+    def _working(self) -> Iterator[sqlite3.Connection]:
+        """The database, one thread at a time; what fails leaves nothing half done."""
+        with self._lock:
+            try:
+                yield self._database
+            except sqlite3.Error as error:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise ReviewError(
+                    f"the mark is not stored: {error} ({str(self.path)!r})"
+                ) from error
+
+
+_COLUMNS = "id, row, content, given, kind, label, reviewer, at"
+
+
+class Judgement(NamedTuple):
+    """What counts of a row: its latest mark, and whether reviewers disagree."""
+
+    mark: Mark
+    disputed: bool
+
+
+def last_of_each(marks: Iterator[Mark]) -> list[Mark]:
+    """The last mark of every reviewer on every row, in the order of the log."""
+    last: dict[tuple[int, str], Mark] = {}
+    for mark in marks:
+        last[mark.row, mark.reviewer] = mark
+    return sorted(last.values(), key=lambda mark: mark.id)
+
+
+def judgements(marks: Sequence[Mark]) -> dict[int, Judgement]:
+    """By row: the latest mark counts, "unsure" only where nobody said more.
+
+    Rows are disputed if the last marks of two reviewers differ, "unsure" apart.
+    """
+    found: dict[int, Judgement] = {}
+    for mark in last_of_each(iter(marks)):
+        before = found.get(mark.row)
+        if before is None or before.mark.kind == "unsure":
+            found[mark.row] = Judgement(mark, False)
+        elif mark.kind != "unsure":
+            differs = (mark.kind, mark.label) != (before.mark.kind, before.mark.label)
+            found[mark.row] = Judgement(mark, before.disputed or differs)
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

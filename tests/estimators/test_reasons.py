@@ -1,0 +1,226 @@
+"""Which columns speak against a sample: numbers that can be checked, words that state them."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from gemmed import GEMMEDClassifier, load_model, save_model
+from gemmed.estimators.column_reasons import learn_columns
+from gemmed.estimators.reasons import Reasons, Verdict, number_text, percent
+
+pd = pytest.importorskip("pandas")
+
+
+def correlated(n=400, p=6, seed=0):
+    """Rows of two classes whose columns follow one hidden value."""
+    rng = np.random.default_rng(seed)
+    z = np.arange(n) % 2
+    hidden = rng.normal(size=n)
+    X = hidden[:, None] + 0.2 * rng.normal(size=(n, p)) + 3.0 * z[:, None]
+    return X * np.arange(1, p + 1), z
+
+
+def reference_of(X, z, trusted=None, categories=None):
+    trusted = np.ones(len(X), dtype=bool) if trusted is None else trusted
+    names = [f"c{i}" for i in range(X.shape[1])]
+    return learn_columns(X, names, categories or {}, z, trusted, int(z.max()) + 1)
+
+
+def measurement(label="0", nominal=0.01):
+    return Verdict("suspicious measurement", nominal, label, None, None, 0.9)
+
+
+def test_spreads_are_those_of_the_class():
+    X, z = correlated()
+    found = reference_of(X, z).numbers(X[7], 1)
+    own = X[z == 1]
+    q = np.quantile(own, (0.05, 0.25, 0.75, 0.95), axis=0)
+    spread = np.maximum((q[2] - q[1]) / 1.349, (q[3] - q[0]) / 3.290)
+    np.testing.assert_allclose(found.spreads, (X[7] - np.median(own, axis=0)) / spread)
+
+
+def test_the_distance_loses_exactly_what_is_said():
+    """Squared distances without columns, by inverting the covariance that is left."""
+    X, z = correlated()
+    reference = reference_of(X, z)
+    row = X[4].copy()
+    row[[1, 4]] += (40.0, -60.0)
+    found = reference.numbers(row, 0)
+    covariance = np.linalg.inv(reference.precision)
+    u = found.spreads
+
+    def without(columns):
+        kept = np.setdiff1d(np.arange(len(u)), columns)
+        return u[kept] @ np.linalg.solve(covariance[np.ix_(kept, kept)], u[kept])
+
+    assert set(found.broken) == {1, 4}
+    assert found.distance == pytest.approx(without([]))
+    assert found.rest == pytest.approx(without(found.broken))
+    first, second = found.broken
+    assert found.gain[first] == pytest.approx(without([]) - without([first]))
+    assert found.gain[second] == pytest.approx(without([first]) - without([first, second]))
+    assert found.rest <= reference.classes[0].limit < found.distance
+
+
+def test_expected_values_are_those_of_the_columns_that_are_not_broken():
+    X, z = correlated()
+    row = X[4].copy()
+    truth = row[[1, 4]].copy()
+    row[[1, 4]] += (40.0, -60.0)
+    found = reference_of(X, z).numbers(row, 0)
+    assert found.expected[1] == pytest.approx(truth[0], abs=1.5)
+    assert found.expected[4] == pytest.approx(truth[1], abs=4.0)
+    others = [0, 2, 3, 5]
+    assert np.all(np.abs(found.residual[others]) < 4.0)
+    assert np.all(np.abs(found.residual[[1, 4]]) > 10.0)
+
+
+def test_doubted_rows_do_not_describe_their_class():
+    X, z = correlated()
+    X[z == 0] += 0.0
+    trusted = np.ones(len(X), dtype=bool)
+    trusted[:40:2] = False
+    X[:40:2] += 1000.0
+    assert np.all(reference_of(X, z, trusted).classes[0].high < 100.0)
+
+
+def test_missing_values_say_nothing():
+    X, z = correlated()
+    X[::5, 2] = np.nan
+    found = reference_of(X, z).numbers(X[0], 0)
+    assert np.isnan(found.spreads[2]) and np.isnan(found.expected[2]) and np.isnan(found.gain[2])
+    assert np.isfinite(found.distance)
+
+
+def test_a_column_of_one_value():
+    X, z = correlated(p=3)
+    X[:, 1] = 7.0
+    reasons = Reasons(reference_of(X, z), ["0", "1"])
+    row = X[0].copy()
+    row[1] = 8.0
+    found = reasons.of(row, [], measurement())
+    assert "c1 is 8; all trusted rows of '0' have 7." in found.sentences
+    assert found.columns[0].name == "c1" and found.columns[0].spreads == np.inf
+
+
+def test_rare_categories_are_odd():
+    X, z = correlated(p=2)
+    ward = np.where(np.arange(len(z)) % 3 == 0, "north", "south")
+    reasons = Reasons(reference_of(X, z, categories={"ward": ward}), ["0", "1"])
+    found = reasons.of(X[0], ["moon"], measurement())
+    assert "ward is 'moon', which none of the trusted rows of '0' has." in found.sentences
+    assert not any(c.odd for c in reasons.of(X[0], ["north"], measurement()).columns)
+
+
+def test_sentences_state_the_numbers():
+    X, z = correlated()
+    row = X[4].copy()
+    row[1] += 40.0
+    reasons = Reasons(reference_of(X, z), ["0", "1"])
+    found = reasons.of(row, [], measurement(nominal=0.01))
+    first = found.columns[0]
+    assert first.name == "c1" and first.odd
+    assert (
+        f"c1 is {number_text(row[1])}, {first.spreads:.1f} spreads above its class"
+        in (found.sentences[0])
+    )
+    assert found.change[0].startswith(f"c1 = {first.expected}: ")
+    assert "which is usual" in found.change[0]
+    assert "odds of more than 99 to 1" in found.change[1]
+
+
+def test_a_label_is_contradicted_by_both_classes():
+    X, z = correlated()
+    reasons = Reasons(reference_of(X, z), ["a", "b"])
+    row = np.median(X[z == 1], axis=0)
+    verdict = Verdict("suspicious label", 0.1, "a", "b", 0.97, 0.02)
+    found = reasons.of(row, [], verdict)
+    assert found.sentences[0] == (
+        "Without this sample the model gives 'b' 97 % and the given label 'a' 2.0 %."
+    )
+    assert "spreads from 'a'" in found.sentences[1] and "0.0 from 'b'" in found.sentences[1]
+    assert found.change[0] == "The label 'b': the model gives it 97 % without this sample."
+
+
+def test_many_columns_are_compared_with_their_class_only():
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(60, 500)), np.arange(60) % 2
+    found = reference_of(X, z).numbers(X[0], 0)
+    assert np.all(np.isfinite(found.spreads)) and np.all(np.isnan(found.residual))
+    assert found.broken == []
+
+
+def test_a_class_without_trusted_rows_is_described_all_the_same():
+    X, z = correlated()
+    trusted = z == 1
+    assert reference_of(X, z, trusted).n_trusted[0] == np.sum(z == 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0.0 %"),
+        (1e-5, "less than 0.1 %"),
+        (0.034, "3.4 %"),
+        (0.5, "50 %"),
+        (1.0, "more than 99.9 %"),
+    ],
+)
+def test_percent(share, text):
+    assert percent(share) == text
+
+
+# -- explain -----------------------------------------------------------------------------------
+
+
+def frame(index=None):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(160) % 2 == 0, "u", "v")
+    X = pd.DataFrame(rng.normal(size=(160, 3)), columns=["a", "b", "c"], index=index)
+    X["a"] += np.where(y == "u", 8.0, 0.0)
+    y[:6] = np.where(y[:6] == "u", "v", "u")
+    X.iloc[20, 1] = 40.0
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "index",
+    [[f"r{i}" for i in range(160)], list(range(5, 165)), "dates"],
+    ids=["text", "numbers", "times"],
+)
+def test_explain_keeps_the_index(index, tmp_path):
+    index = pd.date_range("2024-01-01", periods=160) if index == "dates" else index
+    X, y = frame(index)
+    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y)
+    assert model.explain().index.tolist() == X.index.tolist()
+    save_model(model, tmp_path / "m")
+    assert load_model(tmp_path / "m").explain().index.tolist() == X.index.tolist()
+
+
+def test_other_indices_become_row_numbers():
+    X, y = frame(pd.MultiIndex.from_product([range(80), ["x", "y"]]))
+    found = GEMMEDClassifier(model="states", random_state=0).fit(X, y).explain()
+    assert found.index.tolist() == list(range(160))
+
+
+def test_explain_names_the_columns():
+    data = load_breast_cancer(as_frame=True)
+    X = (data.data - data.data.median()) / data.data.std()
+    y = data.target.to_numpy().copy()
+    y[:40:2] = 1 - y[:40:2]
+    found = GEMMEDClassifier(model="states", random_state=0).fit(X, y).explain()
+    doubted = found[found["verdict"] == "suspicious label"]
+    assert len(doubted)
+    assert doubted["reasons"].str.startswith("Without this sample the model gives '").all()
+    assert (doubted["suggested_proba"] > 0.5).all()
+    named = {name for names in doubted["odd_columns"] for name in names}
+    assert named and named <= set(X.columns)
+    assert (found[found["verdict"] == "ok"]["reasons"] == "").all()
+
+
+@pytest.mark.parametrize("model", ["learned", "paper"])
+def test_other_models_have_reasons_too(model):
+    X, y = frame()
+    found = GEMMEDClassifier(model=model, random_state=0).fit(X, y).explain()
+    assert "suggested_proba" not in found
+    assert (found[found["verdict"] != "ok"]["reasons"] != "").all()

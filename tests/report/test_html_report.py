@@ -1,0 +1,129 @@
+"""The report: one file, nothing loaded, small, and nothing in a table can become a part of it."""
+
+import base64
+import dataclasses
+import hashlib
+import re
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from audits import audited
+from gemmed import GEMMEDClassifier
+from gemmed.report import audit_report
+from gemmed.report.findings import Findings
+from gemmed.report.html_report import HtmlReport
+
+pytest.importorskip("jinja2")
+pd = pytest.importorskip("pandas")
+
+ATTACK = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return audited()
+
+
+@pytest.fixture(scope="module")
+def page(found):
+    return HtmlReport(Findings(found)).html()
+
+
+def test_the_policy_allows_this_style_and_this_script_only(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    policy = policy.replace("&#39;", "'")
+    style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
+    script = re.search(r"<script>(.*?)</script>", page, re.S)[1]
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    for text in (style, script):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert "style=" not in page.split("</style>")[1].split("<script")[0]
+
+
+def test_nothing_is_loaded(page):
+    addresses = set(re.findall(r"(?:https?:)?//[\w./-]+", page.split("</style>")[1]))
+    assert {a for a in addresses if a.startswith("http")} <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+
+
+def test_the_page_says_what_was_found(found, page):
+    findings = Findings(found)
+    assert findings.sentence() in page.replace("&#39;", "'")
+    for text in ("patients.csv", "Wrong labels", "Labels in doubt", "Columns in doubt", "P1"):
+        assert text in page
+    assert page.count("<tr data-row=") == len(findings.flagged())
+
+
+def test_cells_stay_text(found):
+    frame = found.frame.rename(columns={"ward": ATTACK})
+    labels = np.where(found.labels == "benign", ATTACK, found.labels)
+    model = GEMMEDClassifier(model="states", random_state=0).fit(found.X, labels)
+    hostile = dataclasses.replace(
+        found,
+        name=ATTACK,
+        target=ATTACK,
+        frame=frame,
+        categories=[ATTACK],
+        labels=labels,
+        classifier=model,
+        identifiers={ATTACK: np.array([ATTACK] * len(labels))},
+        cells=frame.assign(diagnosis=labels),
+    )
+    page = HtmlReport(Findings(hostile)).html()
+    assert "<img" not in page and "<script>document" not in page
+    assert page.count("<script") == 2
+
+
+def test_a_large_report_stays_small_and_says_what_it_left_out(found):
+    """Every row is to be shown, with two hundred columns."""
+    rng = np.random.default_rng(0)
+    n = len(found.labels)
+    wide = pd.DataFrame(
+        rng.normal(size=(n, 200)), columns=[f"c{i} " + "x" * 60 for i in range(200)]
+    )
+    large = dataclasses.replace(found, frame=wide, categories=[], cells=wide)
+    page = HtmlReport(Findings(large), threshold=0.0).html()
+    assert len(page.encode()) < 10_000_000
+    text = page.replace("&#39;", "'")
+    assert "have a page with their values and reasons" in text
+    assert "further columns are not in this list" in text
+
+
+def test_each_in_place_of_a_threshold(found):
+    page = HtmlReport(Findings(found), each=5).html()
+    assert "The 5 most suspicious labels and the 5 most suspicious measurements" in page
+    assert 5 <= page.count("<tr data-row=") <= 10
+
+
+def test_the_same_page_in_a_notebook_and_in_a_file(found, page, tmp_path):
+    report = HtmlReport(Findings(found))
+    report.save(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == page
+    shown = report._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert shown.count("<") == 2  # the page is an attribute
+
+
+def test_reports_of_models_in_python():
+    data = audited()
+    X = pd.DataFrame(
+        data.X, columns=[f"c{i}" for i in range(10)], index=[f"p{i}" for i in range(569)]
+    )
+    model = make_pipeline(StandardScaler(), GEMMEDClassifier(model="states", random_state=0))
+    model.fit(X, data.labels)
+    page = audit_report(model, X, data.labels, name="mine").html()
+    assert "Audit of mine" in page and ">p1" in page
+    plain = GEMMEDClassifier(random_state=0).fit(data.X, data.labels)
+    assert "x3" in audit_report(plain, data.X, data.labels).html()
+
+
+def test_reports_need_what_was_fitted():
+    data = audited()
+    with pytest.raises(ValueError, match="X has 10 and y 569 samples, the model was fitted to 569"):
+        audit_report(data.classifier, data.X[:10], data.labels)
+    with pytest.raises(TypeError, match="model=StandardScaler: reports need a GEMMEDClassifier"):
+        audit_report(StandardScaler().fit(data.X), data.X, data.labels)

@@ -1,0 +1,115 @@
+"""``gemmed review`` without its page: export, and one line for whatever is wrong."""
+
+import json
+import socket
+import sys
+
+import pytest
+
+from gemmed.cli import main
+from gemmed.review.marks import MarkStore
+from gemmed.review.recordings import is_manifest
+from gemmed.rows.tables import read_table
+from reviewed import write_clips, write_patients
+
+COMMON = ("--target", "diagnosis", "--id", "patient", "--encoding", "latin-1")
+
+
+def call(capsys, *arguments):
+    capsys.readouterr()
+    try:
+        code = main(["review", *map(str, arguments)])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def refusal(capsys, *arguments):
+    code, out, err = call(capsys, *arguments)
+    lines = [line for line in err.splitlines() if not line.startswith("gemmed: note: ")]
+    assert (code, out, len(lines)) == (2, "", 1), err
+    assert lines[0].startswith("gemmed: error: ")
+    return lines[0]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_patients(tmp_path / "t.csv")
+
+
+def mark(table, row, kind, label=None):
+    store = MarkStore(f"{table}.review.sqlite")
+    given = str(read_table(table, encoding="latin-1").frame["diagnosis"].iloc[row])
+    store.add(row, kind, label, "ann", content="c", given=given)
+    store.close()
+
+
+def test_export_without_a_browser(table, capsys, tmp_path):
+    mark(table, 3, "wrong", "kränk")
+    mark(table, 20, "bad")
+    out = tmp_path / "c.csv"
+    code, text, err = call(capsys, table, *COMMON, "--export", out)
+    assert code == 0, err
+    assert text.startswith("1 labels corrected, 1 bad rows (left out), 0 disputed")
+    assert len(out.read_bytes().split(b"\r\n")) == len(table.read_bytes().split(b"\r\n")) - 1
+    code, text, _ = call(capsys, table, *COMMON, "--export", out, "--bad", "flag", "--json")
+    assert code == 0 and json.loads(text)["bad"] == 1
+    assert b";review\r\n" in out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "nothing"], "has no column 'nothing' (target)"),
+        (["--target", "diagnosis", "--id", "nothing"], "has no column 'nothing' (id)"),
+        (["--target", "diagnosis", "--export", "{out}"], "there are no marks"),
+        (["--target", "diagnosis", "--export", "{table}"], "is a file to read"),
+        (["--target", "diagnosis", "--port", "70000"], "--port 70000 must lie between 0 and 65535"),
+        (["--target", "diagnosis", "--reviewer", " "], "reviewer=' ' must be a name"),
+        (["--target", "diagnosis", "--marks", "/dev/null/x"], "name another file with --marks"),
+    ],
+)
+def test_wrong_calls(table, capsys, tmp_path, arguments, words):
+    given = [a.format(out=tmp_path / "c.csv", table=table) for a in arguments]
+    assert words in refusal(capsys, table, *given, "--encoding", "latin-1")
+
+
+def test_standard_input_cannot_be_reviewed(capsys):
+    assert "TABLE must be a file" in refusal(capsys, "-", "--target", "x")
+
+
+def test_a_port_that_is_taken(table, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = refusal(capsys, table, *COMMON, "--port", port)
+    assert f"--port {port} cannot be used" in line and "choose another one" in line
+
+
+def test_without_the_extra(table, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert 'pip install "gemmed[review]"' in refusal(capsys, table, *COMMON)
+
+
+def test_a_changed_table(table, capsys, tmp_path):
+    mark(table, 3, "bad")
+    out = tmp_path / "c.csv"
+    assert call(capsys, table, *COMMON, "--export", out)[0] == 0
+    table.write_bytes(table.read_bytes() + b"X;1,0;2,0;south;gesund\r\n")
+    line = refusal(capsys, table, *COMMON, "--export", out)
+    assert "has changed since it was reviewed (120 rows then, 121 now; 0 of 1 marks" in line
+    code, _, err = call(capsys, table, *COMMON, "--export", out, "--changed", "match")
+    assert code == 0 and "0 marks follow their rows, 1 are set aside" in err
+
+
+def test_manifests_are_known_by_their_paths(table, tmp_path):
+    assert is_manifest(read_table(write_clips(tmp_path)))
+    assert not is_manifest(read_table(table, encoding="latin-1"))
+
+
+def test_recordings_that_cannot_be_read(capsys, tmp_path):
+    (tmp_path / "m.csv").write_text("path,word\na.wav,x\nb.wav,y\n")
+    line = refusal(capsys, tmp_path / "m.csv", "--target", "word")
+    assert "none of the recordings can be used" in line and "no such file" in line

@@ -1,0 +1,305 @@
+"""The whole way in a browser: judge by keyboard, undo, fit again, export, come back.
+
+Needs Playwright and Debian's chromium (``apt-get install chromium``; ``.ci/run`` does).
+"""
+
+import csv
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from audits import audited
+from gemmed.cli import main
+from gemmed.report.findings import Findings
+from gemmed.report.html_report import HtmlReport
+from reviewed import Running, write_clips, write_patients
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: browser tests are skipped"
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A tab that notes what it loads and what goes wrong in it."""
+
+    def __init__(self, browser, address=None, context=None, **options):
+        self.context = context or browser.new_context(
+            viewport={"width": 1280, "height": 900}, **options
+        )
+        self.page = self.context.new_page()
+        self.requests, self.problems = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on(
+            "console", lambda m: self.problems.append(m.text) if m.type == "error" else None
+        )
+        if address is not None:
+            self.page.goto(address)
+
+    def expect(self, selector):
+        return playwright.expect(self.page.locator(selector))
+
+    def row(self):
+        self.expect("#sample[data-row]").to_be_visible()
+        return int(self.page.locator("#sample").get_attribute("data-row"))
+
+    def press(self, key):
+        """Press a key that leads to another sample, and wait for it."""
+        before = self.row()
+        self.page.keyboard.press(key)
+        self.expect(f'#sample[data-row]:not([data-row="{before}"])').to_be_visible()
+        return before
+
+    def check(self, own=()):
+        """Nothing was asked of anybody else, and nothing went wrong."""
+        hosts = {urlsplit(url).netloc for url in self.requests if url.startswith("http")}
+        assert hosts <= set(own), hosts
+        assert self.problems == []
+
+
+def test_the_whole_way_of_a_table(browser, start, tmp_path):
+    path = write_patients(tmp_path / "t.csv")
+    before = path.read_bytes().decode("latin-1").split("\r\n")
+    arguments = (path, "--target", "diagnosis", "--id", "patient", "--encoding", "latin-1")
+    running = start(*arguments, "--reviewer", "ann")
+    tab = Watched(browser, running.address)
+    assert "token" not in tab.page.url
+    # Ten samples by keyboard.
+    marked = {}
+    for key in ("r", "w", "b", "u", "r", "w", "b", "r", "w", "b"):
+        marked[tab.press(key)] = key
+    assert len(marked) == 10
+    tab.expect("#counts").to_contain_text("10 of 120 rows marked")
+    # Undo brings the last one back, which is then marked in another way.
+    tab.page.keyboard.press("z")
+    last = list(marked)[-1]
+    tab.expect(f'#sample[data-row="{last}"]').to_be_visible()
+    tab.expect("#counts").to_contain_text("9 of 120 rows marked")
+    marked[tab.press("r")] = "r"
+    # Back and forth without marking.
+    here = tab.row()
+    tab.press("ArrowLeft")
+    assert tab.row() == last
+    tab.expect(".marks-before").to_contain_text("right by ann")
+    tab.press("ArrowRight")
+    assert tab.row() == here
+    # Reload: the marks are there, and the same sample.
+    tab.page.reload()
+    tab.expect("#counts").to_contain_text("10 of 120 rows marked")
+    assert tab.row() == here
+    # Fit again: new order, without the marked rows.
+    tab.page.click("#refit")
+    tab.expect("#message").to_contain_text("the list is in its new order", timeout=60_000)
+    assert tab.row() not in marked
+    # kill -9, another start: nothing is lost.
+    tab.check(own={urlsplit(running.address).netloc})
+    running.kill()
+    tab.page.keyboard.press("r")
+    tab.expect("#message").to_contain_text("The server does not answer")
+    tab.problems.clear()
+    running = start(*arguments)
+    tab = Watched(browser, running.address)
+    tab.expect("#counts").to_contain_text("10 of 120 rows marked")
+    assert tab.row() not in marked
+    # Export.
+    tab.page.click("#export")
+    tab.page.click("#write")
+    tab.expect("#written").to_contain_text("3 labels corrected, 2 rows marked as bad")
+    corrected = (tmp_path / "t.corrected.csv").read_bytes().decode("latin-1").split("\r\n")
+    expected = []
+    for number, line in enumerate(before):
+        if marked.get(number) == "b":
+            continue
+        if marked.get(number) == "w":
+            cells, _, label = line.rpartition(";")
+            line = f"{cells};{'gesund' if label == 'kränk' else 'kränk'}"
+        expected.append(line)
+    assert corrected == expected
+    with open(tmp_path / "t.corrected.csv.changes.csv", newline="", encoding="utf-8") as file:
+        log = {int(entry["row"]): entry for entry in csv.DictReader(file)}
+    assert set(log) == set(marked) and {entry["reviewer"] for entry in log.values()} == {"ann"}
+    tab.check(own={urlsplit(running.address).netloc})
+
+
+def test_the_whole_way_of_recordings(browser, start, tmp_path):
+    path = write_clips(tmp_path)
+    running = start(path, "--target", "word", "--id", "speaker", "--reviewer", "ann")
+    tab = Watched(browser, running.address)
+    tab.row()
+    picture = tab.page.locator(".spectrogram img")
+    playwright.expect(picture).to_be_visible()
+    playwright.expect(picture).not_to_have_js_property("naturalWidth", 0)
+    # Space plays.
+    audio = tab.page.locator("#sample audio")
+    with tab.page.expect_response(lambda answer: "/audio/" in answer.url) as answer:
+        tab.page.keyboard.press(" ")
+    assert answer.value.status in (200, 206)
+    playwright.expect(audio).to_have_js_property("error", None)
+    marked = [tab.press(key) for key in ("b", "w", "r", "b", "u", "r", "r", "r", "w", "r")]
+    assert len(set(marked)) == 10
+    tab.page.keyboard.press("z")
+    tab.expect("#counts").to_contain_text("9 of 36 rows marked")
+    tab.press("r")
+    tab.page.click("#refit")
+    tab.expect("#message").to_contain_text("the list is in its new order", timeout=60_000)
+    tab.page.click("#export")
+    tab.page.select_option("#bad", "flag")
+    tab.page.click("#write")
+    tab.expect("#written").to_contain_text("2 labels corrected, 2 rows marked as bad")
+    lines = (tmp_path / "clips.corrected.csv").read_text().splitlines()
+    assert lines[0] == "path,word,speaker,review" and len(lines) == 37
+    assert sum(line.endswith(",bad") for line in lines) == 2
+    tab.check(own={urlsplit(running.address).netloc})
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A review of a table whose cells are meant to run scripts."""
+    attack = "<img src=x onerror=document.title='taken'>"
+    path = write_patients(tmp_path_factory.mktemp("hostile") / "t.csv")
+    text = path.read_bytes().replace("kränk".encode("latin-1"), attack.encode())
+    path.write_bytes(text.replace(b"south", b"</script><script>document.title='taken'</script>"))
+    running = Running(path, "--target", "diagnosis", "--id", "patient", "--encoding", "latin-1")
+    yield running
+    running.close()
+
+
+def test_two_tabs_and_two_people(browser, hostile):
+    running = hostile
+    one = Watched(browser, running.address)
+    two = Watched(browser, running.address, context=one.context)
+    first = one.row()
+    assert two.row() == first
+    for tab, name in ((one, "ann"), (two, "bob")):
+        tab.page.fill("#reviewer", name)
+        tab.page.keyboard.press("Enter")
+    one.press("r")
+    two.press("b")  # the same row: two opinions
+    two.expect("#counts").to_contain_text("1 of 120 rows marked")
+    two.expect("#counts").to_contain_text("1 disputed")
+    # The next sample of both is the same; what one marks the other is not asked again.
+    second = one.row()
+    assert two.row() == second
+    one.press("r")
+    two.press("ArrowRight")
+    assert two.row() not in (first, second)
+    # Undo takes back the own mark only.
+    two.page.keyboard.press("z")
+    two.expect(f'#sample[data-row="{first}"]').to_be_visible()
+    two.expect(".marks-before").to_contain_text("right by ann")
+    two.expect(".marks-before").not_to_contain_text("bob")
+    # Without a name nothing is marked.
+    two.page.fill("#reviewer", "")
+    two.page.keyboard.press("Enter")
+    two.page.keyboard.press("r")
+    two.expect("#message").to_contain_text("Who are you?")
+    one.check(own={urlsplit(running.address).netloc})
+
+
+def test_without_the_token(browser, hostile):
+    tab = Watched(browser)
+    answer = tab.page.goto(hostile.address.split("?")[0])
+    assert answer.status == 403 and "P00" not in tab.page.content()
+
+
+def test_a_table_cannot_become_a_part_of_the_page(browser, hostile):
+    tab = Watched(browser, hostile.address)
+    for _ in range(3):
+        tab.press("ArrowRight")
+    assert tab.page.title() == "Review of t.csv"
+    assert tab.page.locator("#sample img").count() == 0
+    tab.check(own={urlsplit(hostile.address).netloc})
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_hangs_over_the_edge(browser, hostile, width):
+    tab = Watched(browser, hostile.address)
+    tab.page.set_viewport_size({"width": width, "height": 800})
+    tab.row()
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+    _keep_picture(tab.page, f"review-{width}")
+
+
+# -- the report ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report(browser, tmp_path, scheme):
+    findings = Findings(audited())
+    HtmlReport(findings).save(tmp_path / "r.html")
+    tab = Watched(browser, (tmp_path / "r.html").as_uri(), color_scheme=scheme)
+    n = len(findings.flagged())
+    tab.expect("#count").to_have_text(f"{n} of {n} rows shown")
+    # Order by a column, both ways.
+    tab.page.click("#rows th >> text=label")
+    labels = tab.page.locator("#rows tbody tr td:nth-child(3)").all_inner_texts()
+    assert labels == sorted(labels)
+    tab.page.click("#rows th >> text=label")
+    labels = tab.page.locator("#rows tbody tr td:nth-child(3)").all_inner_texts()
+    assert labels == sorted(labels, reverse=True)
+    # Filter.
+    name = findings.identifiers_of(int(findings.flagged()[0]))["patient"]
+    tab.page.fill("#filter", f"{name} ")
+    assert tab.page.locator("#rows tbody tr:visible").count() >= 1
+    tab.page.fill("#filter", "no such text")
+    tab.expect("#count").to_have_text(f"0 of {n} rows shown")
+    tab.page.fill("#filter", "")
+    # The page of a sample.
+    row = findings.row_number(int(findings.flagged()[0]))
+    tab.page.click(f'a[href="#row-{row}"]')
+    tab.expect("#detail h2").to_have_text(f"Row {row}")
+    for width in (1280, 390):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+        _keep_picture(tab.page, f"report-{scheme}-{width}")
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert tab.problems == []
+
+
+def test_a_report_of_recordings_plays_them(browser, tmp_path):
+    path = write_clips(tmp_path)
+    report = tmp_path / "r.html"
+    arguments = ["audit", str(path), "--target", "word", "--model", "states", "--each", "3"]
+    assert main([*arguments, "--html", str(report)]) == 0
+    assert report.stat().st_size < 10_000_000
+    tab = Watched(browser, report.as_uri())
+    tab.page.locator("#rows tbody a").first.click()
+    picture, audio = tab.page.locator(".spectrogram img"), tab.page.locator("#detail audio")
+    playwright.expect(picture).not_to_have_js_property("naturalWidth", 0)
+    audio.evaluate("element => element.play()")
+    playwright.expect(audio).to_have_js_property("error", None)
+    playwright.expect(audio).not_to_have_js_property("duration", 0)
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert tab.problems == []
+
+
+def test_the_report_in_a_notebook(browser, tmp_path):
+    """The frame of a notebook has no rights but scripts; the page works in it."""
+    page = HtmlReport(Findings(audited()))._repr_html_()
+    (tmp_path / "n.html").write_text(f"<!doctype html><body>{page}</body>", encoding="utf-8")
+    tab = Watched(browser, (tmp_path / "n.html").as_uri())
+    frame = tab.page.frame_locator("iframe")
+    playwright.expect(frame.locator("#count")).to_contain_text("rows shown")
+    assert tab.problems == []
+
+
+def _keep_picture(page, name):
+    """For people: with GEMMED_SCREENSHOTS=FOLDER the pages are kept as pictures."""
+    folder = os.environ.get("GEMMED_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png")
