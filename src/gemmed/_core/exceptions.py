@@ -8,6 +8,7 @@
         +-- UnscaledDataError (also ValueError)    numbers too far apart for floating point
         +-- TableError (also ValueError)           a table of the user cannot be used
         +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
+        |   +-- PayloadError                       a file asks for more than its size justifies
         +-- AudioFileError (also ValueError)       a recording cannot be used
         +-- ManifestError (also ValueError)        a table of recordings cannot be used
         +-- OutputError (also OSError)             a file or folder cannot be written
@@ -58,6 +59,10 @@ class TableError(GemmedError, ValueError):
 
 class ModelFileError(GemmedError, ValueError):
     """A file is not a model that can be loaded, or a model cannot be saved."""
+
+
+class PayloadError(ModelFileError):
+    """The model in a file asks for more than its size justifies, or is not as skops writes it."""
 
 
 class AudioFileError(GemmedError, ValueError):

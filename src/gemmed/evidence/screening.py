@@ -8,7 +8,6 @@ samples that lie as far out as a new sample is its conformal p-value.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._core.class_warnings import warn_of_class
 from .._core.exceptions import (
     CalibrationWarning,
     DegenerateDataError,
@@ -294,7 +294,7 @@ def warn_out_of_reach(
     for name, n in named:
         if (n + 1) * rate * (1.0 + 1e-12) < 1.0:
             needed = int(np.ceil(1.0 / rate * (1.0 - 1e-12))) - 1
-            warnings.warn(
+            warn_of_class(
                 f"{n} calibration samples{for_class(name)} cannot give a p-value of {rate:g}, "
                 f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
                 "the rate.",
@@ -361,7 +361,7 @@ def _usable_neighbors(
                 "groups, or trust."
             )
         if available < n_neighbors:
-            warnings.warn(
+            warn_of_class(
                 f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
                 f"trusted references can be counted on; {available} is used for screening.",
                 NeighborsReducedWarning,
