@@ -28,7 +28,8 @@ def class_warnings_kept() -> Iterator[Kept]:
     if outer is not None:
         yield {}
         return
-    token = _kept.set(kept := {})
+    kept: Kept = {}
+    token = _kept.set(kept)
     try:
         yield kept
     finally:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.exceptions import ManifestError
+from .._core.exceptions import ManifestError, TableError
+from .._core.file_limits import bounded_lines, refuse_devices
 from .._core.optional import require
 from .._core.whole_files import replacing
 
@@ -42,11 +43,14 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     """
     path = Path(path)
     try:
+        refuse_devices(path, f"the manifest {str(path)!r}")
         columns, rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
     except OSError as error:
         raise ManifestError(
             f"cannot read the manifest {str(path)!r} ({error.strerror or error})"
         ) from error
+    except TableError as error:
+        raise ManifestError(str(error)) from error
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
         raise ManifestError(
@@ -86,7 +90,8 @@ def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     try:
         # Spreadsheets put a byte order mark in front.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
+            lines = bounded_lines(file, f"the manifest {str(path)!r}")
+            reader = csv.DictReader(lines, skipinitialspace=True)
             rows = list(reader)
             return list(reader.fieldnames or []), rows
     except (UnicodeDecodeError, csv.Error) as error:

@@ -7,9 +7,9 @@ import json
 from collections import Counter
 from typing import Any
 
-from .commands import add_json_option, add_parser
+from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_output, emit_table
-from .terminal import print_table
+from .terminal import print_table, say
 from .training import Training, add_training_options, summary_lines, summary_of, train
 
 EPILOG = """examples:
@@ -50,6 +50,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="column that names the rows; it is copied, not learned from"
     )
+    add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
 
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     ranked = rank_rows(training, identifier=options.id)
     found = ranked[ranked["anomaly_score"] > options.threshold]
     if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(_with_joined_rows(found), options.out)
+        emit_table(_with_joined_rows(found), options.out, raw_cells=options.raw_cells)
     summary = {
         **summary_of(training.learned),
         "threshold": options.threshold,
@@ -134,13 +135,13 @@ def _records(found: Any) -> list[dict[str, Any]]:
 
 def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> None:
     for line in summary_lines(summary):
-        print(line)
-    print("verdicts       " + _counted(summary["verdicts"]))
+        say(line)
+    say("verdicts       " + _counted(summary["verdicts"]))
     if len(found):
-        print("by class       " + _counted(summary["suspicious_by_class"]))
+        say("by class       " + _counted(summary["suspicious_by_class"]))
     shown = found.head(options.top)
     if len(shown):
-        print()
+        say()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
         if options.id is not None:
             header = {"row": "row", options.id: options.id, **header}
@@ -152,9 +153,10 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
         print_table([*header.values(), "reason", "compare with"], cells)
     if len(found) > len(shown):
         where = f"all are in {options.out}" if options.out else "--out FILE writes all"
-        print(f"... and {len(found) - len(shown)} more; {where}")
+        say(f"... and {len(found) - len(shown)} more; {where}")
     elif options.out:
-        print(f"\nwritten to {options.out}")
+        say()
+        say(f"written to {options.out}")
 
 
 def _counted(counts: dict[str, int]) -> str:

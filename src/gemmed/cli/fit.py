@@ -10,7 +10,7 @@ from .._core.optional import require
 from .commands import add_json_option, add_parser
 from .outputs import check_not_an_input, check_output
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
-from .terminal import busy
+from .terminal import busy, say
 from .training import add_training_options, summary_lines, summary_of, train
 
 EPILOG = """examples:
@@ -63,5 +63,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summary, indent=1))
     else:
-        print("\n".join([*summary_lines(summary), f"model          {options.out}"]))
+        for line in [*summary_lines(summary), f"model          {options.out}"]:
+            say(line)
     return 0

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from .._core.exceptions import TableError
-from .commands import add_json_option, add_parser
+from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_output, emit_table
-from .terminal import busy, note, warnings_as_notes
+from .terminal import busy, note, say, warnings_as_notes
 from .training import add_reading_options
 
 EPILOG = """examples:
@@ -48,6 +48,7 @@ def add_command(commands: Any) -> None:
         help="mark rows unlike the trusted training rows; RATE is the share of good rows that may "
         "be marked by mistake, such as 0.05",
     )
+    add_raw_cells_option(parser)
     add_json_option(parser, "print JSON: a summary, and the predictions if no --out")
     add_reading_options(parser)
 
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         raise TableError(f"{table.name} has a column {taken[0]!r} already: rename it")
     result = table.frame.assign(**added)
     if not options.json or options.out != "-":
-        emit_table(result, options.out)
+        emit_table(result, options.out, raw_cells=options.raw_cells)
     _print_summary(options, added, len(table))
     return 0
 
@@ -161,4 +162,4 @@ def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: i
     elif options.out != "-":
         counted = ", ".join(f"{label}: {count}" for label, count in predicted.items())
         marked = f", {summary['suspicious']} suspicious" if "suspicious" in summary else ""
-        print(f"{n_rows} rows ({counted}{marked}): {options.out}")
+        say(f"{n_rows} rows ({counted}{marked}): {options.out}")

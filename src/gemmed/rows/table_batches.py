@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.exceptions import TableError
+from .._core.file_limits import bounded_lines, refuse_devices
 from .._core.optional import require
 from .sources import parquet_files
 from .tables import (
@@ -105,7 +106,7 @@ class CSVBatches:
         start = 0
         try:
             with self.path.open(encoding=self.encoding, newline="") as lines:
-                rows = csv_rows(lines, self.delimiter, self.name)
+                rows = csv_rows(bounded_lines(lines, self.name), self.delimiter, self.name)
                 next(rows)
                 while cells := list(itertools.islice(rows, BATCH_ROWS)):
                     frame = frame_of_cells(cells, self.columns)[wanted]
@@ -134,6 +135,7 @@ def open_batches(
         raise TableError("standard input cannot be read twice: save the table to a file")
     path, name = Path(source), repr(str(source))
     marks = missing_marks(missing)
+    refuse_devices(path, name)
     try:
         if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES or _is_parquet(path):
             return _open_parquet(path, name, marks)
@@ -144,7 +146,7 @@ def open_batches(
     chosen = encoding_of(head, encoding, name)
     delimiter = delimiter_of(head.decode(chosen, errors="replace"))
     with path.open(encoding=chosen, newline="", errors="replace") as lines:
-        columns = next(csv_rows(lines, delimiter, name))
+        columns = next(csv_rows(bounded_lines(lines, name), delimiter, name))
     return CSVBatches(name, path, chosen, delimiter, columns, marks)
 
 

@@ -12,6 +12,7 @@ import io
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import TableError
+from .._core.file_limits import check_text_encoding, refuse_devices, refuse_endless_lines
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
@@ -217,6 +219,7 @@ def read_table(
     if content.startswith(b"PAR1"):
         frame, delimiter = _read_parquet(content, name), ","
     else:
+        refuse_endless_lines(content, name)
         frame, delimiter = _read_csv(_decode(content, encoding, name), name)
     if not len(frame):
         raise TableError(f"{name} has a header but no rows")
@@ -251,6 +254,7 @@ def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
     path = Path(source)
     if path.is_dir():
         raise TableError(f"{name} is a folder: name a CSV or Parquet file")
+    refuse_devices(path, name)
     try:
         return path.read_bytes()
     except OSError as error:
@@ -278,10 +282,7 @@ def encoding_of(content: bytes, encoding: str | None, name: str) -> str:
         raise TableError(f"{name} is a zip archive or an Excel workbook: save the table as CSV")
     if marked is None and encoding is None and b"\0" in content[:HEAD_BYTES]:
         raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")
-    try:
-        codecs.lookup(encoding or "utf-8")
-    except LookupError as error:
-        raise TableError(f"encoding={encoding!r} is unknown: try utf-8 or latin-1") from error
+    check_text_encoding(encoding or "utf-8")
     return encoding or marked or "utf-8"
 
 
@@ -347,7 +348,7 @@ def check_names(names: list[str], table: str) -> None:
     empty = [i + 1 for i, name in enumerate(names) if not name]
     if empty:
         raise TableError(f"column {empty[0]} of {table} has no name: add one to the header")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TableError(
             f"{table} has more than one column {', '.join(map(repr, twice))}: rename them"
