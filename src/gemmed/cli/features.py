@@ -17,7 +17,7 @@ from .._core.optional import require
 from .commands import add_jobs_option, add_json_option, add_parser, add_raw_cells_option
 from .outputs import note_formulas
 from .progress import TargetProgress
-from .terminal import complain, say
+from .terminal import complain, note, say
 
 if TYPE_CHECKING:
     from ..acoustics import FeatureTable, ManifestEntry
@@ -127,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
     }
     if len(problems) < len(entries):
         table = work.table(parts)
+        summary["computed"] = work.computed
         summary.update(_facts(table, parts))
         table, reductions = _shape(table, options)
         if options.out.endswith(".csv") and not options.raw_cells:
@@ -242,13 +243,24 @@ class _Work:
 
     def table(self, parts: Sequence[dict[str, Any]]) -> FeatureTable:
         """The table of the recordings without a problem."""
+        from .._core.exceptions import AudioFileError
         from ..acoustics.parts import assemble_parts
+
+        def make_again(number: int) -> None:
+            """A part whose numbers are damaged: a fault of the disk, or someone's edit."""
+            task, entry = self._tasks[good[number]], self._entries[good[number]]
+            note(f"the part {task.arguments['part']!r} of {entry.path!r} is damaged: made again")
+            found = task.function(**task.arguments)
+            if "problem" in found:
+                raise AudioFileError(f"{entry.path}: {found['problem']}")
+            self.computed += 1
 
         good = [i for i, part in enumerate(parts) if "problem" not in part]
         return assemble_parts(
             [self._entries[i] for i in good],
             [parts[i] for i in good],
             [self._tasks[i].arguments["part"] for i in good],
+            make_again,
         )
 
 
