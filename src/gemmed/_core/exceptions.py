@@ -33,6 +33,11 @@ expect.
 """
 
 
+def reason(error: BaseException) -> str:
+    """What an exception of another package says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 class GemmedError(Exception):
     """Base of all errors raised by gemmed itself."""
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.exceptions import ManifestError, TableError
+from .._core.exceptions import ManifestError, TableError, reason
 from .._core.file_limits import bounded_lines, refuse_devices
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
 
@@ -47,7 +48,7 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
         columns, rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
     except OSError as error:
         raise ManifestError(
-            f"cannot read the manifest {str(path)!r} ({error.strerror or error})"
+            f"cannot read the manifest {str(path)!r} ({error.strerror or reason(error)})"
         ) from error
     except TableError as error:
         raise ManifestError(str(error)) from error
@@ -95,19 +96,20 @@ def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
             rows = list(reader)
             return list(reader.fieldnames or []), rows
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ManifestError(f"the manifest {str(path)!r} is not a CSV file ({error})") from error
+        raise ManifestError(
+            f"the manifest {str(path)!r} is not a CSV file ({reason(error)})"
+        ) from error
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     require("pyarrow", "Parquet files need", "audio")
-    import pyarrow
     from pyarrow import parquet
 
-    try:
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or directory")
+    with raised_as(ManifestError, f"the manifest {str(path)!r} is not a Parquet file"):
         table = parquet.read_table(path)
-    except pyarrow.ArrowInvalid as error:
-        raise ManifestError(f"the manifest {str(path)!r} is not a Parquet file") from error
-    return list(table.column_names), table.to_pylist()
+        return list(table.column_names), table.to_pylist()
 
 
 def _entry(row: Mapping[str, Any], where: str) -> ManifestEntry:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError
+from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError, reason
 from .._core.optional import require
 from .._core.whole_files import replacing
 from .older_versions import present_name, with_present_names
@@ -151,10 +151,12 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
             payload = archive.read(PAYLOAD)
     except PayloadError as error:
         raise ModelFileError(f"{str(path)!r} cannot be loaded: {error}.") from error
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except ModelFileError:
+        raise
+    except Exception as error:  # of zipfile, for bytes that are no archive
         raise ModelFileError(
-            f"{str(path)!r} is not a model file of gemmed, or it is damaged ({error}): save the "
-            "model again with save_model or gemmed fit."
+            f"{str(path)!r} is not a model file of gemmed, or it is damaged "
+            f"({reason(error)}): save the model again with save_model or gemmed fit."
         ) from error
     if hashlib.sha256(payload).hexdigest() != header.sha256:
         raise ModelFileError(
@@ -297,7 +299,8 @@ def _full_name(kind: type) -> str:
 
 def _broken(path: str | os.PathLike[str], error: Exception) -> str:
     return (
-        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: {error})"
+        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: "
+        f"{reason(error)})"
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.file_limits import bounded_lines, refuse_devices
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .sources import parquet_files
 from .tables import (
@@ -49,19 +50,16 @@ class RowGroup(NamedTuple):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows of the group."""
-        import pyarrow
         from pyarrow import parquet
 
         start = self.first_row
-        try:
+        with raised_as(TableError, f"cannot read {self.file!r}"):
             for batch in parquet.ParquetFile(self.file).iter_batches(
                 BATCH_ROWS, row_groups=[self.number], columns=list(columns)
             ):
                 rows = np.arange(start, start + len(batch))
                 yield Table(self.table, _frame(batch, columns), False, self.missing, rows)
                 start += len(batch)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise TableError(f"cannot read {self.file!r}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,6 @@ def _is_parquet(path: Path) -> bool:
 
 def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatches:
     require("pyarrow", "Parquet files need", "cli")
-    import pyarrow
     from pyarrow import parquet
 
     if path.is_dir() and not any(path.glob("*.parquet")):
@@ -166,19 +163,17 @@ def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatc
     columns: list[str] | None = None
     start = 0
     for file in parquet_files(path):
-        try:
+        with raised_as(TableError, f"{str(file)!r} is a damaged Parquet file"):
             opened = parquet.ParquetFile(file)
-        except (pyarrow.ArrowException, ValueError) as error:
-            raise TableError(f"{str(file)!r} is a damaged Parquet file ({error})") from error
-        index = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        found = [str(column) for column in opened.schema_arrow.names if column not in index]
+            counts = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+            index = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+            found = [str(column) for column in opened.schema_arrow.names if column not in index]
         if columns is None:
             check_names(found, name)
             columns = found
         elif found != columns:
             raise TableError(f"{str(file)!r} has other columns than the first file of {name}")
-        for number in range(opened.num_row_groups):
-            n_rows = opened.metadata.row_group(number).num_rows
+        for number, n_rows in enumerate(counts):
             if n_rows:
                 groups.append(RowGroup(str(file.resolve()), number, start, n_rows, name, missing))
             start += n_rows

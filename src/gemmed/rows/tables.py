@@ -22,6 +22,7 @@ import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.file_limits import check_text_encoding, refuse_devices, refuse_endless_lines
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
@@ -320,6 +321,8 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[list[s
             yield row
     except csv.Error as error:
         raise TableError(f"line {reader.line_num} of {name}: {error}") from error
+    if names is None:
+        raise TableError(f"{name} is empty")
 
 
 def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
@@ -332,15 +335,12 @@ def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
 
 def _read_parquet(content: bytes, name: str) -> Any:
     require("pyarrow", "Parquet files need", "cli")
-    import pyarrow
     from pyarrow import parquet
 
-    try:
+    with raised_as(TableError, f"{name} is a damaged Parquet file"):
         table = parquet.read_table(io.BytesIO(content))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{name} is a damaged Parquet file ({error})") from error
-    check_names([str(column) for column in table.column_names], name)
-    return table.to_pandas().reset_index(drop=True)
+        check_names([str(column) for column in table.column_names], name)
+        return table.to_pandas().reset_index(drop=True)
 
 
 def check_names(names: list[str], table: str) -> None:
