@@ -1,7 +1,7 @@
 """Targets: what reads a kind of file, honest files to begin with, and what may come out.
 
-A reader may return or raise one of its errors, with a message of one line. Everything else is wrong:
-another exception, a crash, more memory or time than the limits of the process.
+A reader may return or raise one of its errors, with a message of one line. Everything else is
+wrong: another exception, a crash, more memory or time than the limits of the process.
 """
 
 import io

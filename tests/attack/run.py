@@ -2,10 +2,10 @@
 
     python tests/attack/run.py                       every group for two seconds of processor time
     python tests/attack/run.py csv model --seconds 600 --seed 7
-    python tests/attack/run.py --keep findings       files of wrong cases, to go to tests/attack/corpus
+    python tests/attack/run.py --keep findings       files of wrong cases, for the corpus
 
-The exit code is the number of groups with a wrong case. Every group of files runs in a process of its
-own with at most 4 GB of address space; a crash of it counts as a wrong case.
+The exit code is the number of groups with a wrong case. Every group of files runs in a process of
+its own with at most 4 GB of address space; a crash of it counts as a wrong case.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.class_warnings import warn_of_class
-from .._core.exceptions import CalibrationWarning, UnscaledDataError
+from .._core.exceptions import CalibrationWarning
 from .._core.types import FloatArray
 from ..evidence.conformal import conformal_p_values, conformal_threshold
 from ..evidence.density import LogDensity
@@ -24,13 +24,12 @@ from .validation import (
     check_labels_to_sort,
     check_number,
     check_query_data,
+    check_squares,
     check_unlabelled_data,
     of_class,
 )
 from .whole_fit import fit_method
 
-LARGEST_VALUE = 1e150
-"""Squares of larger values overflow."""
 QUERY_BLOCK = 4_000_000
 """Distances held in memory at a time while scoring new samples."""
 METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
@@ -229,10 +228,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
                 "Drop the class, or fit without y."
             )
         check_distinct_members(X, label)
-        if not np.all(np.abs(X) < LARGEST_VALUE):
-            raise UnscaledDataError(
-                f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
-            )
+        check_squares(X)
         halves = Neighbourhood(self.n_neighbors, "bipartite", groups, seed, self.n_splits)
         if self.method == "bipartite":
             return NearestNeighbours(X, halves, label)

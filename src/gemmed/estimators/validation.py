@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._core.exceptions import DegenerateDataError
+from .._core.exceptions import DegenerateDataError, UnscaledDataError
 from .._core.types import FloatArray
 from ..model.kernels.kernel import KERNELS, Kernel
 
@@ -146,6 +146,18 @@ def check_varying_features(X: FloatArray) -> None:
         raise DegenerateDataError(
             f"X: all features are constant (all {len(X)} samples are identical), so nothing can "
             "be learned. Check how X was made."
+        )
+
+
+LARGEST_VALUE = 1e150
+"""Squares of larger values overflow."""
+
+
+def check_squares(X: FloatArray) -> None:
+    """Refuse values whose distances are not numbers any more."""
+    if not np.all(np.abs(X) < LARGEST_VALUE):
+        raise UnscaledDataError(
+            f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
         )
 
 

@@ -34,6 +34,7 @@ from ..validation import (
     check_number,
     check_number_or_auto,
     check_query_data,
+    check_squares,
     check_unlabelled_data,
     check_varying_features,
 )
@@ -215,6 +216,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         self._check_parameters()
         X = check_unlabelled_data(self, X)
         check_varying_features(X)
+        check_squares(X)
         # In an order that the samples decide themselves: sums, and with them the last digits, are
         # then the same in whatever order they come.
         order = np.lexsort(X.T)
