@@ -35,7 +35,7 @@ class Job:
         self.again_takes_up = name in ("features", "reproduce")
 
     def _digest(self):
-        """Of the result: tables are the same bytes again, models are not (their archive has times)."""
+        """Of the result: tables are the same bytes again, models are not (archives have times)."""
         content = self.out.read_bytes()
         if self.name in ("fit", "cluster"):
             from gemmed import load_model

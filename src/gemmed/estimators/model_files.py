@@ -44,8 +44,9 @@ HEADER_LIMIT = 1_000_000
 MODEL_ROOMS = {"engines", "estimators", "evidence", "model"}
 """Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 
-HARMLESS = {"numpy.dtype"}
-"""Types of other packages that only hold a value; imputers keep the type of their input."""
+HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
+"""Types of other packages that only hold a value; imputers keep the type of their input, and column
+transformers of scikit-learn 1.6 a list of columns."""
 
 
 class ModelHeader(NamedTuple):
