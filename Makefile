@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-oldest fuzz lint bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,20 @@ test: $(READY)  ## the default tests
 
 test-slow: $(READY)  ## the statistical tests
 	$(BIN)/python -m pytest -n auto -m slow
+
+OLDEST ?= .venv-oldest
+test-oldest:  ## the default tests with the oldest versions that pyproject.toml allows
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python tests/attack/oldest_versions.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(OLDEST)/oldest.txt --editable ".[test]"
+	$(OLDEST)/bin/python -m pytest -n auto -m "not slow"
+
+SECONDS ?= 60
+SEED ?= 0
+GROUPS ?=
+fuzz: $(READY)  ## the attack: SECONDS of each of its GROUPS; cases tried and wrong
+	$(BIN)/python tests/attack/run.py $(GROUPS) --seconds $(SECONDS) --seed $(SEED) --keep findings
 
 lint: $(READY)  ## style and types
 	$(BIN)/python -m ruff check .

@@ -10,7 +10,7 @@ from scipy import integrate, optimize, special, stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gemmed._core.exceptions import GemmedError
+from gemmed._core.exceptions import DegenerateDataError, GemmedError
 from gemmed.estimators.baselines.med_detector import (
     MEDDetector,
     med_dual,
@@ -157,17 +157,31 @@ class TestFit:
             MEDDetector().fit(X).score_samples(X), abs=1e-3
         )
 
+    @pytest.mark.parametrize("seed", range(3))
+    def test_everything_follows_the_order_of_the_samples_to_the_bit(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(63, 4))
+        X[rng.integers(63, size=20)] = X[rng.integers(63, size=20)]
+        order = rng.permutation(63)
+        plain, moved = MEDDetector().fit(X), MEDDetector().fit(X[order])
+        assert np.array_equal(moved.training_scores_, plain.training_scores_[order])
+        assert np.array_equal(moved.score_samples(X), plain.score_samples(X))
+        assert moved.offset_ == plain.offset_
+
+    def test_samples_that_are_all_the_same_are_refused(self) -> None:
+        with pytest.raises(DegenerateDataError, match="all 40 samples are identical"):
+            MEDDetector().fit(np.ones((40, 3)))
+
     @pytest.mark.parametrize(
         "X",
         [
             np.random.default_rng(0).normal(size=(5, 40)),
             np.column_stack([np.random.default_rng(0).normal(size=20), np.full(20, 0.1)]),
             np.repeat(np.arange(3.0), 10)[:, None],
-            np.zeros((6, 2)),
             np.array([[0.0, 1.0], [1.0, 5.0]]),
             np.append(np.zeros(30), 9.0)[:, None],
         ],
-        ids=["N < d", "constant column", "duplicates", "one point", "two samples", "spike"],
+        ids=["N < d", "constant column", "duplicates", "two samples", "spike"],
     )
     def test_degenerate_data(self, X: np.ndarray) -> None:
         try:

@@ -8,6 +8,7 @@
         +-- UnscaledDataError (also ValueError)    numbers too far apart for floating point
         +-- TableError (also ValueError)           a table of the user cannot be used
         +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
+        |   +-- PayloadError                       a file asks for more than its size justifies
         +-- AudioFileError (also ValueError)       a recording cannot be used
         +-- ManifestError (also ValueError)        a table of recordings cannot be used
         +-- ReviewError (also ValueError)          marks of reviewers cannot be kept or used
@@ -31,6 +32,11 @@ Wrong parameters and malformed arrays raise scikit-learn's own ValueError / Type
 that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users of scikit-learn
 expect.
 """
+
+
+def reason(error: BaseException) -> str:
+    """What an exception of another package says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 class GemmedError(Exception):
@@ -59,6 +65,10 @@ class TableError(GemmedError, ValueError):
 
 class ModelFileError(GemmedError, ValueError):
     """A file is not a model that can be loaded, or a model cannot be saved."""
+
+
+class PayloadError(ModelFileError):
+    """The model in a file asks for more than its size justifies, or is not as skops writes it."""
 
 
 class AudioFileError(GemmedError, ValueError):

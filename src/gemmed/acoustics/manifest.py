@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.exceptions import ManifestError
+from .._core.exceptions import ManifestError, TableError, reason
+from .._core.file_limits import bounded_lines, refuse_devices
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
 
@@ -46,11 +48,14 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     """
     path = Path(path)
     try:
+        refuse_devices(path, f"the manifest {str(path)!r}")
         columns, rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
     except OSError as error:
         raise ManifestError(
-            f"cannot read the manifest {str(path)!r} ({error.strerror or error})"
+            f"cannot read the manifest {str(path)!r} ({error.strerror or reason(error)})"
         ) from error
+    except TableError as error:
+        raise ManifestError(str(error)) from error
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         raise ManifestError(
@@ -90,23 +95,25 @@ def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     try:
         # Spreadsheets put a byte order mark in front.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
+            lines = bounded_lines(file, f"the manifest {str(path)!r}")
+            reader = csv.DictReader(lines, skipinitialspace=True)
             rows = list(reader)
             return list(reader.fieldnames or []), rows
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ManifestError(f"the manifest {str(path)!r} is not a CSV file ({error})") from error
+        raise ManifestError(
+            f"the manifest {str(path)!r} is not a CSV file ({reason(error)})"
+        ) from error
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     require("pyarrow", "Parquet files need", "audio")
-    import pyarrow
     from pyarrow import parquet
 
-    try:
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or directory")
+    with raised_as(ManifestError, f"the manifest {str(path)!r} is not a Parquet file"):
         table = parquet.read_table(path)
-    except pyarrow.ArrowInvalid as error:
-        raise ManifestError(f"the manifest {str(path)!r} is not a Parquet file") from error
-    return list(table.column_names), table.to_pylist()
+        return list(table.column_names), table.to_pylist()
 
 
 def _entry(row: Mapping[str, Any], where: str) -> ManifestEntry:

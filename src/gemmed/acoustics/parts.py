@@ -1,27 +1,33 @@
 """Features of single recordings kept in files, so that a long job can be resumed.
 
-A part is one file: a line of JSON (what it was made from, times, flags), then the MFCCs as numpy
-writes them.
+A part is one file: a line of JSON (what it was made from, times, flags, a check sum), then the
+MFCCs as numpy writes them. A part that is damaged in any way counts as missing and is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._core.exceptions import AudioFileError
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
 from .feature_table import TIMES, FeatureTable
 from .manifest import REQUIRED, ManifestEntry
 from .recordings import FLAGS, recording_features
 from .transformers import mfcc_names
+
+HEADER_LIMIT = 100_000_000
+"""Bytes of the line of JSON; a day in segments of a second takes 10 MB."""
 
 
 def part_arguments(
@@ -69,41 +75,90 @@ def compute_part(*, arguments: Mapping[str, Any], version: str, part: str) -> di
         "cepstral_power": found.features.cepstral_power,
         "flags": {name: getattr(found, name).tolist() for name in FLAGS},
     }
-    header = {"made_from": {**arguments, "version": version}, "result": result}
+    content = io.BytesIO()
+    np.save(content, found.features.mfcc)
+    numbers = content.getvalue()
+    header = {
+        "made_from": {**arguments, "version": version},
+        "result": result,
+        "bytes": len(numbers),
+        "crc32": zlib.crc32(numbers),
+    }
     os.makedirs(os.path.dirname(part), exist_ok=True)
     with replacing(part) as temporary, temporary.open("wb") as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        np.save(file, found.features.mfcc)
+        file.write(json.dumps(header).encode() + b"\n" + numbers)
     return result
 
 
 def read_part(
     part: str | os.PathLike[str], arguments: Mapping[str, Any], version: str
 ) -> dict[str, Any] | None:
-    """What :func:`compute_part` returned, if the file is there and made from the same."""
+    """What :func:`compute_part` returned, if the file is there, whole and made from the same.
+
+    Its numbers are not read yet; :func:`assemble_parts` does and has damaged ones made again.
+    """
     try:
         with open(part, "rb") as file:
-            header = json.loads(file.readline())
-    except (OSError, ValueError):
+            header = _header_of(file)
+            size = os.fstat(file.fileno()).st_size - file.tell()
+        if header["made_from"] != {**arguments, "version": version} or header["bytes"] != size:
+            return None
+        result: dict[str, Any] = header["result"]
+        _check_result(result)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    if header.get("made_from") != {**arguments, "version": version}:
-        return None
-    result: dict[str, Any] = header["result"]
     return result
 
 
+def _header_of(file: Any) -> Any:
+    return json.loads(file.readline(HEADER_LIMIT))
+
+
+def _check_result(result: dict[str, Any]) -> None:
+    """Raise an error unless a result has the form that compute_part gives it."""
+    columns = [*(result[name] for name in TIMES), *(result["flags"][name] for name in FLAGS)]
+    kinds = [float] * len(TIMES) + [bool] * len(FLAGS)
+    for column, kind in zip(columns, kinds, strict=True):
+        if len(column) != len(columns[0]) or not all(isinstance(cell, kind) for cell in column):
+            raise ValueError("columns of a part")
+    if not columns[0] or not isinstance(result["cepstral_power"], float):
+        raise ValueError("segments of a part")
+
+
 def read_part_mfcc(part: str | os.PathLike[str]) -> FloatArray:
-    """The MFCCs in a part, shape (n_segments, n_features)."""
+    """The MFCCs in a part, shape (n_segments, n_features); a ValueError if they are damaged."""
     with open(part, "rb") as file:
-        file.readline()
-        mfcc: FloatArray = np.load(file)
+        header = _header_of(file)
+        numbers = file.read()
+    if zlib.crc32(numbers) != header["crc32"]:
+        raise ValueError(f"the part {str(part)!r} is damaged: delete it")
+    mfcc: FloatArray = np.load(io.BytesIO(numbers), allow_pickle=False)
     return mfcc
 
 
 def assemble_parts(
-    entries: Sequence[ManifestEntry], results: Sequence[Mapping[str, Any]], parts: Sequence[str]
+    entries: Sequence[ManifestEntry],
+    results: Sequence[Mapping[str, Any]],
+    parts: Sequence[str],
+    make_again: Callable[[int], object],
 ) -> FeatureTable:
-    """The table of recordings that could be used, in the order of the manifest."""
+    """The table of recordings that could be used, in the order of the manifest.
+
+    ``make_again`` is called with the number of a part whose numbers are damaged.
+    """
+
+    def mfcc_of(index: int) -> FloatArray:
+        try:
+            return read_part_mfcc(parts[index])
+        except (OSError, ValueError, KeyError, TypeError):
+            make_again(index)
+        mfcc = read_part_mfcc(parts[index])
+        if len(mfcc) != counts[index]:
+            raise AudioFileError(
+                f"the recording {entries[index].path!r} changed while it was read: run again"
+            )
+        return mfcc
+
     counts = [len(result["start"]) for result in results]
     facts: dict[str, Any] = {
         name: np.repeat(np.array([getattr(entry, name) for entry in entries], object), counts)
@@ -114,9 +169,9 @@ def assemble_parts(
         facts[name] = np.concatenate([result[name] for result in results])
     for name in FLAGS:
         facts[name] = np.concatenate([result["flags"][name] for result in results])
-    features = np.empty((sum(counts), read_part_mfcc(parts[0]).shape[1]))
+    features = np.empty((sum(counts), mfcc_of(0).shape[1]))
     stop = 0
-    for part, count in zip(parts, counts, strict=True):
-        features[stop : stop + count] = read_part_mfcc(part)
+    for index, count in enumerate(counts):
+        features[stop : stop + count] = mfcc_of(index)
         stop += count
     return FeatureTable(facts, features, mfcc_names(features.shape[1]))

@@ -8,11 +8,11 @@ from collections import Counter
 from typing import Any
 
 from .audited_rows import audited_rows
-from .commands import add_json_option, add_parser
+from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
-from .terminal import print_table
+from .terminal import print_table, say
 from .training import Training, add_training_options, summary_lines, summary_of
 from .unlabelled import add_unlabelled_option, score_unlabelled
 
@@ -81,6 +81,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
+    add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
     add_unlabelled_option(parser)
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if options.unlabelled is not None:
         emit_table(score_unlabelled(training, identifiers), options.unlabelled)
     if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(_with_joined_lists(found), options.out)
+        emit_table(_with_joined_lists(found), options.out, raw_cells=options.raw_cells)
     if options.html is not None:
         from ..report.html_report import HtmlReport
 
@@ -214,13 +215,13 @@ def _records(found: Any) -> list[dict[str, Any]]:
 
 def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> None:
     for line in summary_lines(summary):
-        print(line)
-    print("verdicts       " + _counted(summary["verdicts"]))
+        say(line)
+    say("verdicts       " + _counted(summary["verdicts"]))
     if len(found):
-        print("by class       " + _counted(summary["suspicious_by_class"]))
+        say("by class       " + _counted(summary["suspicious_by_class"]))
     shown = found.head(options.top)
     if len(shown):
-        print()
+        say()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
         first = [*options.id, *(f for f in ("path", "flags") if f in found)]
         header = {"row": "row", **{name: name for name in first}, **header}
@@ -232,11 +233,12 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
         print_table([*header.values(), "reason", "compare with"], cells)
     if len(found) > len(shown):
         where = f"all are in {options.out}" if options.out else "--out FILE writes all"
-        print(f"... and {len(found) - len(shown)} more; {where}")
+        say(f"... and {len(found) - len(shown)} more; {where}")
     elif options.out:
-        print(f"\nwritten to {options.out}")
+        say()
+        say(f"written to {options.out}")
     if options.html:
-        print(f"report in {options.html}")
+        say(f"report in {options.html}")
 
 
 def _counted(counts: dict[str, int]) -> str:

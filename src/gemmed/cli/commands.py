@@ -45,3 +45,13 @@ def add_jobs_option(parser: Any) -> None:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
     )
+
+
+def add_raw_cells_option(parser: Any) -> None:
+    """``--raw-cells``: formulas stay formulas."""
+    parser.add_argument(
+        "--raw-cells",
+        action="store_true",
+        help="write cells that begin like a formula (=, @, + or - before a word) to CSV as they "
+        "are; without it they get ' in front, so that a spreadsheet does not run them",
+    )

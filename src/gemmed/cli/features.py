@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -15,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._core.optional import require
-from .commands import add_jobs_option, add_json_option, add_parser
+from .commands import add_jobs_option, add_json_option, add_parser, add_raw_cells_option
+from .outputs import note_formulas
 from .progress import TargetProgress
+from .terminal import complain, note, say
 
 if TYPE_CHECKING:
     from ..acoustics import FeatureTable, ManifestEntry
@@ -56,6 +57,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--out", required=True, help="file to write (.parquet or .csv)")
     add_jobs_option(parser)
     add_json_option(parser)
+    add_raw_cells_option(parser)
     parser.add_argument("--rate", type=float, help="sample rate (default: the most common one)")
     parser.add_argument(
         "--segments",
@@ -126,8 +128,11 @@ def run(options: argparse.Namespace) -> int:
     }
     if len(problems) < len(entries):
         table = work.table(parts)
+        summary["computed"] = work.computed
         summary.update(_facts(table, parts))
         table, reductions = _shape(table, options)
+        if options.out.endswith(".csv") and not options.raw_cells:
+            table = _with_text(table)
         write_table(options.out, table)
         summary.update(file=options.out, rows=len(table), columns=len(table.names))
         summary["components"] = [vars(reduction) for reduction in reductions]
@@ -239,13 +244,24 @@ class _Work:
 
     def table(self, parts: Sequence[dict[str, Any]]) -> FeatureTable:
         """The table of the recordings without a problem."""
+        from .._core.exceptions import AudioFileError
         from ..acoustics.parts import assemble_parts
+
+        def make_again(number: int) -> None:
+            """A part whose numbers are damaged: a fault of the disk, or someone's edit."""
+            task, entry = self._tasks[good[number]], self._entries[good[number]]
+            note(f"the part {task.arguments['part']!r} of {entry.path!r} is damaged: made again")
+            found = task.function(**task.arguments)
+            if "problem" in found:
+                raise AudioFileError(f"{entry.path}: {found['problem']}")
+            self.computed += 1
 
         good = [i for i, part in enumerate(parts) if "problem" not in part]
         return assemble_parts(
             [self._entries[i] for i in good],
             [parts[i] for i in good],
             [self._tasks[i].arguments["part"] for i in good],
+            make_again,
         )
 
 
@@ -269,13 +285,24 @@ def _shape(table: FeatureTable, options: argparse.Namespace) -> tuple[FeatureTab
     return (join_sensors(table) if options.join else table), reductions
 
 
+def _with_text(table: FeatureTable) -> FeatureTable:
+    """The table with what a spreadsheet would run as text."""
+    from ..acoustics.feature_table import FeatureTable as Made
+    from ..rows.formula_cells import as_text, without_formulas
+
+    columns, n_changed = without_formulas(table.facts.values())
+    names = [as_text(name) for name in table.names]
+    note_formulas(n_changed + sum(new != old for new, old in zip(names, table.names, strict=True)))
+    return Made(dict(zip(table.facts, columns, strict=True)), table.features, names)
+
+
 def _report(summary: dict[str, Any], *, as_json: bool) -> int:
     for problem in summary["problems"]:
-        print(f"gemmed: {problem['path']}: {problem['problem']}", file=sys.stderr)
+        complain(f"{problem['path']}: {problem['problem']}")
     if as_json:
         print(json.dumps(summary, indent=1))
     if summary["file"] is None:
-        print("gemmed: error: none of the recordings could be used", file=sys.stderr)
+        complain("error: none of the recordings could be used")
         return ALL_FAILED
     if not as_json:
         _print_summary(summary)
@@ -283,21 +310,21 @@ def _report(summary: dict[str, Any], *, as_json: bool) -> int:
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
-    print(
+    say(
         f"{summary['rows']} rows of {summary['columns']} features from "
         f"{summary['recordings'] - summary['failed']} of {summary['recordings']} recordings "
         f"({summary['computed']} computed now) at {summary['rate']:g} Hz: {summary['file']}"
     )
     flagged = [f"{n} {name}" for name, n in summary["flagged_segments"].items() if n]
     if flagged:
-        print(f"segments with a flag: {', '.join(flagged)}")
+        say(f"segments with a flag: {', '.join(flagged)}")
     if summary["files_of_lower_rate"]:
-        print(
+        say(
             f"{summary['files_of_lower_rate']} files have a lower sample rate: nothing is in their "
             "upper frequencies (choose a lower --rate)"
         )
     for reduction in summary["components"]:
-        print(
+        say(
             f"sensor {reduction['sensor']}: components hold {reduction['variance_kept']:.1%} of "
             f"the variance, {reduction['power_kept']:.1%} of the power"
         )

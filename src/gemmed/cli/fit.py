@@ -12,7 +12,7 @@ from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
-from .terminal import busy
+from .terminal import busy, say
 from .training import add_training_options, summary_lines, summary_of
 from .unlabelled import add_unlabelled_option, score_unlabelled
 
@@ -90,5 +90,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summary, indent=1))
     else:
-        print("\n".join([*summary_lines(summary), f"model          {options.out}"]))
+        for line in [*summary_lines(summary), f"model          {options.out}"]:
+            say(line)
     return SOME_FAILED if problems else 0

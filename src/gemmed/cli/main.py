@@ -13,6 +13,7 @@ from typing import NoReturn
 from .. import __version__
 from .._core.exceptions import GemmedError
 from . import audit, features, fit, predict, reproduce, review, simulate
+from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -21,7 +22,9 @@ class OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line that says where to find help."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE_ERROR, f"gemmed: error: {message} (see {self.prog} --help)\n")
+        self.exit(
+            USAGE_ERROR, printable(f"gemmed: error: {message} (see {self.prog} --help)") + "\n"
+        )
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -59,11 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print(
-            "gemmed: interrupted; what was finished is kept, the same command goes on",
-            file=sys.stderr,
-        )
+        complain("interrupted; what was finished is kept, the same command goes on")
         return INTERRUPTED
     except (GemmedError, ImportError, OSError, ValueError, ArithmeticError, MemoryError) as error:
-        print(f"gemmed: error: {' '.join(str(error).split())}", file=sys.stderr)
+        complain(f"error: {str(error) or type(error).__name__}")
         return USAGE_ERROR

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core.exceptions import OutputError
+from .terminal import note, printable
 
 
 def check_output(path: str, name: str = "--out") -> None:
@@ -41,12 +42,31 @@ def check_not_an_input(path: str, *inputs: str, name: str = "--out") -> None:
             raise OutputError(f"{name} {path!r} is a file to read: choose another name")
 
 
-def emit_table(frame: Any, path: str) -> None:
-    """Write a frame to a file (CSV or Parquet by its name), or as CSV to standard output."""
-    from ..rows.tables import csv_text, write_table
+def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
+    """Write a frame to a file (CSV or Parquet by its name), or as CSV to standard output.
 
-    if path == "-":
-        sys.stdout.write(csv_text(frame))
-        sys.stdout.flush()
-    else:
+    In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
+    """
+    from ..rows.formula_cells import frame_without_formulas
+    from ..rows.tables import PARQUET_SUFFIXES, csv_text, write_table
+
+    if not raw_cells and not path.lower().endswith(PARQUET_SUFFIXES):
+        frame, n_changed = frame_without_formulas(frame)
+        note_formulas(n_changed)
+    if path != "-":
         write_table(frame, path)
+        return
+    text = csv_text(frame)
+    if sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def note_formulas(n_cells: int) -> None:
+    """Say that cells were changed."""
+    if n_cells:
+        note(
+            f"{n_cells} cells begin like a formula of a spreadsheet and are written with ' in "
+            "front (--raw-cells: as they are)"
+        )

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 from .._core.exceptions import TableError
-from .commands import add_json_option, add_parser
+from .commands import add_json_option, add_parser, add_raw_cells_option
 from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
 from .recordings import SOME_FAILED, is_sound
-from .terminal import busy, note, warnings_as_notes
+from .terminal import busy, note, say, warnings_as_notes
 from .training import add_reading_options, reading_of, report_notes
 
 EPILOG = """examples:
@@ -60,6 +60,7 @@ def add_command(commands: Any) -> None:
         help="mark rows unlike the trusted training rows; RATE is the share of good rows that may "
         "be marked by mistake, such as 0.05",
     )
+    add_raw_cells_option(parser)
     add_json_option(parser, "print JSON: a summary, and the predictions if no --out")
     add_reading_options(parser)
 
@@ -117,7 +118,7 @@ def _add_and_write(
     if taken:
         raise TableError(f"{name} has a column {taken[0]!r} already: rename it")
     if not options.json or options.out != "-":
-        emit_table(frame.assign(**added), options.out)
+        emit_table(frame.assign(**added), options.out, raw_cells=options.raw_cells)
     _print_summary(options, added, len(frame))
 
 
@@ -240,4 +241,4 @@ def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: i
     elif options.out != "-":
         counted = ", ".join(f"{label}: {count}" for label, count in predicted.items())
         marked = f", {summary['suspicious']} suspicious" if "suspicious" in summary else ""
-        print(f"{n_rows} rows ({counted}{marked}): {options.out}")
+        say(f"{n_rows} rows ({counted}{marked}): {options.out}")

@@ -10,6 +10,7 @@ from typing import Any
 from .._core.optional import require
 from .commands import add_json_option, add_parser
 from .progress import TargetProgress
+from .terminal import say
 
 EPILOG = """examples:
   gemmed simulate ring --out ring.csv
@@ -97,7 +98,7 @@ def run_footsteps(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summary))
     else:
-        print(
+        say(
             f"{summary['recordings']} recordings of {summary['subjects']} subjects, "
             f"{summary['faults']} faults, {summary['anomalous']} of {summary['segments']} segments "
             f"anomalous: {summary['folder']}"
@@ -142,5 +143,5 @@ def run_ring(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summary))
     else:
-        print(f"{summary['rows']} rows, {summary['anomalous']} anomalous: {path}")
+        say(f"{summary['rows']} rows, {summary['anomalous']} anomalous: {path}")
     return 0

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from .._core.interrupts import without_interrupts
+from .clusters import add_cluster_options, check_cluster_options, cluster
 from .progress import FitProgress
-from .terminal import busy, note, warnings_as_notes
+from .terminal import busy, warnings_as_notes
 from .training import (
     Learned,
     classifier_of,
@@ -26,9 +22,6 @@ from .training import (
 
 STREAM_FROM = 500_000_000
 """Bytes of a file from which on it is not read into memory as a whole."""
-ANSWER_WITHIN = 10
-"""Seconds a scheduler may take to answer."""
-LOCAL = "local"
 
 
 def add_streaming_options(parser: Any) -> None:
@@ -40,24 +33,12 @@ def add_streaming_options(parser: Any) -> None:
         help="never hold the table in memory: read it twice and keep the numbers in a temporary "
         f"file (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)",
     )
-    group.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="fit on a Dask cluster: tcp://HOST:PORT of its scheduler, or local for worker "
-        "processes on this computer (needs gemmed[dask])",
-    )
-    group.add_argument(
-        "--workers", type=int, metavar="N", help="worker processes of local (default: one a core)"
-    )
+    add_cluster_options(group)
 
 
 def is_streamed(options: argparse.Namespace) -> bool:
     """Whether a table goes through in blocks; checks the options about it."""
-    if options.workers is not None:
-        if options.scheduler != LOCAL:
-            raise ValueError(f"--workers {options.workers} goes with --scheduler local only")
-        if options.workers < 1:
-            raise ValueError(f"--workers {options.workers} must be at least 1")
+    check_cluster_options(options)
     path = Path(options.table)
     large = options.table != "-" and (
         path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM)
@@ -80,7 +61,7 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
     with ExitStack() as stack:
         client = None
         if options.scheduler is not None:
-            client = stack.enter_context(cluster(options.scheduler, options.workers))
+            client = stack.enter_context(cluster(options))
         with busy("reading"):
             scan = scan_table(
                 batches,
@@ -104,37 +85,3 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
     return Learned(
         scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
     )
-
-
-@contextmanager
-def cluster(address: str, n_workers: int | None) -> Iterator[Any]:
-    """A client of the cluster at an address, or of one made for this."""
-    from .._core.optional import require
-
-    require("distributed", "--scheduler needs", "dask")
-    dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if address == LOCAL:
-        quiet = dask.config.set({"distributed.worker.profile.enabled": False})
-        with quiet, warnings.catch_warnings(), without_interrupts():
-            warnings.simplefilter("ignore")  # of ports and dashboards
-            made = distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
-        with made, distributed.Client(made) as client:
-            yield client
-        return
-    try:
-        client = distributed.Client(address, timeout=ANSWER_WITHIN)
-    except (OSError, ValueError, TypeError, ImportError) as error:
-        raise ValueError(
-            f"--scheduler {address!r}: no Dask scheduler answers there ({error}); give "
-            "tcp://HOST:PORT, or local"
-        ) from error
-    with client:
-        n_found = len(client.nthreads())
-        note(f"{n_found} workers at {address}")
-        yield client

@@ -1,8 +1,13 @@
-"""What commands say besides their results: notes and a sign of life, on standard error."""
+"""What commands say: lines for people, notes, a sign of life.
+
+Names and cells come from files of others and may hold what moves the cursor, rewrites lines already
+shown or talks to the terminal. Everything said goes through :func:`printable`.
+"""
 
 from __future__ import annotations
 
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +15,37 @@ from typing import Any
 
 from .._core.optional import require
 
+INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of characters that steer a terminal, turn the direction of text or break lines."""
+JOINERS = "\u200c\u200d"
+"""Invisible, and a part of words of some languages."""
+
+
+def printable(text: str) -> str:
+    """Text of one line with every control character written out, as \\x1b."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in INVISIBLE and character not in JOINERS
+        else character
+        for character in text
+    )
+
+
+def say(line: str = "") -> None:
+    """One line on standard output, for people."""
+    print(printable(line))
+
+
+def complain(line: str) -> None:
+    """One line on standard error, whatever it is made of."""
+    print(printable(f"gemmed: {' '.join(line.split())}"), file=sys.stderr)
+
 
 def note(text: str) -> None:
     """One line that is not an error and not a result."""
-    print(f"gemmed: note: {' '.join(text.split())}", file=sys.stderr)
+    complain(f"note: {text}")
 
 
 @contextmanager
@@ -48,7 +80,8 @@ def busy(text: str) -> Iterator[None]:
 
 def print_table(header: list[str], rows: list[list[Any]]) -> None:
     """Aligned columns; with rich on a terminal, plain text in a pipe."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    header = [printable(cell) for cell in header]
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         require("rich", "the command line needs", "cli")
         from rich.console import Console

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.exceptions import CalibrationWarning, UnscaledDataError
+from .._core.class_warnings import warn_of_class
+from .._core.exceptions import CalibrationWarning
 from .._core.types import FloatArray
 from ..evidence.conformal import conformal_p_values, conformal_threshold
 from ..evidence.density import LogDensity
@@ -21,15 +21,15 @@ from .validation import (
     check_choice,
     check_distinct_members,
     check_groups,
+    check_labels_to_sort,
     check_number,
     check_query_data,
+    check_squares,
     check_unlabelled_data,
     of_class,
 )
 from .whole_fit import fit_method
 
-LARGEST_VALUE = 1e150
-"""Squares of larger values overflow."""
 QUERY_BLOCK = 4_000_000
 """Distances held in memory at a time while scoring new samples."""
 METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
@@ -185,7 +185,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     def _warn_of_few_samples(self, n: int, offset: float, label: object) -> None:
         if np.isinf(offset):
             needed = int(np.ceil(1.0 / self.false_alarm_rate)) - 1
-            warnings.warn(
+            warn_of_class(
                 f"{n} samples{of_class(label)} cannot give a p-value of {self.false_alarm_rate:g}, "
                 f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
                 "false_alarm_rate.",
@@ -198,13 +198,12 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             return by_class.max(axis=1)
         if not hasattr(self, "classes_"):
             raise ValueError("y was given, but this detector was fitted without classes.")
-        y = column_or_1d(y)
-        if len(y) != len(by_class):
-            raise ValueError(f"y has {len(y)} labels for {len(by_class)} samples of X.")
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
+        y = check_labels_to_sort(y, len(by_class))
+        known = set(self.classes_.tolist())
+        unknown = [label for label in y.tolist() if label not in known]
+        if unknown:
             raise ValueError(
-                f"y holds {unknown.tolist()[0]!r}, which is not among the classes seen in fit: "
+                f"y holds {unknown[0]!r}, which is not among the classes seen in fit: "
                 f"{self.classes_.tolist()}."
             )
         return by_class[np.arange(len(y)), np.searchsorted(self.classes_, y)]
@@ -214,9 +213,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             del self.classes_
         if y is None:
             return [(None, np.arange(len(X)))]
-        y = column_or_1d(y)
-        if len(y) != len(X):
-            raise ValueError(f"y has {len(y)} labels for {len(X)} samples of X.")
+        y = check_labels_to_sort(y, len(X))
         self.classes_, index = np.unique(y, return_inverse=True)
         return [
             (label, np.flatnonzero(index == i)) for i, label in enumerate(self.classes_.tolist())
@@ -231,10 +228,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
                 "Drop the class, or fit without y."
             )
         check_distinct_members(X, label)
-        if not np.all(np.abs(X) < LARGEST_VALUE):
-            raise UnscaledDataError(
-                f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
-            )
+        check_squares(X)
         halves = Neighbourhood(self.n_neighbors, "bipartite", groups, seed, self.n_splits)
         if self.method == "bipartite":
             return NearestNeighbours(X, halves, label)

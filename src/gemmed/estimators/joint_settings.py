@@ -23,6 +23,7 @@ from .validation import (
     check_number,
     check_number_or_auto,
     check_per_sample,
+    check_some_trust,
 )
 
 MODELS = ("states", "paper")
@@ -116,6 +117,7 @@ def label_samples(
     prior = np.full(len(y), float(estimator.prior_nominal))
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
+        check_some_trust(prior, weights)
     class_index = np.searchsorted(classes, y)
     groups = check_groups(groups, len(y))
     usual = float(estimator.prior_nominal)

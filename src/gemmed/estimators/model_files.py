@@ -6,8 +6,9 @@ object:
 
 - the SHA-256 of the payload in the header finds files that were damaged or cut off. It is no
   signature: whoever changes a file on purpose can write a new sum.
-- nothing in the file is compressed, and no member is larger than the file: a small file cannot ask
-  for much memory.
+- nothing is compressed but the arrays of sparse matrices, nothing is read or walked twice, and
+  arrays are as large as what is there of them (``payload_limits``): a small file cannot ask for
+  much memory or time.
 - only types of a closed list are built: what skops trusts of numpy, scipy and scikit-learn, the
   estimators of gemmed and their parts, and what the caller names in ``trusted``. This is what keeps
   a foreign file from running code.
@@ -29,10 +30,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import ModelFileError, ModelVersionWarning
+from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError, reason
 from .._core.optional import require
 from .._core.whole_files import replacing
 from .older_versions import present_name, with_present_names
+from .payload_limits import check_payload, refuse_expansion
 
 PACKAGE = __name__.partition(".")[0]
 FORMAT, FORMAT_VERSION = "gemmed-model", 1
@@ -42,8 +44,9 @@ HEADER_LIMIT = 1_000_000
 MODEL_ROOMS = {"engines", "estimators", "evidence", "model"}
 """Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 
-HARMLESS = {"numpy.dtype"}
-"""Types of other packages that only hold a value; imputers keep the type of their input."""
+HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
+"""Types of other packages that only hold a value; imputers keep the type of their input, and column
+transformers of scikit-learn 1.6 a list of columns."""
 
 
 class ModelHeader(NamedTuple):
@@ -82,6 +85,10 @@ def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[st
         payload = skops_io.dumps(model)
     except Exception as error:  # whatever an attribute of the model raises while it is read
         raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
+    try:
+        check_payload(payload)
+    except PayloadError as error:
+        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
     _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
     header = json.dumps(_describe(model, payload)._asdict(), indent=1)
     if len(header) > HEADER_LIMIT:
@@ -140,13 +147,17 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
             foreign = archive.namelist() != [HEADER, PAYLOAD]
             if foreign or archive.getinfo(HEADER).file_size > HEADER_LIMIT:
                 raise ModelFileError(f"{str(path)!r} is not a model file of gemmed.")
-            _refuse_expansion(archive, len(content), path)
+            refuse_expansion(archive, len(content))
             header = _parse_header(archive.read(HEADER), path)
             payload = archive.read(PAYLOAD)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except PayloadError as error:
+        raise ModelFileError(f"{str(path)!r} cannot be loaded: {error}.") from error
+    except ModelFileError:
+        raise
+    except Exception as error:  # of zipfile, for bytes that are no archive
         raise ModelFileError(
-            f"{str(path)!r} is not a model file of gemmed, or it is damaged ({error}): save the "
-            "model again with save_model or gemmed fit."
+            f"{str(path)!r} is not a model file of gemmed, or it is damaged "
+            f"({reason(error)}): save the model again with save_model or gemmed fit."
         ) from error
     if hashlib.sha256(payload).hexdigest() != header.sha256:
         raise ModelFileError(
@@ -154,10 +165,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
             "written when it was saved. Copy or save it again."
         )
     try:
-        with zipfile.ZipFile(io.BytesIO(payload)) as inner:
-            _refuse_expansion(inner, len(payload), path)
-    except zipfile.BadZipFile as error:
-        raise ModelFileError(_broken(path, error)) from error
+        check_payload(payload)
+    except PayloadError as error:
+        raise ModelFileError(
+            f"{str(path)!r} cannot be loaded: its model is not valid ({error})."
+        ) from error
     return header, payload
 
 
@@ -199,15 +211,6 @@ def _parse_header(text: bytes, path: str | os.PathLike[str]) -> ModelHeader:
         raise ModelFileError(
             f"{str(path)!r} is not a model file of gemmed: its header is not valid ({error!r})."
         ) from error
-
-
-def _refuse_expansion(archive: zipfile.ZipFile, size: int, path: str | os.PathLike[str]) -> None:
-    members = archive.infolist()
-    compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-    if compressed or sum(member.file_size for member in members) > size:
-        raise ModelFileError(
-            f"{str(path)!r} is compressed or overlaps itself, which model files of gemmed never do."
-        )
 
 
 def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> list[str]:
@@ -297,7 +300,8 @@ def _full_name(kind: type) -> str:
 
 def _broken(path: str | os.PathLike[str], error: Exception) -> str:
     return (
-        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: {error})"
+        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: "
+        f"{reason(error)})"
     )
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._core.exceptions import DegenerateDataError
+from .._core.exceptions import DegenerateDataError, UnscaledDataError
 from .._core.types import FloatArray
 from ..model.kernels.kernel import KERNELS, Kernel
 
@@ -181,6 +181,18 @@ def check_varying_features(X: FloatArray) -> None:
         )
 
 
+LARGEST_VALUE = 1e150
+"""Squares of larger values overflow."""
+
+
+def check_squares(X: FloatArray) -> None:
+    """Refuse values whose distances are not numbers any more."""
+    if not np.all(np.abs(X) < LARGEST_VALUE):
+        raise UnscaledDataError(
+            f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
+        )
+
+
 def of_class(label: object) -> str:
     """How messages name a class; None stands for data without classes."""
     return "" if label is None else f" of class {label!r}"
@@ -205,11 +217,20 @@ def check_precomputed(X: FloatArray) -> None:
         )
 
 
+LARGEST_WEIGHT = 1e12
+"""Beyond it the squares of sums of weights leave no digits for the prior."""
+
+
 def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArray:
     """Sample weights as an array; every class must keep some weight."""
     weights: FloatArray = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
+    if weights.max() > LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight holds {weights.max():.3g}, at most {LARGEST_WEIGHT:g} is possible: a "
+            "weight says how often a sample counts; divide all of them."
+        )
     for label in np.unique(y).tolist():
         if weights[y == label].sum() <= 0:
             raise ValueError(
@@ -235,6 +256,32 @@ def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
             "state a certainty)."
         )
     return array
+
+
+def check_some_trust(prior: FloatArray, weights: FloatArray) -> None:
+    """Refuse prior probabilities and weights that leave no sample to learn from."""
+    if not np.any((prior > 0) & (weights > 0)):
+        raise ValueError(
+            "prior_nominal is 0 for every sample (of a weight above 0): nothing is left to learn "
+            "from. Give the samples that may be correct a probability above 0."
+        )
+
+
+def check_labels_to_sort(y: Any, n_samples: int) -> np.ndarray:
+    """Labels of a detector, one a sample, of types that have an order."""
+    labels: np.ndarray = column_or_1d(y)
+    if len(labels) != n_samples:
+        raise ValueError(f"y has {len(labels)} labels for {n_samples} samples of X.")
+    if labels.dtype == object:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        try:
+            np.unique(labels)
+        except TypeError as error:
+            raise ValueError(
+                f"y mixes labels of the types {', '.join(kinds)}, which have no common order: make "
+                "them all strings, or all numbers."
+            ) from error
+    return labels
 
 
 def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:

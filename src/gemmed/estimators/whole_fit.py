@@ -1,4 +1,4 @@
-"""What every ``fit`` does around its own work: all attributes or none, and callbacks.
+"""What every ``fit`` does around its own work: all attributes or none, few warnings, callbacks.
 
 A fit that ends with an exception (wrong data, Ctrl-C, a listener that raises) leaves the estimator
 as it was, with its last solution if it had one.
@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from .._core.class_warnings import class_warnings_kept, issue
 from .._core.progress import STAGES, Event, listening
 
 __all__ = ["CallbackSupportMixin", "fit_method"]
@@ -37,9 +38,13 @@ def fit_method(fit: _Fit) -> _Fit:
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
-            if "_skl_callbacks" in before and with_callbacks is not None:
-                return _fit_with_callbacks(self, fit, *args, **kwargs)
-            return fit(self, *args, **kwargs)
+            with class_warnings_kept() as kept:
+                if "_skl_callbacks" in before and with_callbacks is not None:
+                    result = _fit_with_callbacks(self, fit, *args, **kwargs)
+                else:
+                    result = fit(self, *args, **kwargs)
+            issue(kept, stacklevel=2)
+            return result
         except BaseException:
             vars(self).clear()
             vars(self).update(before)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
+from .._core.class_warnings import warn_of_class
 from .._core.exceptions import EntropyDisabledWarning, UnscaledDataError
 from .._core.types import FloatArray
 
@@ -24,7 +23,7 @@ def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
     if scale <= 0.0:
         scale = float(distances.mean())
     if scale <= 0.0:
-        warnings.warn(
+        warn_of_class(
             f"all k-NN distances{for_class(label)} are zero (every sample has n_neighbors "
             "duplicates): they cannot tell anomalies. Remove duplicates or raise n_neighbors.",
             EntropyDisabledWarning,
@@ -80,7 +79,7 @@ def entropy_bound(
     smallest_sum = float(kept @ distances[order])
     if smallest_sum <= 0.0:
         if np.any(distances > 0):
-            warnings.warn(
+            warn_of_class(
                 f"a share of {coverage:.3g} of class {label!r} has k-NN distance zero "
                 "(duplicates): the entropy constraint is off for this class. Remove duplicates "
                 "or raise n_neighbors.",

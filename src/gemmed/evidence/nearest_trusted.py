@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from .._core.class_warnings import warn_of_class
 from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from .._core.types import FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
@@ -43,7 +43,7 @@ def usable_neighbors(
                 "groups, or trust."
             )
         if available < n_neighbors:
-            warnings.warn(
+            warn_of_class(
                 f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
                 f"trusted references can be counted on; {available} is used for screening.",
                 NeighborsReducedWarning,

@@ -10,11 +10,11 @@ would. It is compared with the median of the class in any case.
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from .._core.class_warnings import warn_of_class
 from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from .._core.types import FloatArray
 from .bounds import for_class
@@ -169,7 +169,7 @@ def usable_neighbors(
             + (", or use neighbor_graph='leave_one_out'." if graph == "bipartite" else ".")
         )
     if available < n_neighbors:
-        warnings.warn(
+        warn_of_class(
             f"n_neighbors={n_neighbors} is too large{for_class(label)}: only {available} "
             f"references can be counted on; {available} is used there.",
             NeighborsReducedWarning,

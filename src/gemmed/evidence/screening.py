@@ -9,7 +9,6 @@ sample is its conformal p-value.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._core.class_warnings import warn_of_class
 from .._core.exceptions import CalibrationWarning, UnscaledDataError
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
@@ -317,7 +317,7 @@ def warn_out_of_reach(
     for name, n in named:
         if (n + 1) * rate * (1.0 + 1e-12) < 1.0:
             needed = int(np.ceil(1.0 / rate * (1.0 - 1e-12))) - 1
-            warnings.warn(
+            warn_of_class(
                 f"{n} calibration samples{for_class(name)} cannot give a p-value of {rate:g}, "
                 f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
                 "the rate.",

@@ -298,10 +298,10 @@ def solve_med_functions(
         for j, labels in enumerate(signs.T)
     ]
     if space.known is not None and np.array_equal(space.known.signs, signs):
-        for function, own, f in zip(
+        for function, parameters, f in zip(
             functions, space.known.parameters, space.known.values, strict=True
         ):
-            function.move_by_parameters(own, f)
+            function.move_by_parameters(parameters, f)
     elif start is not None:
         move_all(functions, start)
     elif near is not None and isinstance(space, CentreSpace):

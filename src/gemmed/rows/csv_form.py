@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._core.exceptions import TableError
+from .._core.file_limits import check_text_encoding
 from .notes import Note
 
 DELIMITERS = ",;\t|"
@@ -157,10 +158,8 @@ def _encoding_of(head: bytes, encoding: str | None, name: str) -> tuple[bytes, s
     mark, marked = next((m for m in BYTE_ORDER_MARKS if head.startswith(m[0])), (b"", ""))
     if not mark and encoding is None and b"\0" in head[:HEAD_BYTES]:
         raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")
-    try:
-        asked = codecs.lookup(encoding or "utf-8").name
-    except LookupError as error:
-        raise TableError(f"encoding={encoding!r} is unknown: try utf-8 or latin-1") from error
+    check_text_encoding(encoding or "utf-8")
+    asked = codecs.lookup(encoding or "utf-8").name
     if mark and (encoding is None or asked.startswith(marked[:6]) or asked == "utf-8-sig"):
         if not head[len(mark) :].strip():
             raise TableError(f"{name} is empty")

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.exceptions import TableError
+from .._core.file_limits import bounded_lines, refuse_devices
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .csv_form import (
     HEAD_BYTES,
@@ -49,19 +51,16 @@ class RowGroup(NamedTuple):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows of the group."""
-        import pyarrow
         from pyarrow import parquet
 
         start = self.first_row
-        try:
+        with raised_as(TableError, f"cannot read {self.file!r}"):
             for batch in parquet.ParquetFile(self.file).iter_batches(
                 BATCH_ROWS, row_groups=[self.number], columns=list(columns)
             ):
                 rows = np.arange(start, start + len(batch))
                 yield Table(self.table, _frame(batch, columns), False, self.missing, rows)
                 start += len(batch)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise TableError(f"cannot read {self.file!r}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class CSVBatches:
         form = self.form
         try:
             with opened(self.path, form) as lines:
-                rows = csv_rows(lines, form, self.name)
+                rows = csv_rows(bounded_lines(lines, self.name), form, self.name)
                 while cells := list(itertools.islice(rows, BATCH_ROWS)):
                     frame = frame_of_cells(cells, self.columns)[wanted]
                     numbers = np.arange(start, start + len(cells))
@@ -153,6 +152,7 @@ def open_batches(
         raise TableError("standard input cannot be read twice: save the table to a file")
     path, name = Path(source), repr(str(source))
     marks = missing_marks(missing)
+    refuse_devices(path, name)
     try:
         if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES or _is_parquet(path):
             return _open_parquet(path, name, marks)
@@ -176,7 +176,6 @@ def _is_parquet(path: Path) -> bool:
 
 def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatches:
     require("pyarrow", "Parquet files need", "cli")
-    import pyarrow
     from pyarrow import parquet
 
     if path.is_dir() and not any(path.glob("*.parquet")):
@@ -185,19 +184,17 @@ def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatc
     columns: list[str] | None = None
     start = 0
     for file in parquet_files(path):
-        try:
+        with raised_as(TableError, f"{str(file)!r} is a damaged Parquet file"):
             opened = parquet.ParquetFile(file)
-        except (pyarrow.ArrowException, ValueError) as error:
-            raise TableError(f"{str(file)!r} is a damaged Parquet file ({error})") from error
-        index = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        found = [str(column) for column in opened.schema_arrow.names if column not in index]
+            counts = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
+            index = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+            found = [str(column) for column in opened.schema_arrow.names if column not in index]
         if columns is None:
             check_names(found, name)
             columns = found
         elif found != columns:
             raise TableError(f"{str(file)!r} has other columns than the first file of {name}")
-        for number in range(opened.num_row_groups):
-            n_rows = opened.metadata.row_group(number).num_rows
+        for number, n_rows in enumerate(counts):
             if n_rows:
                 groups.append(RowGroup(str(file.resolve()), number, start, n_rows, name, missing))
             start += n_rows

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import OutputError, TableError
+from .._core.file_limits import refuse_devices, refuse_endless_lines
+from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
 from . import csv_arrow
@@ -115,6 +117,7 @@ def read_table(
     if content.startswith(b"PAR1"):
         frame, basis = _read_parquet(content, name)
     else:
+        refuse_endless_lines(content, name)
         form, notes = find_form(
             content[:HEAD_BYTES],
             name,
@@ -234,6 +237,7 @@ def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
     path = Path(source)
     if path.is_dir():
         raise TableError(f"{name} is a folder: name a CSV or Parquet file")
+    refuse_devices(path, name)
     try:
         return path.read_bytes()
     except OSError as error:
@@ -281,14 +285,11 @@ def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
 
 def _read_parquet(content: bytes, name: str) -> tuple[Any, str | None]:
     require("pyarrow", "Parquet files need", "cli")
-    import pyarrow
     from pyarrow import parquet
 
-    try:
+    with raised_as(TableError, f"{name} is a damaged Parquet file"):
         table = parquet.read_table(io.BytesIO(content))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{name} is a damaged Parquet file ({error})") from error
-    check_names([str(column) for column in table.column_names], name)
-    basis = (table.schema.metadata or {}).get(BASIS.encode())
-    frame = table.to_pandas().reset_index(drop=True)
+        check_names([str(column) for column in table.column_names], name)
+        basis = (table.schema.metadata or {}).get(BASIS.encode())
+        frame = table.to_pandas().reset_index(drop=True)
     return frame, None if basis is None else basis.decode(errors="replace")

@@ -35,7 +35,9 @@ from ..validation import (
     check_number,
     check_number_or_auto,
     check_query_data,
+    check_squares,
     check_unlabelled_data,
+    check_varying_features,
 )
 from ..whole_fit import fit_method
 
@@ -80,7 +82,8 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         lam = argmax_{0 <= lam <= 1}  level sum_n lam_n - log Z(lam)
 
     The prior is centred at the median of each feature, with its median absolute deviation as scale.
-    It keeps the posterior proper for fewer samples than features, constant features and duplicates.
+    It keeps the posterior proper for fewer samples than features, constant features and duplicates;
+    samples that are all the same are refused.
 
     Parameters
     ----------
@@ -156,16 +159,24 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         """
         self._check_parameters()
         X = check_unlabelled_data(self, X)
+        check_varying_features(X)
+        check_squares(X)
+        # In an order that the samples decide themselves: sums, and with them the last digits, are
+        # then the same in whatever order they come.
+        order = np.lexsort(X.T)
+        X = X[order]
         self._model = self._solve(X)
         model = self._model
-        self.multipliers_ = model.lam
+        self.multipliers_ = np.empty(len(X))
+        self.multipliers_[order] = model.lam
         self.level_ = model.level
         self.dual_value_, self.duality_gap_ = model.dual, model.gap
         self.n_iter_ = model.n_iter
         self.converged_ = model.gap <= self.tol * max(1.0, abs(model.dual))
         self.location_ = model.centre + model.scale * model.posterior.mean
         self.covariance_ = model.posterior.covariance * np.outer(model.scale, model.scale)
-        self.training_scores_ = self._held_out_scores(X)
+        self.training_scores_ = np.empty(len(X))
+        self.training_scores_[order] = self._held_out_scores(X)
         self.offset_ = -conformal_threshold(-self.training_scores_, self.false_alarm_rate)
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
@@ -213,15 +224,28 @@ class MEDDetector(OutlierMixin, BaseEstimator):
 
         Scores of the samples a Gaussian was fitted to are too high, the more so the more features
         there are: p-values from them would be far too small (false alarms of 0.8 instead of 0.05
-        for 60 samples of 20 features).
+        for 60 samples of 20 features). Folds go round the samples in the order of their scores, and
+        duplicates have the mean of theirs: nothing depends on the order of rows.
         """
-        n_folds = min(N_FOLDS, len(X))
-        fold = np.arange(len(X)) % n_folds
+        first, distinct = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
+        distinct = distinct.ravel()
+        fold = balanced_folds(self._model.score(X[first])[distinct])
         scores = np.empty(len(X))
-        for held_out in range(n_folds):
+        for held_out in range(int(fold.max()) + 1):
             rows = fold == held_out
             scores[rows] = self._solve(X[~rows]).score(X[rows])
-        return scores
+        means: FloatArray = np.bincount(distinct, scores) / np.bincount(distinct)
+        return means[distinct]
+
+
+def balanced_folds(values: FloatArray) -> np.ndarray:
+    """The fold of every sample, such that each fold has low and high values."""
+    # Rounded: the last digits of values, which depend on the order of columns, decide nothing.
+    span = float(np.ptp(values))
+    rounded = np.round((values - values.min()) / span, 9) if span > 0 else values
+    fold = np.empty(len(values), dtype=np.intp)
+    fold[np.argsort(rounded, kind="stable")] = np.arange(len(values)) % min(N_FOLDS, len(values))
+    return fold
 
 
 def solve_gaussian_med(

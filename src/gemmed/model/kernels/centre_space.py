@@ -11,7 +11,7 @@ in single inside a Newton system, whose solution is a direction for a line searc
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -126,7 +126,8 @@ class CentreSpace(WeightParameters):
             for j, total in zip(missing, found.T, strict=True):
                 known[j] = total
                 self._sums = [*self._sums[-MAX_REMEMBERED + 1 :], (columns[:, j].copy(), total)]
-        return np.column_stack(known).reshape(-1, *coefficients.shape[1:])
+        sums_of_all = [total for total in known if total is not None]
+        return np.column_stack(sums_of_all).reshape(-1, *coefficients.shape[1:])
 
     def _remembered_sum(self, coefficients: FloatArray) -> FloatArray | None:
         for known, total in self._sums:
@@ -186,13 +187,26 @@ class CentreSpace(WeightParameters):
                     *self._variances[-MAX_REMEMBERED + 1 :],
                     (columns[:, j].copy(), own),
                 ]
-        kept = [below_own_noise(v, w)[rows] for v, w in zip(found, columns.T, strict=True)]
+        kept = [
+            below_own_noise(v, w)[rows]
+            for v, w in zip(found, columns.T, strict=True)
+            if v is not None
+        ]
         return np.column_stack(kept).reshape(-1, *curvature.shape[1:])
 
     def features(self) -> FloatArray:
         """Phi whole: for small samples, and for the engines that need it."""
         blocks = self._passes.all_rows.map(_features, self._map)
         return np.concatenate(list(blocks)).astype(np.float64)
+
+    def _times(self, curvature: FloatArray, d: FloatArray, which: np.ndarray) -> FloatArray:
+        """(I + Phi' W Phi) d of some columns."""
+        return d + self._product(curvature[:, which], d)
+
+    def _nearly_solved(
+        self, curvature: FloatArray, factors: list, r: FloatArray, which: np.ndarray
+    ) -> FloatArray:
+        return self._precondition(r, curvature[:, which], [factors[j] for j in which])
 
     def _solve(self, curvature: FloatArray, right: FloatArray, reduction: float) -> FloatArray:
         """(I + Phi' W Phi)^-1 right, for each column its own W."""
@@ -215,10 +229,8 @@ class CentreSpace(WeightParameters):
             else:
                 max_steps = patience
             found = conjugate_gradients_of_columns(
-                lambda d, which, own=own: d + self._product(own[:, which], d),
-                lambda r, which, own=own, factors=factors: self._precondition(
-                    r, own[:, which], [factors[j] for j in which]
-                ),
+                partial(self._times, own),
+                partial(self._nearly_solved, own, factors),
                 residual[:, left],
                 reduction=wanted[left],
                 max_steps=max_steps,

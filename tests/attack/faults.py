@@ -1,0 +1,221 @@
+"""Commands that are killed, stopped, or run out of disk or memory at random moments.
+
+What may be lost is the work since the last finished piece. What must not: the file that was there
+before, or a whole new one in its place; and the same command has to end well when run again.
+"""
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from .limited import environment, gemmed
+
+OLD = b"what was there before\n"
+
+
+class Job:
+    """A command with its inputs in a folder of its own."""
+
+    def __init__(self, folder, name):
+        self.folder = Path(folder) / name
+        self.folder.mkdir()
+        self.name = name
+        self.arguments, self.out = getattr(self, f"_{name}")()
+        start = time.perf_counter()
+        done = gemmed(*self.arguments)
+        assert done.returncode == 0, done.stderr
+        self.seconds = time.perf_counter() - start
+        self.expected = self._digest()
+        self.again_takes_up = name in ("features", "reproduce")
+
+    def _digest(self):
+        """Of the result: tables are the same bytes again, models are not (archives have times)."""
+        content = self.out.read_bytes()
+        if self.name in ("fit", "cluster"):
+            from gemmed import load_model
+
+            model = load_model(self.out)[-1]
+            content = np.round(model.nominal_proba_, 6).tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+    def _table(self):
+        path = self.folder / "t.csv"
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 4))
+        y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+        rows = np.column_stack([X, y])
+        np.savetxt(path, rows, delimiter=",", header="a,b,c,d,y", comments="", fmt="%.6g")
+        return path
+
+    def _fit(self):
+        out = self.folder / "m.gemmed"
+        return ["fit", self._table(), "--target", "y", "--out", out], out
+
+    def _audit(self):
+        out = self.folder / "suspicious.csv"
+        more = ["--threshold", "0.1"]
+        return ["audit", self._table(), "--target", "y", "--out", out, *more], out
+
+    def _cluster(self):
+        out = self.folder / "c.gemmed"
+        options = ["--scheduler", "local", "--workers", "1", "--components", "30", "--gamma", "0.3"]
+        return ["fit", self._table(), "--target", "y", "--out", out, *options], out
+
+    def _features(self):
+        from gemmed.acoustics import ManifestEntry, write_audio, write_manifest
+
+        entries = []
+        for i in range(12):
+            signal_ = 0.1 * np.random.default_rng(i).standard_normal(24000)
+            write_audio(self.folder / f"{i}.wav", signal_, 4000)
+            entries.append(ManifestEntry(f"{i}.wav", str(i % 2), f"s{i}", "1"))
+        write_manifest(self.folder / "m.csv", entries)
+        out = self.folder / "f.parquet"
+        return ["features", self.folder / "m.csv", "--out", out, "--jobs", "1"], out
+
+    def _reproduce(self):
+        out = self.folder / "results"
+        options = ["--runs", "1", "--jobs", "1", "--out", out]
+        return ["reproduce", "scores", *options], out / "scores.csv"
+
+    def prepare(self, rng):
+        """An old result or none, and sometimes nothing kept of earlier runs."""
+        self.had_old = rng.random() < 0.5
+        self.out.parent.mkdir(exist_ok=True)
+        if self.had_old:
+            self.out.write_bytes(OLD)
+        else:
+            self.out.unlink(missing_ok=True)
+        for path in sorted(self.folder.rglob("*"), reverse=True):
+            kept = ".parts" in str(path) or "/runs/" in str(path)
+            if kept and path.is_file() and rng.random() < 0.5:
+                path.unlink()
+
+    def lost(self):
+        """What is wrong with the result now, or None."""
+        if not self.out.exists():
+            return "the old file is gone" if self.had_old else None
+        if self.had_old and self.out.read_bytes() == OLD:
+            return None
+        try:
+            whole = self._digest() == self.expected
+        except Exception as error:
+            return f"half a file: {error}"
+        return None if whole else "another result"
+
+    def left_over(self):
+        """Temporary files."""
+        return [path.name for path in self.folder.rglob(".*.part*")]
+
+    def clean(self):
+        for path in self.folder.rglob(".*.part*"):
+            path.unlink()
+
+    def run_again(self):
+        """What is wrong with a second run, or None."""
+        done = gemmed(*self.arguments)
+        if done.returncode:
+            return f"does not go on: {done.stderr.strip()[-200:]}"
+        return None if self._digest() == self.expected else "another result after going on"
+
+
+def struck(job, rng, number):
+    """The command, sent a signal at a random moment; its exit code."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gemmed", *map(str, job.arguments)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        process.wait(rng.uniform(0.3, 1.05) * job.seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+    process.communicate(timeout=300)
+    return process.returncode
+
+
+def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4):
+    begin, jobs, wrong, tried, finished = time.perf_counter(), {}, [], 0, 0
+    rng = random.Random(seed)
+    while tried < len(names) or time.perf_counter() < begin + seconds:
+        name = names[tried % len(names)]
+        job = jobs[name] = jobs.get(name) or Job(folder, name)
+        job.prepare(rng)
+        code = blow(job, rng)
+        tried += 1
+        finished += code == 0
+        faults = [job.lost()]
+        if leaves_nothing and job.left_over():
+            faults.append(f"left over: {job.left_over()}")
+        if code == 0 and job.had_old and job.out.read_bytes() == OLD:
+            faults.append("said to be done, and is not")
+        job.clean()
+        if job.again_takes_up or tried % go_on_every == 0:
+            faults.append(job.run_again())
+        wrong += [f"{name} {seed}-{tried}: {fault}" for fault in faults if fault]
+    return {"tried": tried, "wrong": wrong, "refused": tried - finished}
+
+
+def kills(folder, seconds, seed):
+    """kill -9: temporary files may stay, for nobody can remove them."""
+    return _attack(
+        folder, seconds, seed, ("fit", "audit", "features", "reproduce"),
+        lambda job, rng: struck(job, rng, signal.SIGKILL), leaves_nothing=False,
+    )  # fmt: skip
+
+
+def stops(folder, seconds, seed):
+    """Ctrl-C, an end of the session or of the computer: nothing may stay."""
+    return _attack(
+        folder, seconds, seed, ("fit", "audit", "features", "reproduce"),
+        lambda job, rng: struck(job, rng, rng.choice([signal.SIGINT, signal.SIGTERM])),
+        leaves_nothing=True,
+    )  # fmt: skip
+
+
+def full_disk(folder, seconds, seed):
+    """No file can grow beyond a random size."""
+
+    def blow(job, rng):
+        size = int(rng.choice([0, 100, 1000, 10_000, 50_000]) * rng.uniform(0.5, 1.5))
+        done = gemmed(*job.arguments, file_size=size)
+        if done.returncode and "Traceback" in done.stderr:
+            raise AssertionError(f"{job.name} with {size} bytes: {done.stderr[-300:]}")
+        return done.returncode
+
+    names = ("fit", "audit", "features", "reproduce")
+    return _attack(folder, seconds, seed, names, blow, leaves_nothing=True)
+
+
+def no_memory(folder, seconds, seed):
+    """An address space that ends somewhere between the imports and the result."""
+
+    def blow(job, rng):
+        return gemmed(*job.arguments, memory=rng.uniform(3e8, 2e9)).returncode
+
+    names = ("fit", "audit", "features", "reproduce")
+    return _attack(folder, seconds, seed, names, blow, leaves_nothing=False)
+
+
+def cluster(folder, seconds, seed):
+    """A fit on a Dask cluster of its own, killed and stopped."""
+
+    def blow(job, rng):
+        return struck(job, rng, rng.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+
+    return _attack(folder, seconds, seed, ("cluster",), blow, leaves_nothing=False)
+
+
+FAULTS = {
+    "kills": kills,
+    "stops": stops,
+    "full-disk": full_disk,
+    "no-memory": no_memory,
+    "cluster": cluster,
+}

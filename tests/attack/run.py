@@ -1,0 +1,147 @@
+"""The attack: hostile files, strange data, kills, full disks; how many cases, how many wrong.
+
+    python tests/attack/run.py                       every group for two seconds of processor time
+    python tests/attack/run.py csv model --seconds 600 --seed 7
+    python tests/attack/run.py --keep findings       files of wrong cases, for the corpus
+
+The exit code is the number of groups with a wrong case. Every group of files runs in a process of
+its own with at most 4 GB of address space; a crash of it counts as a wrong case.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+if __package__ is None:
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
+
+from attack.limited import GIGABYTE, run
+
+SLOWEST = 10.0
+"""Seconds of processor time that a small file may take."""
+
+
+def main(arguments=None):
+    from attack.faults import FAULTS
+    from attack.files import TARGETS
+
+    groups = [*TARGETS, "estimators", *FAULTS]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(groups))
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each group (default: 2)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", metavar="FOLDER", help="where to put the files of wrong cases")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    unknown = set(options.groups) - set(groups)
+    if unknown:
+        parser.error(f"no group {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
+    if options.child:
+        print(json.dumps(child(options)))
+        return 0
+    print(f"{'group':12} {'tried':>7} {'wrong':>6} {'refused':>8} {'slowest':>9} {'memory':>9}")
+    wrong = 0
+    for name in options.groups or groups:
+        found = attack_group(name, options.seconds, options.seed, options.keep)
+        wrong += bool(found["wrong"])
+        print(
+            f"{name:12} {found['tried']:7} {len(found['wrong']):6} {found.get('refused', 0):8} "
+            f"{found.get('slowest', 0.0):7.2f} s {found.get('memory', 0) / 1e6:6.0f} MB",
+            flush=True,
+        )
+        for line in found["wrong"][:20]:
+            print(f"    {line}")
+    return wrong
+
+
+def attack_group(name, seconds, seed=0, keep=None):
+    """What came of one group: tried, wrong (a list), refused, slowest, memory."""
+    from attack.faults import FAULTS
+
+    with tempfile.TemporaryDirectory() as folder:
+        if name in FAULTS:
+            return FAULTS[name](Path(folder), seconds, seed)
+        command = [sys.executable, __file__, name, "--child", "--seconds", seconds, "--seed", seed]
+        command += ["--keep", keep or Path(folder) / "wrong"]
+        result = run(command, memory=4 * GIGABYTE, seconds=10 * seconds + 120, timeout=3600)
+        lines = result.stdout.splitlines()
+        if result.returncode or not lines:
+            last = result.stderr.strip().splitlines()[-1:] or [f"exit code {result.returncode}"]
+            return {"tried": 0, "wrong": [f"the process ended: {last[0]}"]}
+        return json.loads(lines[-1])
+
+
+def child(options):
+    from attack.files import TARGETS
+
+    [name] = options.groups
+    if name == "estimators":
+        from attack.estimators import attack_estimators
+
+        return attack_estimators(options.seconds, options.seed)
+    keep = Path(options.keep)
+    keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        return attack_files(TARGETS[name](folder), name, options.seconds, options.seed, keep)
+
+
+def attack_files(target, name, seconds, seed, keep):
+    """Files of one kind until the time is over."""
+    import resource
+    import warnings
+
+    from attack.mutations import generator
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    warnings.simplefilter("ignore")
+    target.attack_honest = _outcome(target, target.seeds[0])  # imports are not counted
+    before, begin, number = peak(), time.process_time(), 0
+    wrong, refused, slowest = [], 0, 0.0
+    while time.process_time() < begin + seconds or number < len(target.seeds):
+        content = target.case(number, generator(seed, number))
+        current = keep / f"{name}-current"
+        current.write_bytes(content)  # stays if the process dies
+        start = time.process_time()
+        fault = _outcome(target, content)
+        taken = time.process_time() - start
+        slowest = max(slowest, taken)
+        if taken > SLOWEST:
+            fault = f"{taken:.0f} s"
+        if fault == "refused":
+            refused += 1
+        elif fault:
+            wrong.append(f"{name} {seed}-{number}: {fault}")
+            (keep / f"{name}-{seed}-{number}").write_bytes(content)
+        number += 1
+    current.unlink()
+    return {
+        "tried": number,
+        "wrong": wrong,
+        "refused": refused,
+        "slowest": slowest,
+        "memory": peak() - before,
+    }
+
+
+def _outcome(target, content):
+    """None if the file was read, "refused", or what is wrong."""
+    path = target.folder / f"attacked{target.suffix}"
+    path.write_bytes(content)
+    try:
+        target.attack(path)
+    except target.errors as error:
+        return "refused" if len(str(error).splitlines()) <= 1 else f"several lines: {error!r}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
