@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.footsteps import DURATION, RATE
-from ...datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS
+from ...datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS, STALE_FAULTS
 from ..files import write_text
 from ..runner import Runs, Task
 from ..summary import Rows
@@ -101,7 +101,7 @@ def _parameters(size: Size) -> dict[str, Any]:
         "simulation_seed": SIMULATION_SEED,
         "sensor_faults": [
             {"share": m.share, "mean_burst": m.mean_burst, "kinds": dict(m.kinds)}
-            for m in (*SENSOR_FAULTS, RECORDER_FAULTS)
+            for m in (*SENSOR_FAULTS, RECORDER_FAULTS, STALE_FAULTS)
         ],
         "window": WINDOW,
         "anomalous_share": ANOMALOUS_SHARE,
