@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .estimators.gemmed import GEMMEDClassifier
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
+    from .estimators.sensors import SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "MEDDetector",
     "RODClassifier",
     "RampSVC",
+    "SensorGEMMEDClassifier",
     "TrimmedSVC",
     "TwoStageClassifier",
     "listening",
@@ -49,6 +51,7 @@ _HOMES = {
     "MEDDetector": ".estimators.baselines",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
+    "SensorGEMMEDClassifier": ".estimators.sensors",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",
     "listening": "._core.progress",

@@ -25,6 +25,9 @@ class Factors(NamedTuple):
     """log p_v(t | x)/P(t), shape (n_samples, n_views, n_classes)."""
     prior: FloatArray
     """log P(t) + log P(y | t), the given label if there is one; shape (n_samples, n_classes)."""
+    together: FloatArray | None = None
+    """log of how much likelier all readings are if what sensors share is broken, shape
+    (n_samples,); None: the sum of ``bad``. Readings of good sensors depend on each other."""
 
     @property
     def n_views(self) -> int:
@@ -50,6 +53,11 @@ def pattern_evidence(factors: Factors) -> tuple[FloatArray, FloatArray]:
     scores = pattern_scores(factors)
     evidence = special.logsumexp(scores, axis=2)
     return evidence, np.exp(scores - evidence[:, :, None])
+
+
+def shared_fault(factors: Factors) -> FloatArray:
+    """log psi if what sensors share is broken, without the label, shape (n_samples,)."""
+    return factors.bad.sum(axis=1) if factors.together is None else factors.together
 
 
 def patterns(n_views: int) -> np.ndarray:

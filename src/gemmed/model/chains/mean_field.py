@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from ..._core.types import FloatArray
-from .factors import Factors
+from .factors import Factors, shared_fault
 from .product_space import Inferred, infer_exactly
 from .sequences import Sequences
 from .two_state import Chain, Counts
@@ -34,6 +34,7 @@ def infer_by_turns(
     counts: list[Counts] = [Counts(np.zeros(2), np.zeros((0, 2, 2)), np.zeros(0))] * n_views
     if common is not None:
         counts = [*counts, counts[0]]
+    at_once = shared_fault(factors)
     bound, residual, sweep = -np.inf, np.inf, 0
     for sweep in range(1, MAX_SWEEPS + 1):  # noqa: B007
         before = np.column_stack([broken, shared])
@@ -48,12 +49,12 @@ def infer_by_turns(
             broken[:, view], value, counts[view] = _one_chain(field, chain, sequences)
             own += value - float(field @ broken[:, view])
         if common is not None:
-            field = np.sum((1.0 - broken) * said, axis=1)
+            own_terms = np.sum(broken * factors.bad + (1.0 - broken) * (factors.bad - said), axis=1)
+            field = at_once - own_terms
             shared, value, counts[-1] = _one_chain(field, common, sequences)
             own += value - float(field @ shared)
-        bad = 1.0 - (1.0 - broken) * (1.0 - shared)[:, None]
-        votes = np.einsum("nvk,nk->nv", factors.votes, labels)
-        expected = float(np.sum(bad * factors.bad + (1.0 - bad) * votes))
+        single = np.sum(broken * factors.bad + (1.0 - broken) * (factors.bad - said), axis=1)
+        expected = float(np.sum((1.0 - shared) * single + shared * at_once))
         expected += float(np.sum(labels * factors.prior) + special.entr(labels).sum())
         bound = own + expected
         residual = float(np.max(np.abs(np.column_stack([broken, shared]) - before), initial=0.0))

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ..._core.types import FloatArray
-from .factors import Factors, pattern_evidence, patterns
+from .factors import Factors, pattern_evidence, patterns, shared_fault
 from .sequences import Sequences
 from .two_state import Chain, Counts, counted
 
@@ -57,7 +58,8 @@ def infer_exactly(
     if common is not None:  # the common chain is the fastest bit: healthy, or all are broken
         emissions = np.empty((n, 2 * evidence.shape[1]))
         emissions[:, 0::2] = evidence
-        emissions[:, 1::2] = evidence[:, -1:]
+        unsaid = special.logsumexp(factors.prior, axis=1)
+        emissions[:, 1::2] = (unsaid + shared_fault(factors))[:, None]
     walk = _Walk(all_chains, emissions, sequences)
     states, log_evidence, counts = walk.smoothed()
     if common is None:
@@ -91,7 +93,7 @@ class _Walk:
         self._sequences = sequences
         self._highest = emissions.max(axis=1)
         self._emissions = np.exp(emissions - self._highest[:, None])
-        n_steps = sequences.index.shape[1]
+        n_steps = sequences.samples.shape[1]
         self._kept = [
             np.stack([chain.kept(sequences.gaps[:, step]) for step in range(n_steps)])
             for chain in chains
@@ -99,7 +101,7 @@ class _Walk:
 
     def _emission(self, step: int) -> FloatArray:
         """Shape (n_sequences, n_states); 1 beyond the end of a sequence."""
-        index = self._sequences.index[:, step]
+        index = self._sequences.samples[:, step]
         return np.where((index >= 0)[:, None], self._emissions[index], 1.0)
 
     def _moved(self, values: FloatArray, step: int, which: range, *, back: bool) -> FloatArray:
@@ -121,10 +123,10 @@ class _Walk:
 
     def smoothed(self) -> tuple[FloatArray, float, list[Counts]]:
         """States of all samples, log-evidence and counts."""
-        index, m = self._sequences.index, len(self._chains)
+        index, m = self._sequences.samples, len(self._chains)
         n_sequences, n_steps = index.shape
         everything = range(m)
-        start = np.ones((n_sequences, 1))
+        start: FloatArray = np.ones((n_sequences, 1))
         for chain in self._chains:
             start = (start[:, :, None] * chain.stationary).reshape(n_sequences, -1)
         filtered = np.empty((n_steps, n_sequences, 2**m))

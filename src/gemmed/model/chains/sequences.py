@@ -12,7 +12,7 @@ from ..._core.types import FloatArray
 class Sequences(NamedTuple):
     """Samples in order, one row a sequence; short sequences are filled up with -1 at their ends."""
 
-    index: np.ndarray
+    samples: np.ndarray
     """Sample at each step, shape (n_sequences, longest)."""
     gaps: FloatArray
     """Time since the step before in units of the usual one; 0 at the first. Of the same shape."""
@@ -20,7 +20,7 @@ class Sequences(NamedTuple):
     @property
     def inside(self) -> np.ndarray:
         """Where there is a sample."""
-        return self.index >= 0
+        return self.samples >= 0
 
 
 def sequences_of(
