@@ -390,7 +390,8 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, *, order: Any = None, groups: Any = None) -> np.ndarray:
         """Predicted classes of a batch, shape (n_samples,)."""
-        return self.classes_[np.argmax(self.predict_proba(X, order=order, groups=groups), axis=1)]
+        proba = self.predict_proba(X, order=order, groups=groups)
+        return self.classes_[np.argmax(proba, axis=1)]
 
     def screen(
         self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5

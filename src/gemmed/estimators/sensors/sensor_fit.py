@@ -150,7 +150,7 @@ def infer_new(
         nobody = (~there.any(axis=1)).astype(float)
         nothing = np.zeros(n)
         return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0, 0)
-    nats = fit.rules.nats(screened, there, np.full(n, -1))
+    nats = fit.rules.nats(screened, there, np.full(n, -1), sequences)
     return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
 
 

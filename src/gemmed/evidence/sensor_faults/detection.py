@@ -34,6 +34,14 @@ MOST_DISCRETE = 0.2
 REPEATED, REPEATED_NATS = 3, 8.0
 """Equal readings from which on a sensor is stuck, and what that says."""
 FEWEST_TRUSTED = 20
+LEVEL_QUANTILE, LEVEL_SHARE = 0.2, 0.5
+"""Recordings differ: of the level of a recording, this quantile of its statistics, one half is its
+own nature and not a fault of its sensors."""
+LONG_ENOUGH, ENOUGH_RECORDINGS = 8, 5
+"""Samples that give a recording a level, and recordings that give a usual one."""
+
+
+Predictions = tuple[tuple[tuple[int, Prediction], ...], ...]
 
 
 class Nats(NamedTuple):
@@ -50,8 +58,8 @@ class SensorRules:
     """Nats for "broken" of every sensor of new rows."""
 
     readings: tuple[ReadingRule, ...]
-    predictions: dict[tuple[int, int], Prediction]
-    """By target and source."""
+    predictions: Predictions
+    """For each sensor its predictions from others, with their numbers."""
     groups: tuple[FaultGroups, ...]
     at_once: FaultGroups | None
     """Nats for "what sensors share is broken"; None with one sensor."""
@@ -59,10 +67,19 @@ class SensorRules:
     """Whether equal readings mean that a sensor is stuck."""
     stuck: tuple[FloatArray, ...]
     """Readings at which each sensor was stuck in training."""
+    levels: tuple[FloatArray | None, ...]
+    """Usual levels of the statistics of a recording; None if unknown."""
 
-    def nats(self, views: Sequence[FloatArray], present: np.ndarray, groups: np.ndarray) -> Nats:
+    def nats(
+        self,
+        views: Sequence[FloatArray],
+        present: np.ndarray,
+        groups: np.ndarray,
+        sequences: Sequences,
+    ) -> Nats:
         """Of all sensors; 0 where one is missing."""
-        statistics = self.statistics(views, present, groups)
+        statistics = _statistics(self.readings, self.predictions, views, present, groups)
+        statistics = _within_recordings(statistics, present, sequences, self.levels)
         nats = np.zeros(present.shape)
         for view, own in enumerate(statistics):
             there = present[:, view]
@@ -80,12 +97,6 @@ class SensorRules:
                     )
                 nats[np.flatnonzero(there)[held], view] = REPEATED_NATS
         return Nats(nats, _nats_at_once(self.at_once, self.groups, statistics, present, nats))
-
-    def statistics(
-        self, views: Sequence[FloatArray], present: np.ndarray, groups: np.ndarray
-    ) -> list[FloatArray]:
-        """Of every view, shape (n_rows, n_statistics); 0 where a sensor is missing."""
-        return _statistics(self.readings, self.predictions, views, present, groups)
 
 
 class Detected(NamedTuple):
@@ -141,6 +152,8 @@ def detect_faults(
         )
         predictions = _predictions(readings, views, trusted)
         statistics = _statistics(readings, predictions, views, present, groups)
+        levels = _usual_levels(statistics, present, sequences)
+        statistics = _within_recordings(statistics, present, sequences, levels)
         if not number:
             for v, own in enumerate(statistics):
                 there = present[:, v] & ~is_held[:, v]
@@ -169,9 +182,58 @@ def detect_faults(
             np.unique(X[is_held[:, v]], axis=0) if continuous[v] else X[:0]
             for v, X in enumerate(views)
         )
-        rules = SensorRules(readings, predictions, fitted, common, continuous, stuck)
+        rules = SensorRules(readings, predictions, fitted, common, continuous, stuck, levels)
     assert rules is not None
     return Detected(rules, Nats(nats, together), rates, found)
+
+
+def _recordings(sequences: Sequences) -> list[np.ndarray]:
+    """Samples of each recording that is long enough to have a level."""
+    rows = [row[row >= 0] for row in sequences.samples]
+    return [row for row in rows if len(row) >= LONG_ENOUGH]
+
+
+def _level(statistics: FloatArray, there: np.ndarray, samples: np.ndarray) -> FloatArray | None:
+    own = samples[there[samples]]
+    if len(own) < LONG_ENOUGH:
+        return None
+    found: FloatArray = np.quantile(statistics[own], LEVEL_QUANTILE, axis=0)
+    return found
+
+
+def _usual_levels(
+    statistics: Sequence[FloatArray], present: np.ndarray, sequences: Sequences
+) -> tuple[FloatArray | None, ...]:
+    recordings = _recordings(sequences)
+    levels: list[FloatArray | None] = []
+    for view, own in enumerate(statistics):
+        known = [
+            level
+            for samples in recordings
+            if (level := _level(own, present[:, view], samples)) is not None
+        ]
+        usual = np.median(known, axis=0) if len(known) >= ENOUGH_RECORDINGS else None
+        levels.append(usual)
+    return tuple(levels)
+
+
+def _within_recordings(
+    statistics: Sequence[FloatArray],
+    present: np.ndarray,
+    sequences: Sequences,
+    levels: Sequence[FloatArray | None],
+) -> list[FloatArray]:
+    """Statistics without a part of what makes a whole recording unusual."""
+    recordings = _recordings(sequences)
+    moved = []
+    for view, (own, usual) in enumerate(zip(statistics, levels, strict=True)):
+        relative = own.copy()
+        for samples in recordings if usual is not None else ():
+            level = _level(own, present[:, view], samples)
+            if level is not None:
+                relative[samples] -= LEVEL_SHARE * (level - usual)
+        moved.append(relative)
+    return moved
 
 
 def _lower_half(
@@ -241,25 +303,28 @@ def _trusted(broken: FloatArray, present: np.ndarray) -> np.ndarray:
 
 def _predictions(
     readings: Sequence[ReadingRule], views: Sequence[FloatArray], trusted: np.ndarray
-) -> dict[tuple[int, int], Prediction]:
+) -> Predictions:
     n_views = len(readings)
     if n_views < FEWEST_FOR_DISAGREEMENT:
-        return {}
-    rules = {}
+        return ((),) * n_views
+    rules = []
     for target in range(n_views):
+        own = []
         for source in range(n_views):
             both = trusted[:, target] & trusted[:, source]
             if target != source and both.sum() >= FEWEST_TRUSTED:
-                rules[target, source] = prediction_rule(
+                rule = prediction_rule(
                     readings[target].scaled(views[target][both]),
                     readings[source].scaled(views[source][both]),
                 )
-    return rules
+                own.append((source, rule))
+        rules.append(tuple(own))
+    return tuple(rules)
 
 
 def _statistics(
     readings: Sequence[ReadingRule],
-    predictions: dict[tuple[int, int], Prediction],
+    predictions: Predictions,
     views: Sequence[FloatArray],
     present: np.ndarray,
     groups: np.ndarray,
@@ -275,12 +340,11 @@ def _statistics(
         if misfit is not None:
             columns.append(np.zeros(n))
             columns[-1][there] = misfit
-        sources = [source for target, source in predictions if target == view]
-        if sources:
+        if predictions[view]:
             disagreement = np.full(n, np.inf)
-            for source in sources:
+            for source, prediction in predictions[view]:
                 both = there & present[:, source]
-                own = predictions[view, source].of(scaled[view][both], scaled[source][both])
+                own = prediction.of(scaled[view][both], scaled[source][both])
                 disagreement[both] = np.minimum(disagreement[both], own)
             alone = there & ~np.isfinite(disagreement)
             known = disagreement[there & ~alone]

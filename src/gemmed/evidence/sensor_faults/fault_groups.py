@@ -76,9 +76,7 @@ def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
     within = covariance + (away.T @ away) / total
     direction = _without_negatives(within, middle - centre)
     along = statistics @ direction
-    m0 = float(np.average(along, weights=good + 1e-9))
-    s0 = float(np.sqrt(np.average((along - m0) ** 2, weights=good + 1e-9)))
-    s0 = max(s0, 1e-6)
+    m0, s0 = _middle_and_width(along, good + 1e-9)
     z = (along - m0) / s0
     m1 = max((float(broken @ z) + FEWEST * APART) / total, APART)
     s1 = np.sqrt((float(broken @ (z - m1) ** 2) + FEWEST) / total)
@@ -89,6 +87,16 @@ def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
     log_ratio[:lowest] = log_ratio[lowest]
     nats = np.minimum(np.maximum.accumulate(log_ratio), MOST_NATS)
     return FaultGroups(direction, m0, s0, nats)
+
+
+def _middle_and_width(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Median, and the wider of both sides: statistics of good readings lean to the right."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    below = (below - 0.5 * weights[order]) / below[-1]
+    lower, middle, upper = np.interp((0.16, 0.5, 0.84), below, values[order])
+    far = np.interp(0.975, below, values[order])
+    return float(middle), float(max(middle - lower, upper - middle, 0.5 * (far - middle), 1e-6))
 
 
 def _without_negatives(within: FloatArray, difference: FloatArray) -> FloatArray:

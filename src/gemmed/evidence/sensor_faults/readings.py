@@ -26,6 +26,8 @@ RIDGE = 0.1
 """On the diagonal of covariances of columns in robust units, times their number a sample."""
 FEWEST_FOR_MISFIT = 5
 """Columns of a sensor from which on they can contradict each other."""
+FEWEST_FOR_NEIGHBOURS = 4
+"""Columns of a sensor."""
 FEWEST_FOR_DISAGREEMENT = 3
 """Sensors."""
 VALUES_AT_ONCE = 4_000_000
@@ -51,7 +53,13 @@ class ReadingRule:
         return np.clip((X - self.centre) / self.width, -FARTHEST, FARTHEST)
 
     def place(self, scaled: FloatArray, groups: np.ndarray) -> FloatArray:
-        """Shape (n_rows,); neighbours are of other groups. Groups below 0 are new to everybody."""
+        """Shape (n_rows,); neighbours are of other groups. Groups below 0 are new to everybody.
+
+        Of few columns distances to neighbours grow too fast towards the outskirts: there it is the
+        distance to the centre.
+        """
+        if scaled.shape[1] < FEWEST_FOR_NEIGHBOURS:
+            return np.log1p(np.sqrt(np.sum(scaled**2, axis=1)))
         k = max(1, min(N_NEIGHBORS, len(self.references) // 4))
         squares = np.sum(self.references**2, axis=1)
         found = np.empty(len(scaled))
