@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .estimators.gemmed import GEMMEDClassifier
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
-    from .estimators.sensors import SensorGEMMEDClassifier
+    from .estimators.sensors import SensorDetector, SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
 
@@ -32,6 +32,7 @@ __all__ = [
     "MEDDetector",
     "RODClassifier",
     "RampSVC",
+    "SensorDetector",
     "SensorGEMMEDClassifier",
     "TrimmedSVC",
     "TwoStageClassifier",
@@ -51,6 +52,7 @@ _HOMES = {
     "MEDDetector": ".estimators.baselines",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
+    "SensorDetector": ".estimators.sensors",
     "SensorGEMMEDClassifier": ".estimators.sensors",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",

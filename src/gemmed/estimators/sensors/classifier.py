@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core.threads import blas_threads
-from ..._core.types import BoolArray, FloatArray
+from ..._core.types import FloatArray
 from ...model.chains.product_space import Inferred
 from ...model.chains.sequences import Sequences, sequences_of
 from ...model.kernels.kernel import Kernel
@@ -29,36 +29,14 @@ from ..validation import (
     check_weights,
 )
 from ..whole_fit import fit_method
+from .recordings import vouching_groups
+from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
 from .spans import Span, spans_of
 from .view_columns import blocks_of, resolve_screening, resolve_views
 from .view_function import Settings
 
 KERNELS = ("rbf", "linear", "poly")
-N_BLOCKS = 20
-"""Consecutive parts of a single recording whose readings do not vouch for each other."""
-
-
-class SensorScreen(NamedTuple):
-    """Sensors of a batch of samples."""
-
-    names: tuple[str, ...]
-    """Of the sensors, in the order of the columns."""
-    broken: BoolArray
-    """Which sensors are called broken, shape (n_samples, n_sensors)."""
-    proba: FloatArray
-    """P(broken), of the same shape; 0 for missing sensors."""
-    missing: BoolArray
-    """Which sensors were not there (NaN), of the same shape."""
-    no_good_sensor: BoolArray
-    """Samples for which no sensor is left: their answer is the prior; shape (n_samples,)."""
-
-    def named(self) -> list[tuple[str, ...]]:
-        """The names of the broken sensors of every sample."""
-        return [
-            tuple(name for name, flag in zip(self.names, row, strict=True) if flag)
-            for row in self.broken
-        ]
 
 
 class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
@@ -233,7 +211,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             screened,
             present,
             sequences,
-            _vouching(len(everything), all_stamps, all_groups),
+            vouching_groups(len(everything), all_stamps, all_groups),
             class_index.reshape(-1),
             weights,
             own_groups,
@@ -331,13 +309,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.nominal_proba_ = found.posterior.nominal * (1.0 - self.no_good_sensor_proba_)
         self.label_error_share_ = found.posterior.wrong_share.mean
         self.label_error_interval_ = found.posterior.wrong_share[1:]
-        chains = dict(zip(self.sensor_names_, found.rates.chains, strict=True))
-        if found.rates.common is not None:
-            chains["all"] = found.rates.common
-        self.fault_rates_ = {
-            name: {"share": chain.share, "mean_burst": chain.mean_burst}
-            for name, chain in chains.items()
-        }
+        self.fault_rates_ = found.rates.described(self.sensor_names_)
         self.sensor_slopes_ = found.slopes
         learners = [learner for learner in found.learners if learner is not None]
         self.duality_gap_ = max(learner.gap for learner in learners)
@@ -473,13 +445,3 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         except ImportError:
             return columns
         return pd.DataFrame(columns)
-
-
-def _vouching(n: int, stamps: FloatArray | None, groups: np.ndarray | None) -> np.ndarray:
-    """Rows of the same number are not compared with each other."""
-    if groups is not None and len(np.unique(groups)) > 1:
-        return groups
-    if stamps is None:
-        return np.arange(n)
-    rank = np.argsort(np.argsort(stamps, kind="stable"), kind="stable")
-    return rank * N_BLOCKS // n

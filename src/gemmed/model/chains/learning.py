@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,16 @@ class Rates(NamedTuple):
     def log_prior(self) -> float:
         every = (*self.chains, *(() if self.common is None else (self.common,)))
         return sum(log_prior(chain) for chain in every)
+
+    def described(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Share of the time and mean burst of each sensor, and of "all" of them."""
+        chains = dict(zip(names, self.chains, strict=True))
+        if self.common is not None:
+            chains["all"] = self.common
+        return {
+            name: {"share": chain.share, "mean_burst": chain.mean_burst}
+            for name, chain in chains.items()
+        }
 
 
 def usual_rates(n_views: int, *, bursts: bool, shared: bool) -> Rates:
