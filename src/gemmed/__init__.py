@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._core.exceptions import GemmedError, GemmedWarning
     from ._core.progress import listening
+    from .estimators.annotators import AnnotatorGEMMEDClassifier
     from .estimators.baselines import (
         MEDDetector,
         RampSVC,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.6.0.dev0"
 
 __all__ = [
+    "AnnotatorGEMMEDClassifier",
     "GEMDetector",
     "GEMMEDClassifier",
     "GemmedError",
@@ -44,6 +46,7 @@ __all__ = [
 # Everything is imported when it is first used: the command line starts (and can be interrupted)
 # before scikit-learn is loaded.
 _HOMES = {
+    "AnnotatorGEMMEDClassifier": ".estimators.annotators",
     "GEMDetector": ".estimators.detector",
     "GEMMEDClassifier": ".estimators.gemmed",
     "GemmedError": "._core.exceptions",
