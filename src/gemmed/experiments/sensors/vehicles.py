@@ -32,7 +32,7 @@ def vehicles(folder: str) -> tuple[FloatArray, np.ndarray]:
         y = np.concatenate([np.asarray(node["y"]) for node in content.values()])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ExperimentDataError(f"cannot read {str(path)!r} ({error!r})") from error
-    return X, (y > 0).astype(int)
+    return X, (y.reshape(-1) > 0).astype(int)
 
 
 def fail(X: FloatArray, kind: str, rng: np.random.Generator) -> tuple[list[FloatArray], BoolArray]:
