@@ -16,6 +16,7 @@ EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
   gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
+  gemmed audit clips.csv --annotators ann bob cy --out labels.csv
   gemmed audit parts.csv --target ok --json | jq '.suspicious[] | select(.verdict == "both") | .row'
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
@@ -50,8 +51,15 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="column that names the rows; it is copied, not learned from"
     )
+    parser.add_argument(
+        "--annotators",
+        nargs="+",
+        metavar="COLUMN",
+        help="instead of --target: columns with the answers of several people, empty where one "
+        "gave none; reports how often each of them is right, and unclear rows",
+    )
     add_json_option(parser, "print everything as JSON")
-    add_training_options(parser)
+    add_training_options(parser, target_required=False)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,6 +71,12 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         check_output(options.out)
         check_not_an_input(options.out, options.table)
+    if options.annotators is not None:
+        from .annotators import audit_annotators
+
+        return audit_annotators(options)
+    if options.target is None:
+        raise ValueError("--target COLUMN or --annotators COLUMN COLUMN ... is missing: name one")
     training = train(options, not_features=() if options.id is None else (options.id,))
     ranked = rank_rows(training, identifier=options.id)
     found = ranked[ranked["anomaly_score"] > options.threshold]

@@ -57,10 +57,12 @@ def add_reading_options(parser: Any) -> None:
     )
 
 
-def add_training_options(parser: Any) -> None:
+def add_training_options(parser: Any, *, target_required: bool = True) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the class of each row")
+    parser.add_argument(
+        "--target", required=target_required, metavar="COLUMN", help="the class of each row"
+    )
     columns = parser.add_argument_group("columns")
     columns.add_argument(
         "--group",
