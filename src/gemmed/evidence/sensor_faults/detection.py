@@ -33,6 +33,8 @@ MOST_DISCRETE = 0.2
 """Share of repeated readings from which on a sensor repeats itself by nature."""
 REPEATED, REPEATED_NATS = 3, 8.0
 """Equal readings from which on a sensor is stuck, and what that says."""
+LEAST_MOVING = 0.02
+"""Share of broken readings that move, at least."""
 FEWEST_TRUSTED = 20
 LEVEL_QUANTILE, LEVEL_SHARE = 0.2, 0.5
 """Recordings differ: of the level of a recording, this quantile of its statistics, one half is its
@@ -67,6 +69,8 @@ class SensorRules:
     """Whether equal readings mean that a sensor is stuck."""
     stuck: tuple[FloatArray, ...]
     """Readings at which each sensor was stuck in training."""
+    not_stuck: FloatArray
+    """log P(not stuck | broken), shape (n_views,): what a reading that moves says for "good"."""
     levels: tuple[FloatArray | None, ...]
     """Usual levels of the statistics of a recording; None if unknown."""
 
@@ -85,7 +89,7 @@ class SensorRules:
             there = present[:, view]
             if not np.any(there):
                 continue
-            nats[there, view] = self.groups[view].of(own[there])
+            nats[there, view] = self.groups[view].of(own[there]) + self.not_stuck[view]
             if self.continuous[view]:
                 rows = np.concatenate([self.stuck[view], views[view][there]])
                 copies = repeated_readings(rows)[len(self.stuck[view]) :]
@@ -135,6 +139,7 @@ def detect_faults(
         if mask is not None:
             broken[mask, view] = 1.0
     is_held = broken > 0.5
+    not_stuck = np.zeros(n_views)
     shares = shared and n_views > 1
     shared_broken = np.full(n, 0.02)
     rates = usual_rates(n_views, bursts=bursts, shared=shared)
@@ -166,7 +171,7 @@ def detect_faults(
             )
             nats = np.zeros(present.shape)
             for v, own in enumerate(statistics):
-                nats[present[:, v], v] = fitted[v].of(own[present[:, v]])
+                nats[present[:, v], v] = fitted[v].of(own[present[:, v]]) + not_stuck[v]
             nats[is_held] = REPEATED_NATS
             common = _at_once(fitted, statistics, present, shared_broken) if shares else None
             together = _nats_at_once(common, fitted, statistics, present, nats)
@@ -176,13 +181,18 @@ def detect_faults(
             )
             change = float(np.mean(np.abs(found.broken - broken)[present]))
             broken, shared_broken = np.where(present, found.broken, 0.0), found.common
+            n_held = is_held.sum(axis=0)
+            moving = np.maximum(broken.sum(axis=0) - n_held, 0.0) + LEAST_MOVING * (1.0 + n_held)
+            not_stuck = np.log(moving / (moving + n_held))
             if change <= SETTLED:
                 break
         stuck = tuple(
             np.unique(X[is_held[:, v]], axis=0) if continuous[v] else X[:0]
             for v, X in enumerate(views)
         )
-        rules = SensorRules(readings, predictions, fitted, common, continuous, stuck, levels)
+        rules = SensorRules(
+            readings, predictions, fitted, common, continuous, stuck, not_stuck, levels
+        )
     assert rules is not None
     return Detected(rules, Nats(nats, together), rates, found)
 
