@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ._core.exceptions import GemmedError, GemmedWarning
     from ._core.interrupts import stop_on_interrupt
     from ._core.progress import listening
+    from .estimators.annotators import AnnotatorGEMMEDClassifier
     from .estimators.baselines import (
         MEDDetector,
         RampSVC,
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
     from .estimators.oracle_med import OracleMEDClassifier
+    from .estimators.sensors import SensorDetector, SensorGEMMEDClassifier
     from .estimators.table_preparation import TablePreparation
 
 __version__ = "0.6.0.dev0"
 
 __all__ = [
+    "AnnotatorGEMMEDClassifier",
     "GEMDetector",
     "GEMMEDClassifier",
     "GemmedError",
@@ -37,6 +40,8 @@ __all__ = [
     "OracleMEDClassifier",
     "RODClassifier",
     "RampSVC",
+    "SensorDetector",
+    "SensorGEMMEDClassifier",
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
@@ -49,6 +54,7 @@ __all__ = [
 # Everything is imported when it is first used: the command line starts (and can be interrupted)
 # before scikit-learn is loaded.
 _HOMES = {
+    "AnnotatorGEMMEDClassifier": ".estimators.annotators",
     "GEMDetector": ".estimators.detector",
     "GEMMEDClassifier": ".estimators.gemmed",
     "GemmedError": "._core.exceptions",
@@ -59,6 +65,8 @@ _HOMES = {
     "OracleMEDClassifier": ".estimators.oracle_med",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
+    "SensorDetector": ".estimators.sensors",
+    "SensorGEMMEDClassifier": ".estimators.sensors",
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",

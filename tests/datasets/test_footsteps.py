@@ -117,23 +117,23 @@ def high_share(signals):
     return power[..., band].sum() / power[..., frequencies > 50].sum()
 
 
-def test_a_stale_memory_holds_a_walk_of_the_other_kind(monkeypatch):
+def test_a_stale_memory_holds_walks_of_either_kind_whatever_the_class(monkeypatch):
     from gemmed.datasets.footsteps import simulation
 
-    healthy = make_footsteps(12, 12, duration=6.0, faults=False, random_state=5).signals
+    healthy = make_footsteps(24, 24, duration=6.0, faults=False, random_state=5).signals
     always = simulation.FaultModel(0.999, 1e6, {STALE: 1.0})
     never = simulation.FaultModel(0.0, 1.0, {STALE: 1.0})
-    monkeypatch.setattr(simulation, "RECORDER_FAULTS", always)
+    monkeypatch.setattr(simulation, "STALE_FAULTS", always)
+    monkeypatch.setattr(simulation, "RECORDER_FAULTS", never)
     monkeypatch.setattr(simulation, "SENSOR_FAULTS", (never,) * N_SENSORS)
-    data = make_footsteps(12, 12, duration=6.0, random_state=5)
+    data = make_footsteps(24, 24, duration=6.0, random_state=5)
     assert np.mean(data.signals == healthy) < 0.1
-    human, animal = data.labels == "human", data.labels != "human"
-
-    def hooves(signals, members):
-        return np.median([high_share(s) for s in signals[members]])
-
-    assert hooves(healthy, human) < hooves(healthy, animal)
-    assert hooves(data.signals, human) > hooves(data.signals, animal)
+    human = data.labels == "human"
+    typical = [np.median([high_share(s) for s in healthy[m]]) for m in (human, ~human)]
+    like_an_animal = np.array([high_share(s) for s in data.signals]) > np.mean(typical)
+    # Of both classes some sound like an animal and some do not.
+    for members in (human, ~human):
+        assert 0.2 < like_an_animal[members].mean() < 0.8
 
 
 def test_a_stale_memory_needs_something_to_hold():

@@ -98,7 +98,7 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def add_training_options(parser: Any) -> None:
+def add_training_options(parser: Any, *, target_required: bool = True) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
     parser.add_argument(

@@ -172,6 +172,57 @@ def _refuse_containers(array: np.ndarray) -> None:
             raise TypeError(f"argument must be a string or a number, not {type(cell).__name__!r}")
 
 
+def check_sensor_data(
+    estimator: Any, X: Any, y: Any = None, *, reset: bool = True
+) -> tuple[FloatArray, Any, np.ndarray | None]:
+    """Validated X (float64; NaN where a sensor is missing), y, and column names or None."""
+    if y is None:
+        reset = reset and not hasattr(estimator, "n_features_in_")
+        X = validate_data(
+            estimator, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset
+        )
+    else:
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+            reset=True,
+        )
+        check_classification_targets(y)
+        if len(np.unique(y)) < 2:
+            raise ValueError(
+                f"y holds one class only, {np.unique(y).tolist()[0]!r}: a classifier needs samples "
+                "of two classes."
+            )
+    return np.asarray(X, dtype=np.float64), y, getattr(estimator, "feature_names_in_", None)
+
+
+def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
+    """Time stamps or positions as numbers, shape (n_samples,), or None."""
+    if order is None:
+        return None
+    stamps = np.asarray(order)
+    if np.issubdtype(stamps.dtype, np.datetime64):
+        stamps = (stamps - stamps.min()) / np.timedelta64(1, "s")
+    try:
+        stamps = stamps.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} holds {stamps.dtype}: give time stamps or positions as numbers or datetime64."
+        ) from error
+    if stamps.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {stamps.shape}: give one value per sample, shape ({n_samples},)."
+        )
+    if not np.isfinite(stamps).all():
+        first = int(np.flatnonzero(~np.isfinite(stamps))[0])
+        raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
+    return stamps
+
+
 def check_varying_features(X: FloatArray) -> None:
     """Refuse data in which all samples are the same point."""
     if np.all(X[0] == X):

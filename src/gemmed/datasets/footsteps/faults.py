@@ -109,11 +109,18 @@ def draw_bursts(
 
 
 def draw_faults(
-    models: Sequence[FaultModel], common: FaultModel, duration: float, rng: np.random.Generator
+    models: Sequence[FaultModel],
+    common: Sequence[FaultModel],
+    duration: float,
+    rng: np.random.Generator,
 ) -> list[Fault]:
-    """Faults of all sensors during one recording: their own, and those of the shared recorder."""
+    """Faults of all sensors during one recording: those of the shared recorder, and their own.
+
+    They are in the order in which they happen to the signal: a memory is stale before a sensor adds
+    its noise.
+    """
     faults: list[Fault] = []
-    shared = _bursts_of(common, duration, rng)
+    shared = [burst for model in common for burst in _bursts_of(model, duration, rng)]
     for sensor, model in enumerate(models):
         own = _bursts_of(model, duration, rng)
         for kind, start, stop in (*shared, *own):

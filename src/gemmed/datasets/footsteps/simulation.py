@@ -23,18 +23,16 @@ HUMAN, HUMAN_WITH_ANIMAL = "human", "human_with_animal"
 LABELS = (HUMAN, HUMAN_WITH_ANIMAL)
 EVEN = dict.fromkeys(FAULT_KINDS, 1.0)
 SENSOR_FAULTS = (
-    FaultModel(0.025, 3.0, EVEN),
-    FaultModel(0.05, 10.0, EVEN),
-    FaultModel(0.03, 3.0, EVEN),
-    FaultModel(0.12, 5.0, {**EVEN, "noise": 4.0, "spikes": 3.0}),
+    FaultModel(0.05, 3.0, EVEN),
+    FaultModel(0.10, 10.0, EVEN),
+    FaultModel(0.08, 5.0, EVEN),
+    FaultModel(0.15, 5.0, EVEN),
 )
-"""Sensor 2 fails seldom and then for long; sensor 4 fails most, mainly in noise and spikes."""
-RECORDER_FAULTS = FaultModel(
-    0.20,
-    4.0,
-    {STALE: 15.0, "spikes": 1.0, "gain_loss": 1.0, "noise": 1.0, "hum": 1.0, "dropout": 1.0},
-)
+"""Single sensors fail most, in bursts. Sensor 2 fails for long, sensor 4 most of the time."""
+RECORDER_FAULTS = FaultModel(0.05, 4.0, EVEN)
 """What the four sensors share: cable, supply and recorder."""
+STALE_FAULTS = FaultModel(0.03, 4.0, {STALE: 1.0})
+"""The recorder repeats a part of an earlier walk, of either kind."""
 
 
 class FootstepRecording(NamedTuple):
@@ -148,10 +146,11 @@ def _record(
     signals = _healthy(label, duration, rate, walk)
     bursts: list[Fault] = []
     if faults:
-        bursts = draw_faults(SENSOR_FAULTS, RECORDER_FAULTS, duration, trouble)
+        common = (STALE_FAULTS, RECORDER_FAULTS)
+        bursts = draw_faults(SENSOR_FAULTS, common, duration, trouble)
         stale = any(fault.kind == STALE for fault in bursts)
-        # The two kinds of walks took turns: the walk before was one of the other kind.
-        other = LABELS[1 - LABELS.index(label)]
+        # Who walked before has nothing to do with who walks now.
+        other = LABELS[int(before.integers(len(LABELS)))]
         earlier = _healthy(other, duration, rate, before) if stale else None
         signals = apply_faults(signals, bursts, rate, trouble, earlier=earlier)
     clipped: FloatArray = np.clip(signals, -1.0, 1.0)

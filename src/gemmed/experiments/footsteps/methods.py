@@ -1,10 +1,9 @@
-"""The methods of the footstep experiment: how gamma is chosen and what they call anomalous."""
+"""The methods of the footstep experiment, with one choice of parameters for all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
@@ -13,185 +12,215 @@ from sklearn.svm import SVC
 from ..._core.types import BoolArray, FloatArray
 from ...estimators.baselines import RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
-from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...estimators.sensors import SensorGEMMEDClassifier
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05
 FOLDS = 5
-C = 10.0
-"""Cost of a margin error of SVM, MED and ROD: the SVM underfits healthy data at 1."""
-MARGIN_RATE = 2.0
-"""C of GEM-MED, where it also says how much a margin error speaks against a sample: at 3 more
-faults are found, and more healthy segments let go for being difficult."""
+COSTS = (2.0, 10.0)
 GAMMA_STEPS = (0.5, 1.0, 2.0, 4.0)
-"""Candidates for gamma in units of 1 / (n_features * variance of the training set)."""
+"""Candidates for C, and for gamma in units of 1 / (n_features * variance)."""
 ROD_FRACTIONS = {"ROD-0.02": 0.02, "ROD-0.2": 0.2}
-REFERENCE, ORACLE = "GEM-MED", "oracle"
-SAME_GAMMA_AS = dict.fromkeys(ROD_FRACTIONS, "SVM")
-"""A fit of ROD takes seconds: cross-validation would take most of the time of the experiment."""
-TAKE_GROUPS = ("GEM+SVM", "GEM+MED", REFERENCE)
+SCANNED_FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
+"""Further ones of ROD, in the first splits only: a fit takes seconds."""
+REFERENCE, ORACLE, LATE = "GEM-MED", "oracle", "late SVMs"
+METHODS = ("SVM", "MED", *ROD_FRACTIONS, "GEM+SVM", "GEM+MED", LATE, REFERENCE)
 DETECTING = (*ROD_FRACTIONS, "GEM+MED", REFERENCE)
 """Methods that say which segments are anomalous."""
+PARTS = ("raw", "scaled", "views", "indicators", "at use", "bursts")
+"""GEM-MED part by part: concatenated raw components, scaled ones, one function a sensor, indicators
+in training, at use as well, and their dependence over time (the whole)."""
 
 
-class Split(Protocol):
-    """What a method sees of a split."""
+class Part(NamedTuple):
+    """Training or test segments of a split, seen by the sensors of one row."""
+
+    components: list[FloatArray]
+    """Principal components of each sensor, not scaled, shape (n_segments, n_components)."""
+    summaries: list[FloatArray]
+    """Summaries of the recorded windows, in which faults are looked for."""
+    y: np.ndarray
+    subjects: np.ndarray
+    starts: FloatArray
+    """Seconds."""
+    physical: BoolArray
+    """The truth: physical faults, shape (n_segments, n_sensors)."""
+    stale: BoolArray
+    """Stale memory, of the same shape."""
 
     @property
-    def X(self) -> FloatArray: ...
+    def faulty(self) -> BoolArray:
+        return self.physical | self.stale
+
     @property
-    def y(self) -> np.ndarray: ...
-    @property
-    def subjects(self) -> np.ndarray: ...
-    @property
-    def anomalous(self) -> BoolArray: ...
-    @property
-    def X_test(self) -> FloatArray: ...
+    def columns(self) -> FloatArray:
+        """Everything side by side, as the classifier of several sensors takes it."""
+        return np.hstack([*self.components, *self.summaries])
 
 
-def gem_med(gamma: float, seed: int, margin_rate: float = MARGIN_RATE) -> GEMMEDClassifier:
-    """GEM-MED as the experiment uses it: as smooth as the others, with the exact kernel."""
-    # What counts for the classifier is the product of C and variance: 10, as in the others.
-    variance = C / margin_rate
-    return GEMMEDClassifier(
-        "rbf",
-        gamma=gamma,
-        C=margin_rate,
-        function_variance=variance,
-        bias_variance=variance,
-        n_neighbors=N_NEIGHBORS,
-        n_components=None,
+class Split(NamedTuple):
+    """One split of one row."""
+
+    train: Part
+    test: Part
+
+    def scaled(self, sensor: int) -> tuple[FloatArray, FloatArray]:
+        """Components of a sensor in deviations of the training set."""
+        known = self.train.components[sensor]
+        centre, deviation = known.mean(axis=0), known.std(axis=0)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        return (known - centre) / deviation, (self.test.components[sensor] - centre) / deviation
+
+    def together(self) -> tuple[FloatArray, FloatArray]:
+        """Scaled components of all sensors side by side."""
+        pairs = [self.scaled(sensor) for sensor in range(len(self.train.components))]
+        return np.hstack([train for train, _ in pairs]), np.hstack([test for _, test in pairs])
+
+
+class Chosen(NamedTuple):
+    """Parameters chosen by the training set."""
+
+    C: float
+    gamma: float
+
+
+def choose(X: FloatArray, y: np.ndarray, subjects: np.ndarray, seed: int) -> Chosen:
+    """C and gamma of the best SVM in cross-validation on the contaminated training set.
+
+    Subjects stay in one fold. Everything but GEM-MED takes them, which finds its own by the same
+    segments with subjects held out.
+    """
+    unit = 1.0 / (X.shape[1] * float(X.var()))
+    n_folds = min(FOLDS, len(np.unique(subjects)))
+    folds = list(
+        StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(X, y, subjects)
+    )
+    scores = {
+        Chosen(C, step * unit): float(
+            np.mean(
+                [
+                    SVC(C=C, gamma=step * unit).fit(X[fit], y[fit]).score(X[held], y[held])
+                    for fit, held in folds
+                ]
+            )
+        )
+        for C in COSTS
+        for step in GAMMA_STEPS
+    }
+    return max(scores, key=lambda chosen: scores[chosen])
+
+
+def _two_stage(make: Callable[[], Any], seed: int) -> TwoStageClassifier:
+    detector = GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed)
+    return TwoStageClassifier(detector, make(), FALSE_ALARM_RATE)
+
+
+def peer(name: str, chosen: Chosen, seed: int) -> Any:
+    """A method that takes one row of numbers a segment."""
+
+    def svm() -> SVC:
+        return SVC(C=chosen.C, gamma=chosen.gamma)
+
+    def med() -> MEDClassifier:
+        return MEDClassifier("rbf", gamma=chosen.gamma, C=chosen.C)
+
+    if name.startswith("ROD-"):
+        fraction = float(name.removeprefix("ROD-"))
+        return RODClassifier(
+            "rbf", gamma=chosen.gamma, C=chosen.C, outlier_fraction=fraction, random_state=seed
+        )
+    if name == "SVM":
+        return svm()
+    if name == "MED":
+        return med()
+    return _two_stage(svm if name == "GEM+SVM" else med, seed)
+
+
+def fit_peer(name: str, chosen: Chosen, split: Split, X: FloatArray, seed: int) -> Any:
+    """A peer fitted to concatenated components."""
+    model = peer(name, chosen, seed)
+    if name.startswith("GEM+"):
+        return model.fit(X, split.train.y, groups=split.train.subjects)
+    return model.fit(X, split.train.y)
+
+
+def late_fusion(split: Split, chosen: Mapping[int, Chosen]) -> FloatArray:
+    """Sum of the decision values of an SVM a sensor."""
+    total = np.zeros(len(split.test.y))
+    for sensor, own in chosen.items():
+        X, X_test = split.scaled(sensor)
+        total += SVC(C=own.C, gamma=own.gamma).fit(X, split.train.y).decision_function(X_test)
+    return total
+
+
+def sensor_model(n_sensors: int, n_components: int, n_summaries: int, seed: int, **options: Any):
+    """GEM-MED for columns as :attr:`Part.columns` has them."""
+    first = n_sensors * n_components
+    names = [str(number + 1) for number in range(n_sensors)]
+    return SensorGEMMEDClassifier(
+        {name: slice(i * n_components, (i + 1) * n_components) for i, name in enumerate(names)},
+        screen_views={
+            name: slice(first + i * n_summaries, first + (i + 1) * n_summaries)
+            for i, name in enumerate(names)
+        },
         random_state=seed,
+        **options,
     )
 
 
-def _screened(make: Callable[[float], Any], gamma: float, seed: int) -> TwoStageClassifier:
-    detector = GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed)
-    return TwoStageClassifier(detector, make(gamma), FALSE_ALARM_RATE)
+def fit_sensors(split: Split, seed: int, **options: Any) -> SensorGEMMEDClassifier:
+    """GEM-MED fitted to a split."""
+    train = split.train
+    model = sensor_model(
+        len(train.components),
+        train.components[0].shape[1],
+        train.summaries[0].shape[1],
+        seed,
+        **options,
+    )
+    return model.fit(train.columns, train.y, order=train.starts, groups=train.subjects)
 
 
-def _svm(gamma: float) -> SVC:
-    return SVC(kernel="rbf", gamma=gamma, C=C)
+def fit_concatenated(split: Split, seed: int, *, scale: bool) -> SensorGEMMEDClassifier:
+    """The same model with all components in one view and no indicators."""
+    model = SensorGEMMEDClassifier(indicators=False, scale=scale, random_state=seed)
+    return model.fit(np.hstack(split.train.components), split.train.y, groups=split.train.subjects)
 
 
-def _med(gamma: float) -> MEDClassifier:
-    return MEDClassifier("rbf", gamma=gamma, C=C)
+def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatArray]:
+    """GEM-MED that is told which sensors are faulty in training and test; test columns for it.
 
-
-def _rod(fraction: float, gamma: float, seed: int) -> RODClassifier:
-    return RODClassifier("rbf", gamma=gamma, C=C, outlier_fraction=fraction, random_state=seed)
-
-
-METHODS: dict[str, Callable[[float, int], Any]] = {
-    "SVM": lambda gamma, seed: _svm(gamma),
-    "MED": lambda gamma, seed: _med(gamma),
-    **{name: partial(_rod, fraction) for name, fraction in ROD_FRACTIONS.items()},
-    "GEM+SVM": partial(_screened, _svm),
-    "GEM+MED": partial(_screened, _med),
-    REFERENCE: gem_med,
-}
-
-
-def train_on_split(
-    name: str,
-    data: Split,
-    gamma: float,
-    seed: int,
-    *,
-    grouped: bool = True,
-    margin_rate: float = MARGIN_RATE,
-) -> Any:
-    """A method trained on a split; the oracle is MED trained on the truly nominal segments.
-
-    Parameters
-    ----------
-    grouped : whether samples of one subject are kept from vouching for each other in GEM, as they
-        must be when they overlap
-    margin_rate : C of GEM-MED
+    A segment without a good sensor is answered from all of them: somebody has to answer.
     """
-    if name == ORACLE:
-        clean = ~data.anomalous
-        return _med(gamma).fit(data.X[clean], data.y[clean])
-    groups = data.subjects if grouped else None
-    return _fit(name, data.X, data.y, groups, gamma, seed, margin_rate)
+    columns = []
+    for part in split:
+        X = part.columns.copy()
+        hopeless = part.faulty.all(axis=1)
+        width = part.components[0].shape[1]
+        for sensor in range(len(part.components)):
+            left_out = part.faulty[:, sensor] & ~(hopeless & (part is split.test))
+            X[left_out, sensor * width : (sensor + 1) * width] = np.nan
+        columns.append(X)
+    train = split.train
+    model = sensor_model(
+        len(train.components),
+        train.components[0].shape[1],
+        train.summaries[0].shape[1],
+        seed,
+        indicators=False,
+    )
+    return model.fit(columns[0], train.y, groups=train.subjects), columns[1]
 
 
-def choose_gamma(
-    name: str,
-    data: Split,
-    seed: int,
-    *,
-    chosen: Mapping[str, float],
-    grouped: bool = True,
-    margin_rate: float = MARGIN_RATE,
-) -> float:
-    """The gamma with the best accuracy in cross-validation; subjects stay in one fold.
-
-    Parameters
-    ----------
-    chosen : what was chosen for other methods; ROD takes that of the SVM
-    grouped, margin_rate : as in :func:`train_on_split`
-    """
-    if name in SAME_GAMMA_AS:
-        return chosen[SAME_GAMMA_AS[name]]
-    keep = ~data.anomalous if name == ORACLE else np.ones(len(data.y), dtype=bool)
-    X, y, subjects = data.X[keep], data.y[keep], data.subjects[keep]
-    n_folds = min(FOLDS, len(np.unique(subjects)))
-    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    scores = {step * gamma_unit(data.X): 0.0 for step in GAMMA_STEPS}
-    for fit, held in folds.split(X, y, subjects):
-        groups = subjects[fit] if grouped else None
-        for gamma in scores:
-            model = _fit(name, X[fit], y[fit], groups, gamma, seed, margin_rate)
-            scores[gamma] += float(model.score(X[held], y[held])) / n_folds
-    return max(scores, key=lambda gamma: scores[gamma])
-
-
-def gamma_unit(X: FloatArray) -> float:
-    """scikit-learn's "scale": 1 / (n_features * variance)."""
-    return 1.0 / (X.shape[1] * float(X.var()))
-
-
-def alarms_of(
-    name: str, model: Any, data: Split, gem_alarms: BoolArray
-) -> tuple[BoolArray, BoolArray]:
-    """What a method calls anomalous among the training and the test segments.
-
-    Parameters
-    ----------
-    gem_alarms : what GEM alone says of the test segments, shape (n_test,)
-    """
-    if name in ROD_FRACTIONS:
-        return _rod_alarms(model, data, ROD_FRACTIONS[name])
-    if name == REFERENCE:
-        return model.nominal_proba_ < 0.5, model.screen(data.X_test, FALSE_ALARM_RATE)
-    return model.screened_, gem_alarms
-
-
-def _rod_alarms(model: Any, data: Split, fraction: float) -> tuple[BoolArray, BoolArray]:
+def rod_alarms(model: Any, X: FloatArray, X_test: FloatArray, fraction: float) -> tuple:
     """The share that ROD may ablate: smallest eta in training, nearest to the boundary in the test.
 
     ROD has no detector for samples without a label. What it ablates are samples of large hinge
     loss; without a label, the loss is largest where |f| is smallest.
     """
-    n_ablated = int(fraction * len(data.y))
-    train = np.zeros(len(data.y), dtype=bool)
+    n_ablated = int(fraction * len(X))
+    train = np.zeros(len(X), dtype=bool)
     train[np.argsort(model.nominal_proba_, kind="stable")[:n_ablated]] = True
-    limit = np.quantile(np.abs(model.decision_function(data.X)), fraction)
-    return train, np.abs(model.decision_function(data.X_test)) < limit
-
-
-def _fit(
-    name: str,
-    X: FloatArray,
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    gamma: float,
-    seed: int,
-    margin_rate: float,
-) -> Any:
-    if name == ORACLE:
-        return _med(gamma).fit(X, y)
-    model = gem_med(gamma, seed, margin_rate) if name == REFERENCE else METHODS[name](gamma, seed)
-    return model.fit(X, y, groups=groups) if name in TAKE_GROUPS else model.fit(X, y)
+    limit = np.quantile(np.abs(model.decision_function(X)), fraction)
+    return train, np.abs(model.decision_function(X_test)) < limit

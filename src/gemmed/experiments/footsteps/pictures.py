@@ -8,10 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from ...acoustics import segment_bounds
-from ...datasets.footsteps import DURATION, LABELS, RATE, FootstepRecording, iter_footsteps
+from ...datasets.footsteps import (
+    DURATION,
+    LABELS,
+    N_SENSORS,
+    RATE,
+    FootstepRecording,
+    iter_footsteps,
+)
 from . import plots
-from .methods import REFERENCE
-from .runs import SIMULATION_SEED, Size, simulated_segments
+from .segments import SIMULATION_SEED, Size, simulated_segments
 
 SHOWN_SUBJECTS = 24
 """Subjects of each class in the timelines."""
@@ -55,8 +61,8 @@ def show_spectrograms(path: Path) -> None:
     plots.draw_spectrograms(panels, RATE, path, seconds=5.0)
 
 
-def show_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: Path) -> None:
-    """True faults and those found by GEM-MED in the first split, sensor by sensor."""
+def show_timelines(detected: Mapping[str, str], size: Size, path: Path) -> None:
+    """True spans of faults and those found by GEM-MED in the first split, sensor by sensor."""
     data = simulated_segments(SIMULATION_SEED, size.n_human, size.n_animal)
     subjects = list(dict.fromkeys(data.subjects.tolist()))
     humans = [s for s in subjects if s.startswith(f"{LABELS[0]}-")][:SHOWN_SUBJECTS]
@@ -65,8 +71,11 @@ def show_timelines(detected: Mapping[str, Mapping[str, str]], size: Size, path: 
     bounds = segment_bounds(round(DURATION * RATE))
     plots.draw_timelines(
         {
-            f"sensor {row}": (_flags(found["truth"])[chosen], _flags(found[REFERENCE])[chosen])
-            for row, found in detected.items()
+            f"sensor {number + 1}": (
+                _flags(detected[f"truth {number + 1}"])[chosen],
+                _flags(detected[f"found {number + 1}"])[chosen],
+            )
+            for number in range(N_SENSORS)
         },
         len(bounds.starts),
         path,

@@ -47,7 +47,7 @@ def draw_tables(panels: Sequence[TablePanel], path: Path, *, emphasis: str, refe
             chosen = [row for row in panel.rows if row["method"] == method]
             colour, marker, _ = STYLES[method]
             offset = (index - (len(methods) - 1) / 2.0) * 0.8 / len(methods)
-            x = np.arange(len(sensors)) + offset
+            x = np.array([sensors.index(row["sensors"]) for row in chosen]) + offset
             ax.errorbar(
                 x,
                 [row["mean"] for row in chosen],

@@ -1,220 +1,273 @@
-"""The paper's footstep experiment on simulated recordings: data, splits and one run."""
+"""One run of the footstep experiment: all methods on one split, row by row of the tables."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._core.types import BoolArray, FloatArray
-from ...acoustics import SegmentPCA, segment_features
-from ...datasets.footsteps import LABELS, N_SENSORS, RATE, faulty_share, iter_footsteps
 from ...estimators.detector import GEMDetector
 from ...report.metrics import roc
 from ..runner import Result, Task
 from .methods import (
-    DETECTING,
     FALSE_ALARM_RATE,
+    LATE,
     METHODS,
     N_NEIGHBORS,
     ORACLE,
-    alarms_of,
-    choose_gamma,
-    gamma_unit,
-    train_on_split,
+    PARTS,
+    REFERENCE,
+    ROD_FRACTIONS,
+    SCANNED_FRACTIONS,
+    Chosen,
+    Split,
+    choose,
+    fit_concatenated,
+    fit_oracle,
+    fit_peer,
+    fit_sensors,
+    late_fusion,
+    rod_alarms,
+)
+from .segments import (
+    ALL,
+    FULL_SIZE,
+    SENSORS,
+    SIMULATION_SEED,
+    Size,
+    reduced,
+    simulated_segments,
+    split_of,
 )
 
-SENSORS: dict[str, tuple[int, ...]] = {
-    **{str(sensor + 1): (sensor,) for sensor in range(N_SENSORS)},
-    "1,2,3,4": tuple(range(N_SENSORS)),
-}
-"""Rows of the tables: sensors by the name of the row."""
-N_COMPONENTS = 50
-WINDOW = 1.5
-"""Seconds around the strongest response of a segment."""
-ANOMALOUS_SHARE = 0.2
-"""Share of that window that must be faulty for the segment to be an anomaly (0.3 seconds)."""
-SIMULATION_SEED = 41
-"""Of the tables. The simulator was set by the SVM alone on seeds 30 and 31, GEM-MED on 30 to 32."""
-
-
-class Size(NamedTuple):
-    """How many subjects there are, and how many of each class are trained on."""
-
-    n_human: int = 84
-    n_animal: int = 66
-    n_train: int = 25
-
-
-FULL_SIZE = Size()
-"""As in the paper."""
-
-
-class SegmentSet(NamedTuple):
-    """Features of all segments of all subjects."""
-
-    mfcc: npt.NDArray[np.float32]
-    """Shape (n_segments, n_sensors, n_features)."""
-    y: npt.NDArray[np.int64]
-    """0 for a human alone, 1 for a human with an animal, shape (n_segments,)."""
-    subjects: npt.NDArray[np.str_]
-    """Shape (n_segments,)."""
-    anomalous: BoolArray
-    """The truth, shape (n_segments, n_sensors)."""
-
-
-class SplitData(NamedTuple):
-    """One random split, seen by some sensors, reduced to principal components."""
-
-    X: FloatArray
-    y: npt.NDArray[np.int64]
-    subjects: npt.NDArray[np.str_]
-    anomalous: BoolArray
-    X_test: FloatArray
-    y_test: npt.NDArray[np.int64]
-    anomalous_test: BoolArray
-    train: BoolArray
-    """Which of all segments are trained on, shape (n_segments,)."""
-    variance_kept: float
-
-
-@lru_cache(maxsize=2)
-def simulated_segments(seed: int, n_human: int, n_animal: int) -> SegmentSet:
-    """Simulate and compute features, once in a process."""
-    rows, labels, subjects, anomalous = [], [], [], []
-    for recording in iter_footsteps(n_human, n_animal, random_state=seed):
-        features = [segment_features(s, RATE, window=WINDOW) for s in recording.signals]
-        rows.append(np.stack([f.mfcc for f in features], axis=1).astype(np.float32))
-        windows = np.stack([f.window_starts for f in features])
-        shares = faulty_share(recording.faults, N_SENSORS, windows, WINDOW)
-        anomalous.append(shares.T >= ANOMALOUS_SHARE)
-        labels += [LABELS.index(recording.label)] * len(rows[-1])
-        subjects += [recording.subject] * len(rows[-1])
-    return SegmentSet(
-        np.concatenate(rows), np.array(labels), np.array(subjects), np.concatenate(anomalous)
-    )
-
-
-def training_mask(data: SegmentSet, n_train: int, split: int) -> BoolArray:
-    """Segments of ``n_train`` random subjects of each class."""
-    rng = np.random.default_rng([split, n_train])
-    chosen = [
-        rng.permutation(np.unique(data.subjects[data.y == label]))[:n_train] for label in (0, 1)
-    ]
-    return np.isin(data.subjects, np.concatenate(chosen))
-
-
-def split_data(data: SegmentSet, sensors: Sequence[int], n_train: int, split: int) -> SplitData:
-    """Training and test segments; the components are those of the training segments."""
-    train = training_mask(data, n_train, split)
-    rows = data.mfcc[:, list(sensors)].reshape(len(data.y), -1)
-    reduction = SegmentPCA(N_COMPONENTS, n_blocks=len(sensors)).fit(rows[train])
-    # With several sensors a segment is an anomaly if one of them is faulty.
-    anomalous: BoolArray = np.any(data.anomalous[:, list(sensors)], axis=1)
-    return SplitData(
-        reduction.transform(rows[train]),
-        data.y[train],
-        data.subjects[train],
-        anomalous[train],
-        reduction.transform(rows[~train]),
-        data.y[~train],
-        anomalous[~train],
-        train,
-        float(np.mean(reduction.variance_kept_)),
-    )
+SCANNED_SPLITS = 1
+"""Splits in which ROD is tried with further fractions: the first."""
+AT_FALSE_ALARMS = 0.02
 
 
 def evaluate_split(
-    row: str, split: int, seed: int, n_human: int, n_animal: int, n_train: int
+    split: int, seed: int, n_human: int, n_animal: int, n_train: int, scan: bool
 ) -> Result:
-    """All methods on one split, seen by the sensors of one row of the tables.
+    """All methods on one split, for every row of the tables.
 
     Returns
     -------
-    ``methods``: measures by method; ``detected``: found and true anomalies of all segments, as
-    strings of 0 and 1; ``data``: what the split was like; ``seconds``: processor time by method.
+    ``rows``: measures by row and method; ``parts``: measures of GEM-MED part by part; ``faults``:
+    what was found at single sensors; ``detected``: found and true faults by sensor as strings of 0
+    and 1; ``seconds``: processor time by method.
     """
-    data = split_data(simulated_segments(seed, n_human, n_animal), SENSORS[row], n_train, split)
-    detector = GEMDetector(
-        n_neighbors=N_NEIGHBORS, false_alarm_rate=FALSE_ALARM_RATE, random_state=split
-    ).fit(data.X, data.y, groups=data.subjects)
-    nominal = detector.predict(data.X_test) == 1
-    measures: dict[str, Any] = {}
+    data = simulated_segments(seed, n_human, n_animal)
+    train, components = reduced(seed, n_human, n_animal, n_train, split)
     seconds: dict[str, float] = {}
-    detected: dict[str, str] = {"truth": _as_text(data, data.anomalous, data.anomalous_test)}
-    gammas: dict[str, float] = {}
+    rows: dict[str, Any] = {}
+    chosen: dict[int, Chosen] = {}
+    result: Result = {"rows": rows, "seconds": seconds}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for name in (*METHODS, ORACLE):
+        for row, sensors in SENSORS.items():
+            own = split_of(data, train, components, sensors)
+            run = _Row(own, split, seconds)
+            if len(sensors) == 1:
+                start = time.process_time()
+                X, _ = own.scaled(0)
+                chosen[sensors[0]] = choose(X, own.train.y, own.train.subjects, split)
+                _add(seconds, "choice of parameters", start)
+                run.peers(chosen[sensors[0]], scan and split < SCANNED_SPLITS)
+            else:
+                start = time.process_time()
+                X, _ = own.together()
+                best = choose(X, own.train.y, own.train.subjects, split)
+                _add(seconds, "choice of parameters", start)
+                run.peers(best, scan and split < SCANNED_SPLITS)
+                run.late(chosen)
+                result["parts"] = run.parts()
+            model = run.sensors()
+            run.oracle()
+            rows[row] = run.measures
+            if row == ALL:
+                result["faults"], result["detected"] = _faults(model, own, train)
+    result["warnings"] = sorted({type(w.message).__name__ for w in caught})
+    result["data"] = {
+        "physical": [float(v) for v in data.physical.mean(axis=0)],
+        "stale": float(data.stale[:, 0].mean()),
+        "no_good_sensor": float((data.physical | data.stale).all(axis=1).mean()),
+    }
+    return result
+
+
+class _Row:
+    """Methods on one split, seen by the sensors of one row."""
+
+    def __init__(self, split: Split, seed: int, seconds: dict[str, float]) -> None:
+        self._split, self._seed, self._seconds = split, seed, seconds
+        self._X, self._X_test = split.together()
+        detector = GEMDetector(
+            n_neighbors=N_NEIGHBORS, false_alarm_rate=FALSE_ALARM_RATE, random_state=seed
+        ).fit(self._X, split.train.y, groups=split.train.subjects)
+        self._nominal = detector.predict(self._X_test) == 1
+        self.measures: dict[str, dict[str, float]] = {}
+
+    def peers(self, chosen: Chosen, scan: bool) -> None:
+        """Methods on concatenated components."""
+        names = [name for name in METHODS if name not in (LATE, REFERENCE)]
+        names += [f"ROD-{fraction:g}" for fraction in SCANNED_FRACTIONS if scan]
+        for name in names:
             start = time.process_time()
-            gammas[name] = choose_gamma(name, data, split, chosen=gammas)
-            model = train_on_split(name, data, gammas[name], split)
-            measures[name] = _accuracies(model, data, nominal)
-            measures[name]["gamma"] = gammas[name] / gamma_unit(data.X)
-            if name in DETECTING:
-                found = alarms_of(name, model, data, ~nominal)
-                measures[name].update(_detection(found, data))
-                measures[name]["auc_train"] = float(roc(data.anomalous, model.anomaly_scores_).auc)
-                detected[name] = _as_text(data, *found)
-            seconds[name] = time.process_time() - start
-    return {
-        "methods": measures,
-        "detected": detected,
-        "seconds": seconds,
-        "warnings": sorted({type(w.message).__name__ for w in caught}),
-        "data": {
-            "anomalous_train": float(data.anomalous.mean()),
-            "anomalous_test": float(data.anomalous_test.mean()),
-            "nominal_test_share": float(nominal.mean()),
-            "anomalous_in_nominal_test": float(data.anomalous_test[nominal].mean()),
-            "variance_kept": data.variance_kept,
-        },
-    }
+            model = fit_peer(name, chosen, self._split, self._X, self._seed)
+            self._measure(name, model.predict(self._X_test))
+            if name in ROD_FRACTIONS:
+                alarms = rod_alarms(model, self._X, self._X_test, ROD_FRACTIONS[name])
+                self.measures[name].update(_detection(*alarms, self._split))
+            elif name == "GEM+MED":
+                self.measures[name].update(_detection(model.screened_, ~self._nominal, self._split))
+            _add(self._seconds, name, start)
+
+    def late(self, chosen: dict[int, Chosen]) -> None:
+        start = time.process_time()
+        self._measure(LATE, (late_fusion(self._split, chosen) > 0).astype(int))
+        _add(self._seconds, LATE, start)
+
+    def sensors(self) -> Any:
+        start = time.process_time()
+        model = fit_sensors(self._split, self._seed)
+        test = self._split.test
+        where = {"order": test.starts, "groups": test.subjects}
+        self._measure(REFERENCE, model.predict(test.columns, **where))
+        found = model.screen(test.columns, **where).broken
+        train = model.broken_proba_ > 0.5
+        self.measures[REFERENCE].update(
+            _detection(train.any(axis=1), found.any(axis=1), self._split)
+        )
+        _add(self._seconds, REFERENCE, start)
+        return model
+
+    def oracle(self) -> None:
+        start = time.process_time()
+        model, columns = fit_oracle(self._split, self._seed)
+        self._measure(ORACLE, model.predict(columns))
+        _add(self._seconds, ORACLE, start)
+
+    def parts(self) -> dict[str, dict[str, float]]:
+        """GEM-MED part by part; the last one is the whole."""
+        start = time.process_time()
+        split, seed, test = self._split, self._seed, self._split.test
+        before = dict(self.measures)
+        side_by_side = np.hstack(test.components)
+        raw = fit_concatenated(split, seed, scale=False)
+        self._measure(PARTS[0], raw.predict(side_by_side))
+        scaled = fit_concatenated(split, seed, scale=True)
+        self._measure(PARTS[1], scaled.predict(side_by_side))
+        trusting = fit_sensors(split, seed, indicators=False)
+        self._measure(PARTS[2], trusting.predict(test.columns))
+        alone = fit_sensors(split, seed, bursts=False)
+        self._measure(PARTS[4], alone.predict(test.columns))
+        alone.at_use = False
+        self._measure(PARTS[3], alone.predict(test.columns))
+        found = {name: self.measures[name] for name in PARTS[:-1]}
+        self.measures = before
+        _add(self._seconds, "parts", start)
+        return found
+
+    def _measure(self, name: str, answers: np.ndarray) -> None:
+        test = self._split.test
+        right = answers == test.y
+        physical, stale = test.physical.any(axis=1), test.stale.any(axis=1)
+        kinds = {
+            "nominal_accuracy": self._nominal,
+            "corrupted_accuracy": np.ones(len(right), dtype=bool),
+            "healthy_accuracy": ~physical & ~stale,
+            "physical_accuracy": physical & ~stale,
+            "stale_accuracy": stale,
+        }
+        self.measures[name] = {
+            measure: 100.0 * float(right[members].mean())
+            for measure, members in kinds.items()
+            if members.any()
+        }
 
 
-def footsteps_task(row: str, split: int, size: Size = FULL_SIZE) -> Task:
-    """The task behind one split of one row."""
-    place = "all" if len(SENSORS[row]) > 1 else f"sensor-{row}"
-    of = f"{size.n_human}-{size.n_animal}-{size.n_train}"
-    return Task(
-        f"footsteps/{of}/{place}/split-{split:03d}",
-        evaluate_split,
-        {"row": row, "split": split, "seed": SIMULATION_SEED, **size._asdict()},
-    )
+def _add(seconds: dict[str, float], name: str, start: float) -> None:
+    seconds[name] = seconds.get(name, 0.0) + time.process_time() - start
 
 
-def _accuracies(model: Any, data: SplitData, nominal: BoolArray) -> dict[str, float]:
-    """Percent right: where GEM says nominal, everywhere, where the truth says nominal."""
-    right = model.predict(data.X_test) == data.y_test
-    return {
-        "nominal_accuracy": 100.0 * float(right[nominal].mean()),
-        "corrupted_accuracy": 100.0 * float(right.mean()),
-        "truly_nominal_accuracy": 100.0 * float(right[~data.anomalous_test].mean()),
-    }
+def _detection(train: BoolArray, test: BoolArray, split: Split) -> dict[str, float]:
+    """Percent, over training and test segments together as the paper has it.
 
-
-def _detection(found: tuple[BoolArray, BoolArray], data: SplitData) -> dict[str, float]:
-    """Percent, over training and test segments together as the paper has it."""
-    alarms = np.concatenate(found)
-    truth = np.concatenate([data.anomalous, data.anomalous_test])
-    recall, false_alarms = float(alarms[truth].mean()), float(alarms[~truth].mean())
+    With several sensors a segment is an anomaly if one of them is faulty.
+    """
+    alarms = np.concatenate([train, test])
+    truth = np.concatenate([part.faulty.any(axis=1) for part in split])
     return {
         "detection_accuracy": 100.0 * float((alarms == truth).mean()),
-        "detection_balanced_accuracy": 50.0 * (recall + 1.0 - false_alarms),
-        "detection_recall": 100.0 * recall,
-        "detection_false_alarms": 100.0 * false_alarms,
-        "detection_accuracy_train": 100.0 * float((found[0] == data.anomalous).mean()),
-        "detection_accuracy_test": 100.0 * float((found[1] == data.anomalous_test).mean()),
+        "detection_recall": 100.0 * float(alarms[truth].mean()),
+        "detection_false_alarms": 100.0 * float(alarms[~truth].mean()),
     }
 
 
-def _as_text(data: SplitData, train: BoolArray, test: BoolArray) -> str:
-    """Flags of all segments in their original order, as a string of 0 and 1."""
-    flags = np.empty(len(data.train), dtype=bool)
-    flags[data.train], flags[~data.train] = train, test
-    return "".join("1" if flag else "0" for flag in flags)
+def _faults(model: Any, split: Split, train: BoolArray) -> tuple[dict[str, Any], dict[str, str]]:
+    """Physical faults found at single sensors of test segments; stale ones do not count."""
+    test = split.test
+    screened = model.screen(test.columns, order=test.starts, groups=test.subjects)
+    measures: dict[str, Any] = {"auc": [], "recall_at_2": [], "recall": [], "false_alarms": []}
+    for sensor in range(test.physical.shape[1]):
+        known = ~test.stale[:, sensor]
+        truth, proba = test.physical[known, sensor], screened.proba[known, sensor]
+        if truth.all() or not truth.any():  # a small test set: nothing to tell apart
+            for values in measures.values():
+                values.append(float("nan"))
+            continue
+        limit = np.quantile(proba[~truth], 1.0 - AT_FALSE_ALARMS)
+        measures["auc"].append(float(roc(truth, proba).auc))
+        measures["recall_at_2"].append(100.0 * float((proba[truth] > limit).mean()))
+        measures["recall"].append(100.0 * float((proba[truth] > 0.5).mean()))
+        measures["false_alarms"].append(100.0 * float((proba[~truth] > 0.5).mean()))
+    measures.update(_spans(screened.proba > 0.5, test.physical, test.subjects))
+    detected = {}
+    for sensor in range(test.physical.shape[1]):
+        flags = np.empty((2, len(train)), dtype=bool)
+        flags[0, train], flags[0, ~train] = split.train.faulty[:, sensor], test.faulty[:, sensor]
+        flags[1, train] = model.broken_proba_[:, sensor] > 0.5
+        flags[1, ~train] = screened.broken[:, sensor]
+        for name, values in zip(("truth", "found"), flags, strict=True):
+            text = "".join("1" if flag else "0" for flag in values)
+            detected[f"{name} {sensor + 1}"] = text
+    return measures, detected
+
+
+def _spans(found: BoolArray, truth: BoolArray, subjects: np.ndarray) -> dict[str, float]:
+    """Of the true bursts, how many are found, and of these how many to within a segment."""
+    n_bursts = n_found = n_close = 0
+    for subject in np.unique(subjects):
+        rows = np.flatnonzero(subjects == subject)
+        for sensor in range(truth.shape[1]):
+            own = _runs(found[rows, sensor])
+            for first, end in _runs(truth[rows, sensor]):
+                n_bursts += 1
+                touching = [(a, b) for a, b in own if a < end and b > first]
+                if touching:
+                    n_found += 1
+                    ends = touching[0][0] - first, touching[-1][1] - end
+                    n_close += max(abs(e) for e in ends) <= 1
+    return {
+        "bursts": float(n_bursts),
+        "bursts_found": 100.0 * n_found / max(n_bursts, 1),
+        "spans_within_one": 100.0 * n_close / max(n_found, 1),
+    }
+
+
+def _runs(flags: FloatArray | BoolArray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=int), [0]])))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def footsteps_task(split: int, size: Size = FULL_SIZE, *, scan: bool = True) -> Task:
+    """The task behind one split."""
+    of = f"{size.n_human}-{size.n_animal}-{size.n_train}" + ("" if scan else "-quick")
+    return Task(
+        f"footsteps/{of}/split-{split:03d}",
+        evaluate_split,
+        {"split": split, "seed": SIMULATION_SEED, "scan": scan, **size._asdict()},
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..summary import Rows, mean_and_error, summarise
-from .methods import METHODS, ORACLE, REFERENCE
+from .methods import LATE, METHODS, ORACLE, PARTS, REFERENCE
 
 Methods = Mapping[str, Mapping[str, float]]
 
@@ -62,26 +63,19 @@ TABLES: dict[str, PaperTable] = {
     "nominal": PaperTable(
         "Accuracy on the nominal test set (GEM, 5 % false alarms)",
         "nominal_accuracy",
-        ("truly_nominal_accuracy", "gamma"),
+        (),
         _columns(_CLASSIFIERS, _PAPER_NOMINAL),
     ),
     "corrupted": PaperTable(
         "Accuracy on the whole, corrupted test set",
         "corrupted_accuracy",
-        (),
+        ("healthy_accuracy", "physical_accuracy", "stale_accuracy"),
         _columns(_CLASSIFIERS, _PAPER_CORRUPTED),
     ),
     "detection": PaperTable(
         "Anomaly detection accuracy on training and test data",
         "detection_accuracy",
-        (
-            "detection_balanced_accuracy",
-            "detection_recall",
-            "detection_false_alarms",
-            "detection_accuracy_train",
-            "detection_accuracy_test",
-            "auc_train",
-        ),
+        ("detection_recall", "detection_false_alarms"),
         _columns(_DETECTORS, _PAPER_DETECTION),
     ),
 }
@@ -97,7 +91,7 @@ def table_rows(runs_of_row: Mapping[str, Sequence[Methods]]) -> Rows:
     rows: Rows = []
     for name, table in TABLES.items():
         for sensors, runs in runs_of_row.items():
-            ordered = [{m: run[m] for m in (*METHODS, ORACLE)} for run in runs]
+            ordered = [{m: run[m] for m in (*METHODS, ORACLE) if m in run} for run in runs]
             cell = {"table": name, "sensors": sensors}
             for row in summarise(cell, ordered, (table.measure, *table.further), REFERENCE):
                 known = table.paper[sensors] if row["measure"] == table.measure else {}
@@ -126,7 +120,7 @@ def verdict(runs: Sequence[Methods], measure: str) -> Verdict:
     means = {
         name: mean_and_error([run[name][measure] for run in runs])[0]
         for name in METHODS
-        if measure in runs[0][name]
+        if measure in runs[0].get(name, {})
     }
     best = max(means, key=lambda name: means[name])
     if best == REFERENCE:
@@ -156,7 +150,8 @@ def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
         for sensors, runs in runs_of_row.items():
             result = verdict(runs, table.measure)
             held += result.holds
-            cells = [_cell(r, result.best) for r in chosen if r["sensors"] == sensors]
+            by_method = {r["method"]: r for r in chosen if r["sensors"] == sensors}
+            cells = [_cell(by_method[m], result.best) if m in by_method else "" for m in methods]
             lines.append(f"| {sensors} | {' | '.join(cells)} | {_difference(result)} |")
         lines += [
             "",
@@ -165,6 +160,102 @@ def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+KINDS = {
+    "corrupted_accuracy": "all",
+    "healthy_accuracy": "healthy",
+    "physical_accuracy": "physically faulty",
+    "stale_accuracy": "stale",
+}
+"""Segments that are counted, by the name of the measure."""
+
+
+def markdown_of_kinds(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
+    """Accuracy on healthy, physically faulty and stale segments, all methods and rows."""
+    methods = [*METHODS, ORACLE]
+    lines = [f"| sensors | segments | {' | '.join(methods)} |", "|---" * (len(methods) + 2) + "|"]
+    for sensors, runs in runs_of_row.items():
+        for measure, name in KINDS.items():
+            cells = [_mean(runs, method, measure) for method in methods]
+            lines.append(f"| {sensors} | {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def markdown_of_parts(parts: Sequence[Methods], whole: Sequence[Methods]) -> str:
+    """GEM-MED with all sensors, part by part."""
+    runs = [
+        {**own, PARTS[-1]: row[REFERENCE], LATE: row[LATE], ORACLE: row[ORACLE]}
+        for own, row in zip(parts, whole, strict=True)
+    ]
+    methods = [*PARTS, LATE, ORACLE]
+    lines = [f"| segments | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
+    for measure, name in KINDS.items():
+        cells = [_mean(runs, method, measure) for method in methods]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    gains = []
+    for before, after in pairwise(PARTS):
+        differences = [
+            r[after]["corrupted_accuracy"] - r[before]["corrupted_accuracy"] for r in runs
+        ]
+        mean, error = mean_and_error(differences)
+        gains.append(f"{after} {mean:+.1f} ± {error:.1f}")
+    lines += ["", f"What each part brings (all segments, paired): {', '.join(gains)}.", ""]
+    return "\n".join(lines)
+
+
+def markdown_of_faults(faults: Sequence[Mapping[str, Any]]) -> str:
+    """Physical faults found at single sensors of test segments."""
+    names = {
+        "auc": "AUC",
+        "recall_at_2": "found at 2 % false alarms, %",
+        "recall": "found at P > 0.5, %",
+        "false_alarms": "false alarms at P > 0.5, %",
+    }
+    n_sensors = len(faults[0]["auc"])
+    heads = " | ".join(f"sensor {n + 1}" for n in range(n_sensors))
+    lines = [f"| | {heads} |", "|---" * (n_sensors + 1) + "|"]
+    for key, name in names.items():
+        digits = 3 if key == "auc" else 1
+        cells = [
+            "{:.{d}f} ± {:.{d}f}".format(*mean_and_error([f[key][n] for f in faults]), d=digits)
+            for n in range(n_sensors)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    found, close = (
+        "{:.1f} ± {:.1f}".format(*mean_and_error([f[key] for f in faults]))
+        for key in ("bursts_found", "spans_within_one")
+    )
+    lines += [
+        "",
+        f"Of the bursts {found} % are found; of these {close} % begin and end within one segment "
+        "of the truth.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def markdown_of_scan(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
+    """ROD over its fraction rho, in the splits in which it was scanned."""
+    first = next(iter(runs_of_row.values()))
+    scanned = [n for n, run in enumerate(first) if "ROD-1" in run]
+    if not scanned:
+        return ""
+    names = sorted(
+        (name for name in first[scanned[0]] if name.startswith("ROD-")),
+        key=lambda name: float(name.removeprefix("ROD-")),
+    )
+    lines = [f"| sensors | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for sensors, runs in runs_of_row.items():
+        chosen = [runs[n] for n in scanned]
+        cells = [_mean(chosen, name, "corrupted_accuracy") for name in names]
+        lines.append(f"| {sensors} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean(runs: Sequence[Methods], method: str, measure: str) -> str:
+    values = [run[method][measure] for run in runs if measure in run.get(method, {})]
+    return "{:.1f} ± {:.1f}".format(*mean_and_error(values)) if values else ""
 
 
 def _cell(row: Mapping[str, Any], best: str) -> str:

@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.footsteps import DURATION, RATE
-from ...datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS
+from ...datasets.footsteps.simulation import RECORDER_FAULTS, SENSOR_FAULTS, STALE_FAULTS
 from ..files import write_text
 from ..runner import Runs, Task
 from ..summary import Rows
 from ..target import Options, Target
 from .methods import (
+    COSTS,
     FALSE_ALARM_RATE,
     FOLDS,
     GAMMA_STEPS,
-    METHODS,
     N_NEIGHBORS,
     ORACLE,
     REFERENCE,
 )
 from .pictures import show_spectrograms, show_timelines, show_waves
 from .plots import TablePanel, draw_tables
-from .runs import (
+from .runs import footsteps_task
+from .segments import (
+    ALL,
     ANOMALOUS_SHARE,
     FULL_SIZE,
     N_COMPONENTS,
@@ -31,39 +33,49 @@ from .runs import (
     SIMULATION_SEED,
     WINDOW,
     Size,
-    footsteps_task,
 )
-from .tables import TABLES, Methods, markdown, table_rows
+from .tables import (
+    TABLES,
+    Methods,
+    markdown,
+    markdown_of_faults,
+    markdown_of_kinds,
+    markdown_of_parts,
+    markdown_of_scan,
+    table_rows,
+)
 
 FOOTSTEPS = "footsteps"
 
 
 def footsteps_target(options: Options, size: Size = FULL_SIZE) -> Target:
     """The three tables of the paper with pictures of the data and of what was found."""
+    scan = not options.quick
     return Target(
         "humans alone or with an animal, four sensors that fail: accuracy and detection",
-        partial(_tasks, size),
-        partial(_rows, size),
+        partial(_tasks, size, scan),
+        partial(_rows, size, scan),
         _draw,
         _parameters(size),
         details=_details,
-        more_files=partial(_write_more, size),
+        more_files=partial(_write_more, size, scan),
     )
 
 
-def _tasks(size: Size, n_runs: int) -> list[Task]:
-    return [footsteps_task(row, split, size) for split in range(n_runs) for row in SENSORS]
+def _tasks(size: Size, scan: bool, n_runs: int) -> list[Task]:
+    return [footsteps_task(split, size, scan=scan) for split in range(n_runs)]
 
 
-def _runs_of_row(size: Size, runs: Runs, n_runs: int) -> dict[str, list[Methods]]:
-    return {
-        row: [runs[footsteps_task(row, s, size).name]["methods"] for s in range(n_runs)]
-        for row in SENSORS
-    }
+def _results(size: Size, scan: bool, runs: Runs, n_runs: int) -> list[Any]:
+    return [runs[task.name] for task in _tasks(size, scan, n_runs)]
 
 
-def _rows(size: Size, runs: Runs, n_runs: int) -> Rows:
-    return table_rows(_runs_of_row(size, runs, n_runs))
+def _by_row(results: list[Any]) -> dict[str, list[Methods]]:
+    return {row: [result["rows"][row] for result in results] for row in SENSORS}
+
+
+def _rows(size: Size, scan: bool, runs: Runs, n_runs: int) -> Rows:
+    return table_rows(_by_row(_results(size, scan, runs, n_runs)))
 
 
 def _draw(rows: Rows, path: Path) -> None:
@@ -77,19 +89,30 @@ def _draw(rows: Rows, path: Path) -> None:
     draw_tables(panels, path, emphasis=REFERENCE, reference=ORACLE)
 
 
-def _write_more(size: Size, runs: Runs, n_runs: int, folder: Path) -> list[str]:
-    names = [f"{FOOTSTEPS}-{part}" for part in ("tables.md", "waves.png", "spectrograms.png")]
-    write_text(folder / names[0], markdown(_runs_of_row(size, runs, n_runs)))
+def _write_more(size: Size, scan: bool, runs: Runs, n_runs: int, folder: Path) -> list[str]:
+    names = [
+        f"{FOOTSTEPS}-{part}"
+        for part in ("tables.md", "waves.png", "spectrograms.png", "timelines.png")
+    ]
+    results = _results(size, scan, runs, n_runs)
+    by_row = _by_row(results)
+    pieces = [
+        markdown(by_row),
+        "**Percent right by kind of segment**\n",
+        markdown_of_kinds(by_row),
+        "**GEM-MED with all sensors, part by part**, percent right\n",
+        markdown_of_parts([r["parts"] for r in results], by_row[ALL]),
+        "**Physical faults at single sensors of test segments**, all sensors\n",
+        markdown_of_faults([r["faults"] for r in results]),
+    ]
+    scanned = markdown_of_scan(by_row)
+    if scanned:
+        pieces += ["**ROD over rho**, percent right in the first split, all segments\n", scanned]
+    write_text(folder / names[0], "\n".join(pieces))
     show_waves(folder / names[1])
     show_spectrograms(folder / names[2])
-    timelines = f"{FOOTSTEPS}-timelines.png"
-    detected = {
-        row: runs[footsteps_task(row, 0, size).name]["detected"]
-        for row, sensors in SENSORS.items()
-        if len(sensors) == 1
-    }
-    show_timelines(detected, size, folder / timelines)
-    return [*names, timelines]
+    show_timelines(results[0]["detected"], size, folder / names[3])
+    return names
 
 
 def _parameters(size: Size) -> dict[str, Any]:
@@ -99,35 +122,27 @@ def _parameters(size: Size) -> dict[str, Any]:
         "seconds_a_recording": DURATION,
         "sample_rate": RATE,
         "simulation_seed": SIMULATION_SEED,
-        "sensor_faults": [
+        "faults": [
             {"share": m.share, "mean_burst": m.mean_burst, "kinds": dict(m.kinds)}
-            for m in (*SENSOR_FAULTS, RECORDER_FAULTS)
+            for m in (*SENSOR_FAULTS, RECORDER_FAULTS, STALE_FAULTS)
         ],
         "window": WINDOW,
         "anomalous_share": ANOMALOUS_SHARE,
         "components": N_COMPONENTS,
         "neighbors": N_NEIGHBORS,
         "false_alarm_rate": FALSE_ALARM_RATE,
-        "gamma": f"{FOLDS}-fold cross-validation, subjects together; ROD takes the SVM's",
+        "parameters": f"C and gamma: SVM, {FOLDS}-fold cross-validation, subjects together",
+        "C": list(COSTS),
         "gamma_steps": list(GAMMA_STEPS),
-        "methods": {key: " ".join(repr(make(1.0, 0)).split()) for key, make in METHODS.items()},
     }
 
 
 def _details(runs: Runs) -> dict[str, Any]:
-    """Times by method, what the splits were like, and warnings, over all runs."""
+    """Times by method, what the data were like, and warnings, over all runs."""
     results = list(runs.values())
     if not results:
         return {}
-    seconds = {
-        name: round(sum(r["seconds"][name] for r in results), 1) for name in results[0]["seconds"]
-    }
-    by_row: dict[str, list[dict[str, float]]] = {}
-    for name, result in runs.items():
-        by_row.setdefault(name.split("/")[2], []).append(result["data"])
-    data = {
-        row: {key: sum(d[key] for d in found) / len(found) for key in found[0]}
-        for row, found in by_row.items()
-    }
+    names = dict.fromkeys(name for r in results for name in r["seconds"])
+    seconds = {name: round(sum(r["seconds"].get(name, 0.0) for r in results), 1) for name in names}
     caught = sorted({w for r in results for w in r["warnings"]})
-    return {"seconds_by_method": seconds, "data": data, "warnings": caught}
+    return {"seconds_by_method": seconds, "data": results[0]["data"], "warnings": caught}

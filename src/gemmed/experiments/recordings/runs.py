@@ -20,8 +20,8 @@ from ...datasets.footsteps import FAULT_KINDS, inject_fault
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...report.metrics import roc
-from ..footsteps.methods import N_NEIGHBORS, REFERENCE, choose_gamma, train_on_split
 from ..runner import Result, Task
+from .methods import N_NEIGHBORS, REFERENCE, choose_gamma, train_on_split
 
 DIGITS_FOLDER, HEARTS_FOLDER = "fsdd", "cinc2016_heart_sounds"
 DIGITS = ("3", "8")

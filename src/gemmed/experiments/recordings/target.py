@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from ..._core.exceptions import ExperimentDataError
-from ..footsteps.methods import REFERENCE
 from ..runner import Runs, Task
 from ..summary import Rows, summarise
 from ..target import Options, Target
 from .bars import BarPanel, draw_bars
+from .methods import REFERENCE
 from .runs import (
     CLASSIFIERS,
     DIGITS,

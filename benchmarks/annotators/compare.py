@@ -1,0 +1,88 @@
+"""Labels of several annotators: majority, Dawid-Skene, and both with a classifier in one model.
+
+python benchmarks/annotators/compare.py [--repetitions 3]
+"""
+
+import argparse
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.svm import SVC
+
+from gemmed import AnnotatorGEMMEDClassifier
+from gemmed.model.annotators.rates import Answers, infer_labels, majority
+
+N_TRAIN, N_TEST = 300, 1000
+
+
+def samples(n, rng):
+    """Two overlapping classes in five dimensions, of which two say something."""
+    t = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += 1.5 * (2 * t - 1)
+    X[:, 1] += 0.8 * (2 * t - 1)
+    return X, t
+
+
+def answered(t, n_annotators, n_answers, rng):
+    """Answers of random annotators to every sample, NaN elsewhere; accuracies of those who did."""
+    accuracy = rng.uniform(0.4, 0.95, n_annotators)
+    y = np.full((len(t), n_annotators), np.nan)
+    for i, label in enumerate(t):
+        for a in rng.choice(n_annotators, n_answers, replace=False):
+            y[i, a] = label if rng.random() < accuracy[a] else 1 - label
+    asked = ~np.isnan(y).all(axis=0)
+    return y[:, asked], accuracy[asked]
+
+
+def quality(truth, score, limit=0.5):
+    """Percent right and AUC."""
+    return [100 * np.mean((score > limit) == truth), 100 * roc_auc_score(truth, score)]
+
+
+def svm_on(labels, X, X_test, t_test):
+    """What an SVM learns from these labels."""
+    if len(np.unique(labels)) < 2:
+        return [50.0, 50.0]
+    model = SVC(C=1.0, gamma="scale").fit(X, labels)
+    return quality(t_test, model.decision_function(X_test), 0.0)
+
+
+def compare(n_annotators, n_answers, repetition):
+    rng = np.random.default_rng([n_annotators, n_answers, repetition])
+    (X, t), (X_test, t_test) = samples(N_TRAIN, rng), samples(N_TEST, rng)
+    y, accuracy = answered(t, n_annotators, n_answers, rng)
+    sample, annotator = np.nonzero(~np.isnan(y))
+    labels = y[sample, annotator].astype(int)
+    answers = Answers(sample, annotator, labels, len(X), y.shape[1], 2)
+    votes = majority(answers)[:, 1]
+    skene = infer_labels(answers, np.zeros((len(X), 2))).labels[:, 1]
+    model = AnnotatorGEMMEDClassifier(random_state=0).fit(X, y)
+    low, high = model.annotator_interval_.T
+    return [
+        *quality(t, votes),
+        *quality(t, skene),
+        *quality(t, model.true_label_proba_[:, 1]),
+        *svm_on((votes > 0.5).astype(int), X, X_test, t_test),
+        *svm_on((skene > 0.5).astype(int), X, X_test, t_test),
+        *quality(t_test, model.decision_function(X_test), 0.0),
+        100 * np.mean((low <= accuracy) & (accuracy <= high)),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repetitions", type=int, default=3)
+    repetitions = parser.parse_args().repetitions
+    print("annotators, answers a sample; labels right and AUC: majority, Dawid-Skene, model;")
+    print("test right and AUC: SVM on majority, SVM on Dawid-Skene, model; intervals that hold")
+    for n_annotators in (3, 10, 40):
+        for n_answers in (2, 5, 10):
+            if n_answers <= n_annotators:
+                found = [compare(n_annotators, n_answers, r) for r in range(repetitions)]
+                means = " ".join(f"{value:6.1f}" for value in np.mean(found, axis=0))
+                print(f"{n_annotators:3d} {n_answers:3d} {means}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

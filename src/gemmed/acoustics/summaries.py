@@ -1,0 +1,80 @@
+"""What shows a fault of a sensor: a few numbers that summarise the recorded window.
+
+Faults hide among the features that tell classes apart; in these they do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.types import FloatArray
+from .features import FeatureSettings, bounds_with, centred, window_spectra
+from .mfcc import cepstrum
+from .segments import cut_windows, strongest_starts
+
+LEVEL_QUANTILE = 0.1
+QUIET = 1e-5
+"""Added to amplitudes before logarithms: -100 dB of full scale."""
+AT_EXTREME = 0.999
+"""Share of the largest amplitude from which on a sample is at the limit."""
+
+
+def summary_names(n_mfcc: int = 13) -> list[str]:
+    """Names of the columns of :func:`segment_summaries`."""
+    kinds = ("mean", "deviation", "quantile")
+    names = [f"mfcc{number}_{kind}" for kind in kinds for number in range(n_mfcc)]
+    return [*names, "level", "crest", "kurtosis", "flatness", "repeated", "at_limit"]
+
+
+def segment_summaries(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
+    """Summaries of the strongest window of every segment, shape (n_segments, n_columns).
+
+    Mean, deviation and 10 % quantile over time of each MFCC; level (log of the root mean square),
+    crest (log of peak over it), log kurtosis, spectral flatness (log of geometric over arithmetic
+    mean power), and the logarithms of the shares of samples that repeat the one before and that are
+    at the limit of the window.
+
+    Parameters
+    ----------
+    signal, sample_rate, **settings : as in :func:`~gemmed.acoustics.segment_features`
+    """
+    made = FeatureSettings(**settings)
+    values = centred(signal)
+    length = made.samples(sample_rate)
+    bounds = bounds_with(made, len(values), sample_rate)
+    chosen = strongest_starts(values, bounds, length.window)
+    _, first, position = np.unique(chosen, return_index=True, return_inverse=True)
+    windows = cut_windows(values, chosen[first], length.window, ends=bounds.ends[first])
+    return summaries_of_windows(made, windows, sample_rate)[position.reshape(-1)]
+
+
+def summaries_of_windows(
+    settings: FeatureSettings, windows: FloatArray, sample_rate: float
+) -> FloatArray:
+    """Summaries of windows, shape (n_windows, n_columns)."""
+    coefficients = cepstrum(window_spectra(settings, windows, sample_rate), n_mfcc=settings.n_mfcc)
+    over_time = [
+        coefficients.mean(axis=2),
+        coefficients.std(axis=2),
+        np.quantile(coefficients, LEVEL_QUANTILE, axis=2),
+    ]
+    spread = windows - windows.mean(axis=1, keepdims=True)
+    rms = np.sqrt(np.mean(spread**2, axis=1)) + QUIET
+    peak = np.abs(windows).max(axis=1) + QUIET
+    kurtosis = np.mean((spread / rms[:, None]) ** 4, axis=1)
+    power = np.abs(np.fft.rfft(spread, axis=1)) ** 2 + QUIET**2
+    flatness = np.log(power).mean(axis=1) - np.log(power.mean(axis=1))
+    least = 0.5 / windows.shape[1]
+    repeated = np.mean(np.diff(windows, axis=1) == 0.0, axis=1)
+    at_limit = np.mean(np.abs(windows) >= AT_EXTREME * peak[:, None], axis=1)
+    columns = [
+        np.log(rms),
+        np.log(peak / rms),
+        np.log(kurtosis + 0.1),
+        flatness,
+        np.log(repeated + least),
+        np.log(at_limit + least),
+    ]
+    return np.column_stack([*over_time, *columns])

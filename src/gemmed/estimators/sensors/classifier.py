@@ -1,0 +1,447 @@
+"""SensorGEMMEDClassifier: a classifier for samples of several sensors that fail at times."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core.threads import blas_threads
+from ..._core.types import FloatArray
+from ...model.chains.product_space import Inferred
+from ...model.chains.sequences import Sequences, sequences_of
+from ...model.kernels.kernel import Kernel
+from ...model.tuning import ToTune
+from ..validation import (
+    TUNED,
+    check_choice,
+    check_groups,
+    check_margin_rate,
+    check_n_jobs,
+    check_number,
+    check_order,
+    check_sensor_data,
+    check_weights,
+)
+from ..whole_fit import fit_method
+from .recordings import vouching_groups
+from .screens import SensorScreen
+from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
+from .spans import Span, spans_of
+from .view_columns import blocks_of, resolve_screening, resolve_views
+from .view_function import Settings
+
+KERNELS = ("rbf", "linear", "poly")
+
+
+class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
+    """GEM-MED for samples of several sensors: a broken sensor drops out, and the sample stays.
+
+    The decision is a sum of one function a sensor. Every sensor of every sample has an indicator
+    "broken"; indicators of neighbours in time depend on each other (a chain a sensor, and one for
+    what all sensors share), and their rates are learned. New samples are treated in the same way:
+    their sensors and labels are inferred together.
+
+    Parameters
+    ----------
+    views : None, int, list or dict, default=None
+        Columns of each sensor: a mapping of names to slices, positions or column names, a list of
+        them, or a number of equal blocks. None is one sensor. A sensor with a NaN in a sample is
+        missing there.
+    screen_views : None, list or dict, default=None
+        Columns in which faults of each sensor are looked for, if not those of ``views``: summaries
+        of a recording show faults that the features of a classifier hide.
+    indicators : bool, default=True
+        Whether sensors can be broken. False trusts every reading.
+    bursts : bool, default=True
+        Whether neighbours depend on each other, where ``order`` or ``groups`` say who they are.
+    shared : bool, default=True
+        Whether there are faults of all sensors at once.
+    at_use : bool, default=True
+        Whether new samples have indicators, too.
+    scale : bool, default=True
+        Columns in deviations from their mean over good readings.
+    kernel : {"rbf", "linear", "poly"}, default="rbf"
+    gamma : "tuned", "scale" or float, default="tuned"
+    degree, coef0 : int, float, default=3, 0.0
+    function_variance, bias_variance : "tuned" or float, default="tuned"
+        As in :class:`~gemmed.GEMMEDClassifier`, for every sensor. "tuned" predicts held-out groups
+        best where there are ten a class, else held-out samples.
+    C : float, default=3.0
+        Rate of the margin prior, above 1.
+    max_iter, tol : int, float, default=200, 1e-6
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int or None, default=None
+        BLAS threads.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    sensor_names_ : tuple of str
+    broken_proba_ : array of shape (n_samples, n_sensors)
+        P(broken) of every sensor of the training samples.
+    no_good_sensor_proba_ : array of shape (n_samples,)
+    true_label_proba_ : array of shape (n_samples, n_classes)
+    nominal_proba_ : array of shape (n_samples,)
+        P(the label is right and a sensor is good).
+    label_error_share_, label_error_interval_ : float, tuple
+        Share of wrong labels, with a 90 % interval.
+    fault_rates_ : dict
+        By sensor (``"all"``: what they share): ``share`` of the time, ``mean_burst`` in steps.
+    sensor_slopes_ : array of shape (n_sensors,)
+        Log-odds for a unit of each sensor's function.
+    duality_gap_, n_iter_, converged_ : float, int, bool
+        Of the functions.
+    inference_residual_ : float
+        0 if sensors were inferred exactly (up to nine of them); else the fixed-point residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import SensorGEMMEDClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 100)
+    >>> X = rng.normal(size=(200, 6)) + 1.5 * y[:, None]
+    >>> X[:20, :3] = 7.0  # the first sensor is stuck
+    >>> model = SensorGEMMEDClassifier(views=2, random_state=0).fit(X, y)
+    >>> model.screen(X[:1]).named()
+    [('1',)]
+    """
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        screen_views: Any = None,
+        indicators: bool = True,
+        bursts: bool = True,
+        shared: bool = True,
+        at_use: bool = True,
+        scale: bool = True,
+        kernel: str = "rbf",
+        gamma: Any = TUNED,
+        degree: int = 3,
+        coef0: float = 0.0,
+        function_variance: Any = TUNED,
+        bias_variance: Any = TUNED,
+        C: float = 3.0,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.views = views
+        self.screen_views = screen_views
+        self.indicators = indicators
+        self.bursts = bursts
+        self.shared = shared
+        self.at_use = at_use
+        self.scale = scale
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.function_variance = function_variance
+        self.bias_variance = bias_variance
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @fit_method
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        order: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        X_new: Any = None,
+        order_new: Any = None,
+        groups_new: Any = None,
+    ) -> SensorGEMMEDClassifier:
+        """Fit functions, sensors and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features); NaN: the sensor is missing
+        y : array-like of shape (n_samples,), two classes or more
+        order : array-like of shape (n_samples,), optional
+            Time stamps or positions; without ``groups`` of one recording. With groups and without
+            order, the samples of a group follow each other as they stand.
+        groups : array-like of shape (n_samples,), optional
+            The recording (or subject) of each sample: its samples are held out together.
+        sample_weight : array-like of shape (n_samples,), optional
+        X_new, order_new, groups_new : unlabelled samples, optional
+            Their readings take part in learning what broken sensors look like and how often they
+            fail (transductive); their labels are not guessed.
+        """
+        settings = self._settings()
+        X, y, names = check_sensor_data(self, X, y)
+        weights = check_weights(sample_weight, X, y)
+        classes, class_index = np.unique(y, return_inverse=True)
+        n = len(X)
+        own_groups = check_groups(groups, n)
+        stamps = check_order("order", order, n)
+        everything, all_groups, all_stamps = X, own_groups, stamps
+        if X_new is not None:
+            everything, all_groups, all_stamps = self._with_new(
+                X, own_groups, stamps, X_new, order_new, groups_new
+            )
+        views = resolve_views(self.views, X.shape[1], names)
+        screening = resolve_screening(self.screen_views, views, X.shape[1], names)
+        blocks, screened, present = blocks_of(everything, views, screening)
+        sequences = sequences_of(len(everything), all_stamps, all_groups)
+        if not self.bursts:
+            sequences = sequences_of(len(everything))
+        rows = Rows(
+            blocks,
+            screened,
+            present,
+            sequences,
+            vouching_groups(len(everything), all_stamps, all_groups),
+            class_index.reshape(-1),
+            weights,
+            own_groups,
+        )
+        ordered = sequences.samples.shape[1] > 1
+        options = Options(bool(self.indicators), bool(self.bursts) and ordered, bool(self.shared))
+        rng = np.random.default_rng(settings.seed)
+        with blas_threads(self.n_jobs, n):
+            found = fit_sensors(rows, len(classes), settings, options, rng)
+        self._views, self._screening = views, screening
+        self._store(found, classes, y, stamps, groups, n)
+        return self
+
+    def _settings(self) -> Settings:
+        check_margin_rate(self.C)
+        check_number("max_iter", self.max_iter, at_least=1, whole=True)
+        check_number("tol", self.tol, above=0)
+        check_n_jobs(self.n_jobs)
+        check_choice("kernel", self.kernel, KERNELS)
+        check_number("degree", self.degree, at_least=1, whole=True)
+        check_number("coef0", self.coef0)
+        for name in ("function_variance", "bias_variance"):
+            if getattr(self, name) != TUNED:
+                check_number(name, getattr(self, name), above=0, hint=f"{TUNED!r} is allowed too.")
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, (TUNED, "scale"))
+        else:
+            check_number("gamma", self.gamma, above=0)
+        tuned = {name: getattr(self, name) == TUNED for name in ("gamma", "function_variance")}
+        kernel = Kernel(
+            self.kernel,
+            1.0 if isinstance(self.gamma, str) else float(self.gamma),
+            self.degree,
+            self.coef0,
+            1.0 if self.bias_variance == TUNED else float(self.bias_variance),
+            1.0 if tuned["function_variance"] else float(self.function_variance),
+        )
+        to_tune = ToTune(tuned["gamma"], tuned["function_variance"], self.bias_variance == TUNED)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Settings(
+            kernel,
+            to_tune,
+            float(self.C),
+            self.max_iter,
+            self.tol,
+            seed,
+            bool(self.scale),
+            self.gamma == "scale",
+        )
+
+    def _with_new(
+        self,
+        X: FloatArray,
+        groups: np.ndarray | None,
+        stamps: FloatArray | None,
+        X_new: Any,
+        order_new: Any,
+        groups_new: Any,
+    ) -> tuple[FloatArray, np.ndarray | None, FloatArray | None]:
+        """Rows, groups and time stamps of labelled and unlabelled samples together."""
+        more = check_sensor_data(self, X_new)[0]
+        new_groups = check_groups(groups_new, len(more))
+        new_stamps = check_order("order_new", order_new, len(more))
+        n, m = len(X), len(more)
+        if (new_stamps is None) != (stamps is None) or (new_groups is None) != (groups is None):
+            raise ValueError(
+                "order_new and groups_new must be given where order and groups are, and only then."
+            )
+        both_groups = None
+        if groups is not None and new_groups is not None:
+            both_groups = np.concatenate([groups, new_groups + groups.max() + 1])
+        elif stamps is not None:  # two recordings
+            both_groups = np.repeat([0, 1], [n, m])
+        both = None
+        if stamps is not None and new_stamps is not None:
+            both = np.concatenate([stamps, new_stamps])
+        return np.concatenate([X, more]), both_groups, both
+
+    def _store(
+        self,
+        found: SensorFit,
+        classes: np.ndarray,
+        y: np.ndarray,
+        stamps: FloatArray | None,
+        groups: Any,
+        n: int,
+    ) -> None:
+        self.classes_ = classes
+        self.sensor_names_ = tuple(self._views)
+        self._fit = found
+        self._y = y
+        self.broken_proba_ = found.inferred.broken[:n]
+        self.no_good_sensor_proba_ = found.inferred.none_good[:n]
+        self.true_label_proba_ = found.posterior.true_label
+        self.nominal_proba_ = found.posterior.nominal * (1.0 - self.no_good_sensor_proba_)
+        self.label_error_share_ = found.posterior.wrong_share.mean
+        self.label_error_interval_ = found.posterior.wrong_share[1:]
+        self.fault_rates_ = found.rates.described(self.sensor_names_)
+        self.sensor_slopes_ = found.slopes
+        learners = [learner for learner in found.learners if learner is not None]
+        self.duality_gap_ = max(learner.gap for learner in learners)
+        self.n_iter_ = max(learner.n_iter for learner in learners)
+        self.converged_ = all(learner.converged for learner in learners)
+        self.inference_residual_ = found.inferred.residual
+        self._stamps = stamps
+        self._groups = None if groups is None else np.asarray(groups)
+        # What only the fit needs does not go into files.
+        self._fit = found._replace(learners=[])
+        if not self.converged_:
+            warnings.warn(
+                f"the functions of the sensors have not converged after {self.n_iter_} iterations "
+                f"(duality gap {self.duality_gap_:.3g}): raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _inferred(self, X: Any, order: Any, groups: Any) -> tuple[Inferred, np.ndarray, Sequences]:
+        check_is_fitted(self)
+        X = check_sensor_data(self, X, reset=False)[0]
+        blocks, screened, present = blocks_of(X, self._views, self._screening)
+        sequences = sequences_of(
+            len(X), check_order("order", order, len(X)), check_groups(groups, len(X))
+        )
+        along = sequences if self.bursts else sequences_of(len(X))
+        with blas_threads(self.n_jobs, len(X)):
+            found = infer_new(
+                self._fit,
+                blocks,
+                screened,
+                present,
+                along,
+                n_classes=len(self.classes_),
+                indicators=bool(self.at_use),
+            )
+        return found, present, sequences
+
+    def predict_proba(self, X: Any, *, order: Any = None, groups: Any = None) -> FloatArray:
+        """Class probabilities of a batch, shape (n_samples, n_classes).
+
+        Broken and missing sensors are left out; a sample without a good sensor has the shares of
+        the classes.
+
+        Parameters
+        ----------
+        order, groups : as in ``fit``; without them every sample stands alone
+        """
+        return self._inferred(X, order, groups)[0].labels
+
+    def predict(self, X: Any, *, order: Any = None, groups: Any = None) -> np.ndarray:
+        """Predicted classes of a batch, shape (n_samples,)."""
+        proba = self.predict_proba(X, order=order, groups=groups)
+        return self.classes_[np.argmax(proba, axis=1)]
+
+    def screen(
+        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
+    ) -> SensorScreen:
+        """Which sensors of which samples are broken.
+
+        Parameters
+        ----------
+        threshold : P(broken) above which a sensor is called broken
+        """
+        check_number("threshold", threshold, at_least=0, at_most=1)
+        found, present, _ = self._inferred(X, order, groups)
+        proba = np.where(present, found.broken, 0.0)
+        return SensorScreen(
+            self.sensor_names_, proba > threshold, proba, ~present, found.none_good > threshold
+        )
+
+    def spans(
+        self,
+        X: Any = None,
+        *,
+        order: Any = None,
+        groups: Any = None,
+        threshold: float = 0.5,
+    ) -> list[Span]:
+        """Faults as stretches of time; of the training samples if X is None.
+
+        Times are those of ``order``, or positions.
+        """
+        check_is_fitted(self)
+        check_number("threshold", threshold, at_least=0, at_most=1)
+        if X is None:
+            proba, present = self.broken_proba_, np.ones(self.broken_proba_.shape, dtype=bool)
+            stamps, names = self._stamps, self._groups
+            sequences = sequences_of(len(proba), stamps, check_groups(names, len(proba)))
+        else:
+            found, present, sequences = self._inferred(X, order, groups)
+            proba = found.broken
+            stamps = check_order("order", order, len(proba))
+            names = None if groups is None else np.asarray(groups)
+        if stamps is None:
+            stamps = np.arange(len(proba), dtype=np.float64)
+        return spans_of(proba, present, sequences, stamps, self.sensor_names_, names, threshold)
+
+    def explain(self) -> Any:
+        """What is wrong with each training sample.
+
+        Returns
+        -------
+        pandas.DataFrame (a dict of arrays without pandas), one row per training sample
+            ``label``; ``nominal_proba``; ``verdict``: "ok", "suspicious label", "broken sensor",
+            "both" or "no good sensor"; ``sensors``: names of the broken ones; ``suggested_label``;
+            ``broken_NAME``: P(broken) of each sensor.
+        """
+        check_is_fitted(self)
+        broken = self.broken_proba_ > 0.5
+        label = self._fit.posterior.wrong > 0.5
+        hopeless = self.no_good_sensor_proba_ > 0.5
+        verdict = np.full(len(label), "ok", dtype=object)
+        verdict[label] = "suspicious label"
+        verdict[broken.any(axis=1)] = "broken sensor"
+        verdict[label & broken.any(axis=1)] = "both"
+        verdict[hopeless] = "no good sensor"
+        names = SensorScreen(self.sensor_names_, broken, self.broken_proba_, broken, hopeless)
+        likeliest = self.classes_[np.argmax(self.true_label_proba_, axis=1)]
+        columns: dict[str, Any] = {
+            "label": self._y,
+            "nominal_proba": self.nominal_proba_,
+            "verdict": verdict,
+            "sensors": np.array([", ".join(own) for own in names.named()], dtype=object),
+            "suggested_label": np.where(hopeless, self._y, likeliest),
+            **{
+                f"broken_{name}": self.broken_proba_[:, view]
+                for view, name in enumerate(self.sensor_names_)
+            },
+        }
+        try:
+            import pandas as pd
+        except ImportError:
+            return columns
+        return pd.DataFrame(columns)

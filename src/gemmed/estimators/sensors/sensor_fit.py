@@ -1,0 +1,286 @@
+"""The fit of a classifier of several sensors: faults, functions, labels, and all of them together.
+
+1. Readings say which sensors are broken when (evidence/sensor_faults), along chains.
+2. Every sensor learns a function from rows in which it is good; held-out scores.
+3. Scores of good sensors, added, and the labels give slopes, rates of wrong labels and true labels
+   (model/states).
+4. Given these, sensors and labels are inferred together along the chains (model/chains), and every
+   function is fitted once more to what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from ..._core.exceptions import DegenerateDataError
+from ..._core.types import FloatArray
+from ...evidence.sensor_faults.detection import Detected, Nats, SensorRules, detect_faults
+from ...model.chains.factors import Factors
+from ...model.chains.learning import Rates, infer, learn_rates, usual_rates
+from ...model.chains.product_space import Inferred
+from ...model.chains.sequences import Sequences
+from ...model.states.likelihood import LabelModel, centred_scores
+from ...model.states.posterior import StatePosterior, infer_states
+from .view_function import Settings, ViewFunction, ViewLearner, class_scores
+
+LEAST_GOOD = 1e-3
+"""Weight below which a row has none in the function of a sensor."""
+LAST_ROUNDS = 5
+"""Of the rates, once labels take part."""
+
+
+class Rows(NamedTuple):
+    """What is known of the training rows; unlabelled rows come last."""
+
+    blocks: Sequence[FloatArray]
+    screened: Sequence[FloatArray]
+    present: np.ndarray
+    sequences: Sequences
+    vouching: np.ndarray
+    """Rows of the same number do not vouch for each other's readings."""
+    class_index: np.ndarray
+    """Of the labelled rows, shape (n_labelled,)."""
+    weights: FloatArray
+    groups: np.ndarray | None
+    """Of the labelled rows: groups to hold out."""
+
+
+class Options(NamedTuple):
+    """Which parts of the model take part."""
+
+    indicators: bool
+    bursts: bool
+    shared: bool
+
+
+class SensorFit(NamedTuple):
+    """What a fit has found."""
+
+    rules: SensorRules | None
+    rates: Rates
+    learners: list[ViewLearner | None]
+    functions: list[ViewFunction | None]
+    slopes: FloatArray
+    """Log-odds for a unit of the score of each sensor, shape (n_views,)."""
+    log_prior: FloatArray
+    """Logarithm of the class shares."""
+    inferred: Inferred
+    """Sensors and labels of all rows."""
+    posterior: StatePosterior
+    """Labels of the labelled rows."""
+    held_out: FloatArray
+    """Held-out class scores, shape (n_views, n_labelled, n_classes); 0 if a sensor is missing."""
+
+
+def fit_sensors(
+    rows: Rows, n_classes: int, settings: Settings, options: Options, rng: np.random.Generator
+) -> SensorFit:
+    """Learn functions, sensors and labels."""
+    n_labelled, n_views = len(rows.class_index), rows.present.shape[1]
+    n_rows = len(rows.present)
+    detected = None
+    broken: FloatArray = np.zeros((n_rows, n_views))
+    if options.indicators:
+        detected = detect_faults(
+            rows.screened,
+            rows.present,
+            rows.vouching,
+            rows.sequences,
+            bursts=options.bursts,
+            shared=options.shared,
+            rng=rng,
+        )
+        broken = detected.found.broken
+    signs = signs_of(rows.class_index, n_classes)
+    present = rows.present[:n_labelled]
+    good = np.where(present, 1.0 - broken[:n_labelled], 0.0)
+    learners, scores = _learn(rows, signs, good, n_classes, settings)
+    posterior = _labels(scores, good, rows)
+    log_prior = np.log(class_shares(rows, n_classes))
+    inferred, rates = None, usual_rates(n_views, bursts=options.bursts, shared=options.shared)
+    if detected is not None:
+        inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
+        good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
+        posterior = _labels(scores, good, rows)
+    functions = _refit(rows, learners, good, posterior.true_label, signs)
+    if inferred is None:
+        inferred = _everybody_good(posterior, present)
+    return SensorFit(
+        None if detected is None else detected.rules,
+        rates,
+        learners,
+        functions,
+        posterior.slopes,
+        log_prior,
+        inferred,
+        posterior,
+        scores,
+    )
+
+
+def infer_new(
+    fit: SensorFit,
+    blocks: Sequence[FloatArray],
+    screened: Sequence[FloatArray],
+    present: np.ndarray,
+    sequences: Sequences,
+    *,
+    n_classes: int,
+    indicators: bool,
+) -> Inferred:
+    """Sensors and labels of new rows, from what training has learned."""
+    n = len(present)
+    scores = np.zeros((present.shape[1], n, n_classes))
+    n_functions = 1 if n_classes == 2 else n_classes
+    there = present.copy()
+    for view, function in enumerate(fit.functions):
+        if function is None:  # never seen in training: it cannot take part
+            there[:, view] = False
+            continue
+        rows = np.flatnonzero(present[:, view])
+        scores[view, rows] = class_scores(function.values(blocks[view][rows], n_functions))
+    votes = votes_of(scores, fit.slopes, fit.log_prior, there)
+    prior = np.tile(fit.log_prior, (n, 1))
+    if fit.rules is None or not indicators:
+        labels = special.softmax(prior + votes.sum(axis=1), axis=1)
+        nobody = (~there.any(axis=1)).astype(float)
+        nothing = np.zeros(n)
+        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0, 0)
+    nats = fit.rules.nats(screened, there, np.full(n, -1), sequences)
+    return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
+
+
+def votes_of(
+    scores: FloatArray, slopes: FloatArray, log_prior: FloatArray, present: np.ndarray
+) -> FloatArray:
+    """log p_v(t | x)/P(t), shape (n_rows, n_views, n_classes); 0 where a sensor is missing."""
+    logits = centred_scores(scores) * slopes[:, None, None]
+    votes = special.log_softmax(logits + log_prior, axis=2) - log_prior
+    return np.where(present[:, :, None], votes.transpose(1, 0, 2), 0.0)
+
+
+def signs_of(class_index: np.ndarray, n_classes: int) -> FloatArray:
+    """Labels -1 and +1, one column for two classes, else one a class."""
+    if n_classes == 2:
+        return 2.0 * class_index[:, None] - 1.0
+    return np.where(class_index[:, None] == np.arange(n_classes), 1.0, -1.0)
+
+
+def class_shares(rows: Rows, n_classes: int) -> FloatArray:
+    counts = np.bincount(rows.class_index, rows.weights, n_classes) + 1.0
+    return counts / counts.sum()
+
+
+def doubts_of(true_label: FloatArray, signs: FloatArray) -> FloatArray:
+    """Probability that the sign of a sample is the other one, for every function."""
+    positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
+    found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
+    return found
+
+
+def _learn(
+    rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
+) -> tuple[list[ViewLearner | None], FloatArray]:
+    """A learner a sensor, and held-out class scores."""
+    n, n_views = good.shape
+    scores = np.zeros((n_views, n, n_classes))
+    learners: list[ViewLearner | None] = []
+    for view in range(n_views):
+        own = np.flatnonzero(rows.present[:n, view])
+        weights = rows.weights[own] * good[own, view]
+        if not _learnable(rows.class_index[own], weights, n_classes):
+            learners.append(None)
+            continue
+        learner = ViewLearner(
+            rows.blocks[view][own],
+            signs[own],
+            rows.class_index[own],
+            None if rows.groups is None else rows.groups[own],
+            rows.weights[own],
+            good[own, view],
+            settings,
+        )
+        scores[view, own] = class_scores(learner.held_out(weights))
+        learners.append(learner)
+    return learners, scores
+
+
+def _learnable(class_index: np.ndarray, weights: FloatArray, n_classes: int) -> bool:
+    """Every class must be there, with some weight."""
+    return bool(np.all(np.bincount(class_index, weights, n_classes) > LEAST_GOOD))
+
+
+def _labels(scores: FloatArray, good: FloatArray, rows: Rows) -> StatePosterior:
+    """True labels and rates of wrong ones, from scores of good sensors."""
+    # A row without a good sensor says nothing of its label: it has no weight.
+    said = 1.0 - np.prod(1.0 - good, axis=1)
+    weighted = scores * good.T[:, :, None]
+    # The first member sets the scale: the sensor that is there most. Silent ones take no part.
+    speak = [v for v in np.argsort(-good.sum(axis=0), kind="stable") if np.any(weighted[v])]
+    if not speak:
+        raise DegenerateDataError(
+            "no sensor has good readings of every class: check views, or set indicators=False."
+        )
+    found = infer_states(
+        LabelModel(weighted[speak], rows.class_index, None, np.maximum(rows.weights * said, 1e-6))
+    )
+    slopes = np.zeros(len(scores))
+    slopes[speak] = found.slopes
+    return found._replace(slopes=slopes)
+
+
+def _together(
+    rows: Rows,
+    detected: Detected,
+    posterior: StatePosterior,
+    scores: FloatArray,
+    log_prior: FloatArray,
+    options: Options,
+) -> tuple[Inferred, Rates]:
+    """Sensors and labels along the chains; unlabelled rows take part by their readings."""
+    n_labelled, n_classes = len(rows.class_index), len(log_prior)
+    nats: Nats = detected.nats
+    votes = np.zeros((*nats.single.shape, n_classes))
+    votes[:n_labelled] = votes_of(scores, posterior.slopes, log_prior, rows.present[:n_labelled])
+    wrong = posterior.rates[:, None] / (n_classes - 1) * (1.0 - np.eye(n_classes))
+    given = np.log(np.maximum(wrong + np.diag(1.0 - posterior.rates), 1e-12))
+    prior = np.tile(log_prior, (len(votes), 1))
+    prior[:n_labelled] += given[:, rows.class_index].T
+    rates, found = learn_rates(
+        Factors(nats.single, votes, prior, nats.at_once),
+        detected.rates,
+        rows.sequences,
+        bursts=options.bursts,
+        present=rows.present,
+        max_rounds=LAST_ROUNDS,
+    )
+    return found, rates
+
+
+def _refit(
+    rows: Rows,
+    learners: list[ViewLearner | None],
+    good: FloatArray,
+    true_label: FloatArray,
+    signs: FloatArray,
+) -> list[ViewFunction | None]:
+    functions: list[ViewFunction | None] = []
+    doubt = doubts_of(true_label, signs)
+    for view, learner in enumerate(learners):
+        if learner is None:
+            functions.append(None)
+            continue
+        own = np.flatnonzero(rows.present[: len(good), view])
+        functions.append(learner.refit(rows.weights[own] * good[own, view], doubt[own]))
+    return functions
+
+
+def _everybody_good(posterior: StatePosterior, present: np.ndarray) -> Inferred:
+    nothing = np.zeros(len(present))
+    nobody = (~present.any(axis=1)).astype(float)
+    broken = np.zeros(present.shape)
+    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0, 0)

@@ -1,0 +1,203 @@
+"""The decision function of one sensor: its kernel, held-out scores, and the refit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.types import FloatArray
+from ...model.decision_step import solve_med
+from ...model.held_out import groups_to_hold_out
+from ...model.kernels.exact_or_features import (
+    Prior,
+    components_for,
+    exact_prior,
+    feature_prior,
+)
+from ...model.kernels.kernel import Kernel
+from ...model.med import learn_med
+from ...model.tuning import VARIANCES, WIDTHS, ToTune, choose_kernel, margin_cost
+from ...rows.blocks import LocalBlocks
+from ...rows.training_rows import ArrayRows, BlockRows
+from ..stored_function import StoredFunction, function_of_features, function_of_samples
+
+MOST_TUNED = 600
+"""Rows, of whole groups, by which a kernel is chosen if groups are held out."""
+LEAST_DEVIATION = 1e-12
+FARTHEST = 6.0
+"""Deviations at which scaled readings are cut: beyond it a kernel knows no difference."""
+
+
+class Settings(NamedTuple):
+    """What all sensors have in common."""
+
+    kernel: Kernel
+    """Name and what is not tuned."""
+    to_tune: ToTune
+    c: float
+    max_iter: int
+    tol: float
+    seed: int
+    scale: bool
+    """Whether columns are scaled."""
+    scale_gamma: bool
+    """Whether gamma follows the number and variance of a sensor's columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Columns in deviations from their mean."""
+
+    centre: FloatArray
+    deviation: FloatArray
+
+    def of(self, X: FloatArray) -> FloatArray:
+        return np.clip((X - self.centre) / self.deviation, -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewFunction:
+    """The fitted function of a sensor."""
+
+    scaling: Scaling | None
+    function: StoredFunction
+
+    def values(self, X: FloatArray, n_functions: int) -> FloatArray:
+        """At rows in which the sensor is there, shape (n_rows, n_functions)."""
+        rows = X if self.scaling is None else self.scaling.of(X)
+        return self.function.values(rows).reshape(len(X), n_functions)
+
+
+class ViewLearner:
+    """One sensor during a fit; only rows in which it is there."""
+
+    def __init__(
+        self,
+        X: FloatArray,
+        signs: FloatArray,
+        class_index: np.ndarray,
+        groups: np.ndarray | None,
+        weights: FloatArray,
+        good: FloatArray,
+        settings: Settings,
+    ) -> None:
+        self._signs, self._class_index, self._settings = signs, class_index, settings
+        self._scaling = scaling_of(X, weights * good) if settings.scale else None
+        self._X = X if self._scaling is None else self._scaling.of(X)
+        self._groups = groups_to_hold_out(groups, class_index)
+        self.kernel = self._chosen_kernel(weights, good)
+        self._prior = self._make_prior(good)
+        self.n_iter, self.gap, self.converged = 0, 0.0, True
+
+    def held_out(self, weights: FloatArray) -> FloatArray:
+        """Decision values of every row without it, or without its group; (n_rows, n_functions)."""
+        groups = self._groups if self._prior.feature_map is None else None
+        learned = learn_med(
+            self._prior.space, self._signs, weights, self._settings.c, groups=groups
+        )
+        return learned.held_out * self._signs
+
+    def refit(self, weights: FloatArray, doubt: FloatArray) -> ViewFunction:
+        """MED with these weights and uncertain labels."""
+        settings, prior = self._settings, self._prior
+        solved = [
+            solve_med(
+                prior.space,
+                labels,
+                settings.c,
+                weights,
+                max_iter=settings.max_iter,
+                tol=settings.tol,
+                doubt=own,
+            )
+            for labels, own in zip(self._signs.T, doubt.T, strict=True)
+        ]
+        self.n_iter = max(own.n_iter for own in solved)
+        self.gap = float(sum(own.certificate.gap for own in solved))
+        self.converged = all(own.converged for own in solved)
+        if prior.feature_map is not None:
+            parameters = np.column_stack([own.decision.parameters for own in solved])
+            function = function_of_features(self.kernel, prior.feature_map, parameters)
+        else:
+            lam = np.column_stack([own.certificate.lam for own in solved])
+            coefficients = weights[:, None] * lam * self._signs
+            function = function_of_samples(self.kernel, self._X, coefficients, prior.projection)
+        return ViewFunction(self._scaling, function)
+
+    def _chosen_kernel(self, weights: FloatArray, good: FloatArray) -> Kernel:
+        settings = self._settings
+        kernel = settings.kernel
+        if settings.to_tune.gamma or settings.scale_gamma:
+            known = self._X[good >= 0.5] if np.any(good >= 0.5) else self._X
+            kernel = replace(kernel, gamma=scale_gamma(known))
+        if self._groups is None or not kernel.has_width or not any(settings.to_tune):
+            rows = ArrayRows(self._X)
+            return choose_kernel(
+                rows,
+                kernel,
+                self._signs,
+                weights,
+                good,
+                settings.c,
+                settings.to_tune,
+                settings.seed,
+            )[0]
+        return self._kernel_by_groups(kernel, weights * good)
+
+    def _kernel_by_groups(self, kernel: Kernel, weights: FloatArray) -> Kernel:
+        """The kernel that predicts groups it has not seen best."""
+        assert self._groups is not None
+        to_tune, c = self._settings.to_tune, self._settings.c
+        rng = np.random.default_rng(self._settings.seed)
+        different = rng.permutation(np.unique(self._groups))
+        sizes = np.bincount(self._groups)[different]
+        within = np.cumsum(sizes) <= max(MOST_TUNED, int(sizes[:20].sum()))
+        rows = np.flatnonzero(np.isin(self._groups, different[within]))
+        X, signs, groups = self._X[rows], self._signs[rows], self._groups[rows]
+        if np.any(np.ptp(signs, axis=0) == 0):  # a class is missing in the part
+            X, signs, groups, rows = self._X, self._signs, self._groups, np.arange(len(self._X))
+        best, lowest = kernel, np.inf
+        for width in WIDTHS if to_tune.gamma else (1.0,):
+            shape = replace(kernel, gamma=width * kernel.gamma)
+            for variance in VARIANCES if to_tune.variance else (kernel.function_variance,):
+                bias = variance if to_tune.bias else kernel.bias_variance
+                made = replace(shape, function_variance=variance, bias_variance=bias)
+                space = exact_prior(made, X).space
+                learned = learn_med(space, signs, weights[rows], c, groups=groups)
+                cost = margin_cost(learned.held_out, weights[rows])
+                if cost < lowest:
+                    best, lowest = made, cost
+        return best
+
+    def _make_prior(self, good: FloatArray) -> Prior:
+        n_components = components_for("auto", len(self._X), n_iterated=self._signs.shape[1])
+        if n_components is None or self.kernel.name == "linear":
+            return exact_prior(self.kernel, self._X)
+        rows = BlockRows(LocalBlocks(self._X))
+        return feature_prior(
+            self.kernel, rows, self._class_index, good, n_components, self._settings.seed
+        )
+
+
+def scaling_of(X: FloatArray, weights: FloatArray) -> Scaling:
+    """Weighted means and deviations; columns that do not vary keep their unit."""
+    shares = weights / max(float(weights.sum()), 1e-300)
+    centre = shares @ X
+    deviation = np.sqrt(shares @ (X - centre) ** 2)
+    largest = np.maximum(np.abs(centre), 1.0)
+    return Scaling(centre, np.where(deviation > LEAST_DEVIATION * largest, deviation, 1.0))
+
+
+def scale_gamma(X: FloatArray) -> float:
+    """scikit-learn's "scale"."""
+    variance = float(X.var())
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def class_scores(values: FloatArray) -> FloatArray:
+    """Scores of the classes from decision values, shape (n_rows, n_classes)."""
+    if values.shape[1] > 1:
+        return values
+    return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])

@@ -1,0 +1,114 @@
+"""The target ``sensors`` of ``gemmed reproduce``: real sensors in a folder of the user."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ..._core.exceptions import ExperimentDataError
+from ...report.plots import import_pyplot, save_figure
+from ..runner import Runs, Task
+from ..summary import Rows, summarise
+from ..target import Options, Target
+from . import channels, vehicles, water
+from .comparison import REFERENCE
+
+SENSORS = "sensors"
+FOLDERS = (vehicles.FOLDER, water.FOLDER, channels.FOLDER)
+CLASSIFIED = ("accuracy", "accuracy_with_a_broken_sensor", "auc", "recall", "false_alarms")
+DETECTED = ("event_recall", "false_alarms", "false_alarms_an_hour", "recall", "auc")
+
+
+def sensors_target(options: Options) -> Target:
+    """Vehicles, a water circuit and sound, as far as the folder holds them."""
+    if options.data is None:
+        raise ExperimentDataError(
+            f"{SENSORS} needs data: give a folder that holds {', '.join(FOLDERS)} or some of them "
+            "with --data"
+        )
+    folder = Path(options.data).resolve()
+    found = [name for name in FOLDERS if (folder / name).is_dir()]
+    if not found:
+        raise ExperimentDataError(
+            f"{str(folder)!r} holds none of {', '.join(FOLDERS)}: choose another folder with --data"
+        )
+    return Target(
+        "real sensors that fail: vehicles, a water circuit, sound with broken channels",
+        partial(_tasks, str(folder), found),
+        partial(_rows, str(folder), found),
+        _draw,
+        {
+            "data": found,
+            "failing": {"vehicles": vehicles.FAILING, "channels": channels.FAILING},
+            "kinds": list(vehicles.FAILURE_KINDS),
+            "digits": list(channels.DIGITS),
+        },
+    )
+
+
+def _tasks(folder: str, found: list[str], n_runs: int) -> list[Task]:
+    tasks: list[Task] = []
+    if vehicles.FOLDER in found:
+        tasks += [
+            vehicles.vehicles_task(folder, kind, split)
+            for kind in vehicles.FAILURE_KINDS
+            for split in range(n_runs)
+        ]
+    if water.FOLDER in found:
+        tasks.append(water.water_task(folder))
+    if channels.FOLDER in found:
+        tasks += [channels.channels_task(folder, split) for split in range(n_runs)]
+    return tasks
+
+
+def _rows(folder: str, found: list[str], runs: Runs, n_runs: int) -> Rows:
+    rows: Rows = []
+    if vehicles.FOLDER in found:
+        for kind in vehicles.FAILURE_KINDS:
+            tasks = [vehicles.vehicles_task(folder, kind, split) for split in range(n_runs)]
+            results = [runs[task.name]["methods"] for task in tasks]
+            rows += summarise({"data": "vehicles", "failure": kind}, results, CLASSIFIED, REFERENCE)
+    if channels.FOLDER in found:
+        tasks = [channels.channels_task(folder, split) for split in range(n_runs)]
+        results = [runs[task.name]["methods"] for task in tasks]
+        rows += summarise({"data": "sound", "failure": "seven"}, results, CLASSIFIED, REFERENCE)
+    if water.FOLDER in found:
+        results = [runs[water.water_task(folder).name]["methods"]]
+        rows += summarise({"data": "water", "failure": "real"}, results, DETECTED, REFERENCE)
+    return rows
+
+
+def _draw(rows: Rows, path: Path) -> None:
+    """Accuracy with its standard error, and what is found in the water circuit."""
+    pyplot = import_pyplot()
+    cells = list(dict.fromkeys((row["data"], row["failure"]) for row in rows))
+    figure, axes = pyplot.subplots(
+        1, len(cells), figsize=(3.1 * len(cells), 4.2), layout="constrained", squeeze=False
+    )
+    for ax, (data, failure) in zip(axes[0], cells, strict=True):
+        measure = "event_recall" if data == "water" else "accuracy"
+        own = [r for r in rows if (r["data"], r["failure"]) == (data, failure)]
+        chosen = [r for r in own if r["measure"] == measure]
+        names = [row["method"] for row in chosen]
+        places = np.arange(len(names))
+        colours = ["#2a9d4e" if name.startswith(REFERENCE) else "#8aa6b5" for name in names]
+        ax.barh(
+            places,
+            [row["mean"] for row in chosen],
+            xerr=[row["standard_error"] for row in chosen],
+            color=colours,
+        )
+        if data == "water":
+            false = [r["mean"] for r in own if r["measure"] == "false_alarms"]
+            for place, share in zip(places, false, strict=True):
+                ax.text(2.0, place, f"{share:.1f} % false", va="center", fontsize=7)
+        else:
+            lowest = min(row["mean"] for row in chosen)
+            ax.set_xlim(max(0.0, lowest - 6.0), 100.0)
+        ax.set_yticks(places, names, fontsize=8)
+        ax.invert_yaxis()
+        label = "events found, %" if data == "water" else "percent right"
+        ax.set(title=f"{data}: {failure}", xlabel=label)
+    save_figure(figure, path)

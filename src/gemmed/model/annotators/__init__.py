@@ -1,0 +1,1 @@
+"""Several labels a sample: rates of the annotators and the true labels behind them."""

@@ -1,0 +1,200 @@
+"""Chains of sensor states: against enumeration, their limits, and rates that come back."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import special
+
+from gemmed.model.chains.factors import Factors, pattern_evidence, patterns
+from gemmed.model.chains.learning import Rates, infer, learn_rates, usual_rates
+from gemmed.model.chains.mean_field import infer_by_turns
+from gemmed.model.chains.product_space import infer_exactly
+from gemmed.model.chains.sequences import sequences_of
+from gemmed.model.chains.two_state import Chain, counted, likeliest, log_prior
+
+
+def random_factors(rng, n, n_views, n_classes=2, size=2.0):
+    votes = special.log_softmax(size * rng.normal(size=(n, n_views, n_classes)), axis=2)
+    prior = special.log_softmax(rng.normal(size=(n, n_classes)), axis=1)
+    return Factors(
+        size * rng.normal(size=(n, n_views)), votes - votes.mean(axis=2)[..., None], prior
+    )
+
+
+def enumerated(factors, chains, common, gaps):
+    """Sums over all states of one sequence and all labels, without any recursion."""
+    n, n_views = factors.bad.shape
+    n_chains = n_views + (common is not None)
+    every = [*chains, *([common] if common is not None else [])]
+    total, broken, shared = 0.0, np.zeros((n, n_views)), np.zeros(n)
+    none_good, labels = np.zeros(n), np.zeros_like(factors.prior)
+    pairs = np.zeros((n_chains, n - 1, 2, 2))
+    for states in product((0, 1), repeat=n * n_chains):
+        s = np.array(states).reshape(n, n_chains)
+        probability = 1.0
+        for number, chain in enumerate(every):
+            probability *= chain.stationary[s[0, number]]
+            for step in range(1, n):
+                moves = chain.transitions(gaps[step])
+                probability *= moves[s[step - 1, number], s[step, number]]
+        b = s[:, :n_views].copy()
+        if common is not None:
+            b |= s[:, -1:]
+        scores = factors.prior + np.sum(
+            np.where(b[:, :, None] == 1, factors.bad[:, :, None], factors.votes), axis=1
+        )
+        if common is not None and factors.together is not None:
+            at_once = factors.prior + factors.together[:, None]
+            scores = np.where(s[:, -1:] == 1, at_once, scores)
+        by_label = np.exp(scores)
+        weight = probability * np.prod(by_label.sum(axis=1))
+        total += weight
+        broken += weight * b
+        none_good += weight * b.all(axis=1)
+        labels += weight * by_label / by_label.sum(axis=1, keepdims=True)
+        if common is not None:
+            shared += weight * s[:, -1]
+        for step in range(1, n):
+            pairs[np.arange(n_chains), step - 1, s[step - 1], s[step]] += weight
+    return total, broken / total, shared / total, none_good / total, labels / total, pairs / total
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "n_views", "common"),
+    [(4, 2, Chain(0.1, 0.6)), (3, 3, Chain(0.2, 0.3)), (4, 3, None), (5, 1, None)],
+)
+def test_the_product_of_chains_is_what_enumeration_says(n_steps, n_views, common):
+    rng = np.random.default_rng(n_steps + n_views)
+    factors = random_factors(rng, n_steps, n_views, n_classes=3)
+    if n_steps == 3:  # readings that depend on each other
+        factors = factors._replace(together=rng.normal(size=n_steps))
+    chains = [Chain(*rng.uniform(0.05, 0.6, 2)) for _ in range(n_views)]
+    stamps = np.cumsum(rng.integers(1, 4, n_steps)).astype(float)
+    sequences = sequences_of(n_steps, stamps)
+    found = infer_exactly(factors, chains, common, sequences)
+    total, broken, shared, none_good, labels, pairs = enumerated(
+        factors, chains, common, sequences.gaps[0]
+    )
+    assert found.log_evidence == pytest.approx(np.log(total), abs=1e-9)
+    np.testing.assert_allclose(found.broken, broken, atol=1e-9)
+    np.testing.assert_allclose(found.common, shared, atol=1e-9)
+    np.testing.assert_allclose(found.none_good, none_good, atol=1e-9)
+    np.testing.assert_allclose(found.labels, labels, atol=1e-9)
+    for number, counts in enumerate(found.counts):
+        np.testing.assert_allclose(counts.pairs.sum(axis=0), pairs[number].sum(axis=0), atol=1e-9)
+
+
+def test_sequences_of_different_lengths_do_not_touch_each_other():
+    rng = np.random.default_rng(0)
+    factors = random_factors(rng, 9, 2)
+    groups = np.array([0, 1, 0, 1, 1, 0, 2, 1, 1])
+    chains, common = [Chain(0.1, 0.7), Chain(0.3, 0.5)], Chain(0.1, 0.4)
+    together = infer_exactly(factors, chains, common, sequences_of(9, groups=groups))
+    evidence = 0.0
+    for group in range(3):
+        own = np.flatnonzero(groups == group)
+        part = Factors(*(values[own] for values in factors[:3]))
+        alone = infer_exactly(
+            part, chains, common, sequences_of(len(own), np.arange(len(own)) * 1.0)
+        )
+        np.testing.assert_allclose(together.broken[own], alone.broken, atol=1e-12)
+        np.testing.assert_allclose(together.labels[own], alone.labels, atol=1e-12)
+        evidence += alone.log_evidence
+    assert together.log_evidence == pytest.approx(evidence, abs=1e-9)
+
+
+def test_without_persistence_and_common_chain_samples_stand_alone():
+    """Rate zero is the model without chains, in order or not."""
+    rng = np.random.default_rng(1)
+    factors = random_factors(rng, 12, 3)
+    chains = [Chain(share) for share in (0.05, 0.1, 0.2)]
+    in_order = infer_exactly(factors, chains, Chain(0.0), sequences_of(12, np.arange(12.0)))
+    alone = infer_exactly(factors, chains, None, sequences_of(12))
+    np.testing.assert_allclose(in_order.broken, alone.broken, atol=1e-12)
+    np.testing.assert_allclose(in_order.labels, alone.labels, atol=1e-12)
+    weights = np.prod(np.where(patterns(3), (0.05, 0.1, 0.2), (0.95, 0.9, 0.8)), axis=1)
+    evidence, _ = pattern_evidence(factors)
+    by_hand = special.softmax(evidence + np.log(weights), axis=1) @ patterns(3)
+    np.testing.assert_allclose(alone.broken, by_hand, atol=1e-12)
+
+
+def test_one_view_without_chains_is_two_groups():
+    rng = np.random.default_rng(2)
+    nats, n = rng.normal(size=20), 20
+    alone = Factors(nats[:, None], np.zeros((n, 1, 2)), np.log(np.full((n, 2), 0.5)))
+    found = infer(alone, Rates((Chain(0.1),)), sequences_of(n))
+    np.testing.assert_allclose(
+        found.broken[:, 0], special.expit(nats + special.logit(0.1)), atol=1e-12
+    )
+
+
+def test_by_turns_is_exact_where_chains_do_not_meet_and_a_bound_elsewhere():
+    rng = np.random.default_rng(3)
+    factors = random_factors(rng, 10, 3)
+    chains, sequences = [Chain(0.2, 0.5)] * 3, sequences_of(10, np.arange(10.0))
+    mute = factors._replace(votes=np.zeros_like(factors.votes))
+    exact, by_turns = (f(mute, chains, None, sequences) for f in (infer_exactly, infer_by_turns))
+    np.testing.assert_allclose(by_turns.broken, exact.broken, atol=1e-7)
+    assert by_turns.log_evidence == pytest.approx(exact.log_evidence, abs=1e-7)
+    for common in (None, Chain(0.1, 0.6)):
+        exact = infer_exactly(factors, chains, common, sequences)
+        by_turns = infer_by_turns(factors, chains, common, sequences)
+        assert by_turns.log_evidence <= exact.log_evidence + 1e-9
+        assert exact.log_evidence - by_turns.log_evidence < 0.35 * 10
+        assert by_turns.residual <= 1e-8
+        assert np.corrcoef(by_turns.broken.ravel(), exact.broken.ravel())[0, 1] > 0.9
+
+
+def simulated_chain(chain, n, rng):
+    states = np.zeros(n, dtype=int)
+    states[0] = rng.random() < chain.share
+    moves = chain.transitions(1.0)
+    for step in range(1, n):
+        states[step] = rng.random() < moves[states[step - 1], 1]
+    return states
+
+
+def test_rates_come_back_and_bursts_help():
+    rng = np.random.default_rng(4)
+    true = [Chain(0.1, 0.8), Chain(0.2, 0.9)]
+    common = Chain(0.05, 0.8)
+    n = 3000
+    own = np.column_stack([simulated_chain(chain, n, rng) for chain in true])
+    shared = simulated_chain(common, n, rng)
+    broken = own | shared[:, None]
+    # A normal reading that is shifted by 2 when broken: log B is its likelihood ratio.
+    nats = 2.0 * (rng.normal(size=broken.shape) + 2.0 * broken) - 2.0
+    factors = Factors(nats, np.zeros((n, 2, 2)), np.log(np.full((n, 2), 0.5)))
+    sequences = sequences_of(n, np.arange(n) * 1.0)
+    start = usual_rates(2, bursts=True, shared=True)
+    rates, found = learn_rates(factors, start, sequences, bursts=True)
+    for chain, expected in zip((*rates.chains, rates.common), (*true, common), strict=True):
+        assert chain.share == pytest.approx(expected.share, rel=0.5)
+        assert chain.persistence == pytest.approx(expected.persistence, abs=0.12)
+    alone = learn_rates(
+        factors, usual_rates(2, bursts=False, shared=False), sequences_of(n), bursts=False
+    )[1]
+    errors = [np.mean((f.broken > 0.5) != broken) for f in (found, alone)]
+    assert errors[0] < 0.6 * errors[1]
+
+
+def test_the_m_step_raises_its_objective_whatever_the_gaps():
+    rng = np.random.default_rng(5)
+    gaps = rng.uniform(0.5, 3.0, 60)
+    pairs = rng.dirichlet(np.ones(4), 60).reshape(60, 2, 2)
+    counts = counted(rng.dirichlet(np.ones(2), 3), pairs, gaps)
+
+    def value(chain):
+        moves = np.log(chain.transitions(counts.gaps))
+        return (
+            counts.first @ np.log(chain.stationary)
+            + np.sum(counts.pairs * moves)
+            + log_prior(chain)
+        )
+
+    start = Chain(0.3, 0.4)
+    best = likeliest(counts, start)
+    assert value(best) >= value(start)
+    for share, persistence in product((0.2, 0.4, 0.5, 0.6), (0.05, 0.2, 0.5, 0.9)):
+        assert value(best) >= value(Chain(share, persistence)) - 1e-6
