@@ -100,8 +100,8 @@ class _Planner:
     def number_format(self, name: str) -> NumberFormat | None:
         """How the numbers of a column are written; None if it holds none."""
         table = self.table
-        unreadable = np.intersect1d(table.numbers(name)[1], self.rows)
-        if not len(unreadable):
+        unreadable = table.numbers(name)[1]
+        if not len(unreadable) or not np.isin(unreadable, self.rows).any():
             return self._grouped(name) if table.decimal_comma else PLAIN
         cells = self.cells(name)
         likely = "," if table.decimal_comma else "."
