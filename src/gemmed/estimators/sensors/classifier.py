@@ -29,6 +29,7 @@ from ..validation import (
     check_weights,
 )
 from ..whole_fit import fit_method
+from .explained import explained
 from .recordings import vouching_groups
 from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
@@ -419,29 +420,13 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             ``broken_NAME``: P(broken) of each sensor.
         """
         check_is_fitted(self)
-        broken = self.broken_proba_ > 0.5
-        label = self._fit.posterior.wrong > 0.5
-        hopeless = self.no_good_sensor_proba_ > 0.5
-        verdict = np.full(len(label), "ok", dtype=object)
-        verdict[label] = "suspicious label"
-        verdict[broken.any(axis=1)] = "broken sensor"
-        verdict[label & broken.any(axis=1)] = "both"
-        verdict[hopeless] = "no good sensor"
-        names = SensorScreen(self.sensor_names_, broken, self.broken_proba_, broken, hopeless)
-        likeliest = self.classes_[np.argmax(self.true_label_proba_, axis=1)]
-        columns: dict[str, Any] = {
-            "label": self._y,
-            "nominal_proba": self.nominal_proba_,
-            "verdict": verdict,
-            "sensors": np.array([", ".join(own) for own in names.named()], dtype=object),
-            "suggested_label": np.where(hopeless, self._y, likeliest),
-            **{
-                f"broken_{name}": self.broken_proba_[:, view]
-                for view, name in enumerate(self.sensor_names_)
-            },
-        }
-        try:
-            import pandas as pd
-        except ImportError:
-            return columns
-        return pd.DataFrame(columns)
+        return explained(
+            self._y,
+            self.classes_,
+            self.sensor_names_,
+            self.broken_proba_,
+            self.no_good_sensor_proba_,
+            self._fit.posterior.wrong,
+            self.true_label_proba_,
+            self.nominal_proba_,
+        )
