@@ -30,7 +30,7 @@ from ..validation import (
 )
 from ..whole_fit import fit_method
 from .explained import explained
-from .recordings import vouching_groups
+from .recordings import vouching_groups, with_new
 from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
 from .spans import Span, spans_of
@@ -198,8 +198,14 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         stamps = check_order("order", order, n)
         everything, all_groups, all_stamps = X, own_groups, stamps
         if X_new is not None:
-            everything, all_groups, all_stamps = self._with_new(
-                X, own_groups, stamps, X_new, order_new, groups_new
+            more = check_sensor_data(self, X_new)[0]
+            everything, all_groups, all_stamps = with_new(
+                (X, own_groups, stamps),
+                (
+                    more,
+                    check_groups(groups_new, len(more)),
+                    check_order("order_new", order_new, len(more)),
+                ),
             )
         views = resolve_views(self.views, X.shape[1], names)
         screening = resolve_screening(self.screen_views, views, X.shape[1], names)
@@ -262,34 +268,6 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             bool(self.scale),
             self.gamma == "scale",
         )
-
-    def _with_new(
-        self,
-        X: FloatArray,
-        groups: np.ndarray | None,
-        stamps: FloatArray | None,
-        X_new: Any,
-        order_new: Any,
-        groups_new: Any,
-    ) -> tuple[FloatArray, np.ndarray | None, FloatArray | None]:
-        """Rows, groups and time stamps of labelled and unlabelled samples together."""
-        more = check_sensor_data(self, X_new)[0]
-        new_groups = check_groups(groups_new, len(more))
-        new_stamps = check_order("order_new", order_new, len(more))
-        n, m = len(X), len(more)
-        if (new_stamps is None) != (stamps is None) or (new_groups is None) != (groups is None):
-            raise ValueError(
-                "order_new and groups_new must be given where order and groups are, and only then."
-            )
-        both_groups = None
-        if groups is not None and new_groups is not None:
-            both_groups = np.concatenate([groups, new_groups + groups.max() + 1])
-        elif stamps is not None:  # two recordings
-            both_groups = np.repeat([0, 1], [n, m])
-        both = None
-        if stamps is not None and new_stamps is not None:
-            both = np.concatenate([stamps, new_stamps])
-        return np.concatenate([X, more]), both_groups, both
 
     def _store(
         self,
