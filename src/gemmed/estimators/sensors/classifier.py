@@ -29,7 +29,8 @@ from ..validation import (
     check_weights,
 )
 from ..whole_fit import fit_method
-from .recordings import vouching_groups
+from .explained import explained
+from .recordings import vouching_groups, with_new
 from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
 from .spans import Span, spans_of
@@ -197,8 +198,14 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         stamps = check_order("order", order, n)
         everything, all_groups, all_stamps = X, own_groups, stamps
         if X_new is not None:
-            everything, all_groups, all_stamps = self._with_new(
-                X, own_groups, stamps, X_new, order_new, groups_new
+            more = check_sensor_data(self, X_new)[0]
+            everything, all_groups, all_stamps = with_new(
+                (X, own_groups, stamps),
+                (
+                    more,
+                    check_groups(groups_new, len(more)),
+                    check_order("order_new", order_new, len(more)),
+                ),
             )
         views = resolve_views(self.views, X.shape[1], names)
         screening = resolve_screening(self.screen_views, views, X.shape[1], names)
@@ -261,34 +268,6 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             bool(self.scale),
             self.gamma == "scale",
         )
-
-    def _with_new(
-        self,
-        X: FloatArray,
-        groups: np.ndarray | None,
-        stamps: FloatArray | None,
-        X_new: Any,
-        order_new: Any,
-        groups_new: Any,
-    ) -> tuple[FloatArray, np.ndarray | None, FloatArray | None]:
-        """Rows, groups and time stamps of labelled and unlabelled samples together."""
-        more = check_sensor_data(self, X_new)[0]
-        new_groups = check_groups(groups_new, len(more))
-        new_stamps = check_order("order_new", order_new, len(more))
-        n, m = len(X), len(more)
-        if (new_stamps is None) != (stamps is None) or (new_groups is None) != (groups is None):
-            raise ValueError(
-                "order_new and groups_new must be given where order and groups are, and only then."
-            )
-        both_groups = None
-        if groups is not None and new_groups is not None:
-            both_groups = np.concatenate([groups, new_groups + groups.max() + 1])
-        elif stamps is not None:  # two recordings
-            both_groups = np.repeat([0, 1], [n, m])
-        both = None
-        if stamps is not None and new_stamps is not None:
-            both = np.concatenate([stamps, new_stamps])
-        return np.concatenate([X, more]), both_groups, both
 
     def _store(
         self,
@@ -419,29 +398,13 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             ``broken_NAME``: P(broken) of each sensor.
         """
         check_is_fitted(self)
-        broken = self.broken_proba_ > 0.5
-        label = self._fit.posterior.wrong > 0.5
-        hopeless = self.no_good_sensor_proba_ > 0.5
-        verdict = np.full(len(label), "ok", dtype=object)
-        verdict[label] = "suspicious label"
-        verdict[broken.any(axis=1)] = "broken sensor"
-        verdict[label & broken.any(axis=1)] = "both"
-        verdict[hopeless] = "no good sensor"
-        names = SensorScreen(self.sensor_names_, broken, self.broken_proba_, broken, hopeless)
-        likeliest = self.classes_[np.argmax(self.true_label_proba_, axis=1)]
-        columns: dict[str, Any] = {
-            "label": self._y,
-            "nominal_proba": self.nominal_proba_,
-            "verdict": verdict,
-            "sensors": np.array([", ".join(own) for own in names.named()], dtype=object),
-            "suggested_label": np.where(hopeless, self._y, likeliest),
-            **{
-                f"broken_{name}": self.broken_proba_[:, view]
-                for view, name in enumerate(self.sensor_names_)
-            },
-        }
-        try:
-            import pandas as pd
-        except ImportError:
-            return columns
-        return pd.DataFrame(columns)
+        return explained(
+            self._y,
+            self.classes_,
+            self.sensor_names_,
+            self.broken_proba_,
+            self.no_good_sensor_proba_,
+            self._fit.posterior.wrong,
+            self.true_label_proba_,
+            self.nominal_proba_,
+        )

@@ -1,0 +1,43 @@
+"""What is wrong with each training sample, and with which of its sensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.types import FloatArray
+from .screens import SensorScreen
+
+
+def explained(
+    y: np.ndarray,
+    classes: np.ndarray,
+    names: tuple[str, ...],
+    broken_proba: FloatArray,
+    no_good_sensor: FloatArray,
+    wrong: FloatArray,
+    true_label: FloatArray,
+    nominal: FloatArray,
+) -> Any:
+    """A DataFrame with a row a sample (a dict of arrays without pandas)."""
+    broken, label, hopeless = broken_proba > 0.5, wrong > 0.5, no_good_sensor > 0.5
+    verdict = np.full(len(label), "ok", dtype=object)
+    verdict[label] = "suspicious label"
+    verdict[broken.any(axis=1)] = "broken sensor"
+    verdict[label & broken.any(axis=1)] = "both"
+    verdict[hopeless] = "no good sensor"
+    screened = SensorScreen(names, broken, broken_proba, np.zeros_like(broken), hopeless)
+    columns: dict[str, Any] = {
+        "label": y,
+        "nominal_proba": nominal,
+        "verdict": verdict,
+        "sensors": np.array([", ".join(own) for own in screened.named()], dtype=object),
+        "suggested_label": np.where(hopeless, y, classes[np.argmax(true_label, axis=1)]),
+        **{f"broken_{name}": broken_proba[:, view] for view, name in enumerate(names)},
+    }
+    try:
+        import pandas as pd
+    except ImportError:
+        return columns
+    return pd.DataFrame(columns)
