@@ -280,9 +280,11 @@
     const wanted = /^#row-(\d+)$/.exec(location.hash);
     if (wanted) await show(Number(wanted[1]));
     else await next(null);
+  }).then(async () => {
+    // Beside the review: keys count from the first sample on.
     const progress = await ask("/api/refit");
     if (progress.running) refitRunning();
-  });
+  }).catch((error) => say(error.message, true));
 
   async function refitRunning() {
     $("refit").disabled = true;
