@@ -104,7 +104,7 @@ def _fit(options: argparse.Namespace, columns: list[str]) -> tuple[Any, Any, Any
     answers = {}
     for name in columns:
         cells, present = table.text(name)
-        answers[name] = pd.Series(np.where(present, cells, None), dtype=object)
+        answers[name] = pd.Series(cells, dtype=object).where(present, None)
     matrix = pd.DataFrame(answers)
     rows = np.flatnonzero(matrix.notna().any(axis=1).to_numpy())
     plan = plan_columns(

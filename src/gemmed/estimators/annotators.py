@@ -23,7 +23,8 @@ from ..model.annotators.rates import (
 )
 from ..model.decision_step import solve_med
 from ..model.held_out import groups_to_hold_out
-from ..model.kernels.exact_or_features import components_for, exact_prior, feature_prior
+from ..model.how_many import feature_prior
+from ..model.kernels.exact_or_features import components_for, exact_prior
 from ..model.med import learn_med
 from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
 from ..model.tuning import ToTune, choose_kernel
@@ -237,7 +238,16 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             hold = groups_to_hold_out(groups, index)
         else:
             rows = BlockRows(LocalBlocks(X))
-            prior = feature_prior(kernel, rows, index, weights, n_components, seed)
+            prior = feature_prior(
+                kernel,
+                rows,
+                index,
+                weights,
+                n_components,
+                seed,
+                c=float(self.C),
+                weights=np.ones(len(index)),
+            )
             hold = None
         for _ in range(ROUNDS):
             signs = _signs(np.argmax(found.labels, axis=1), k)

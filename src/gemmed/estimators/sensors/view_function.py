@@ -10,11 +10,11 @@ import numpy as np
 from ..._core.types import FloatArray
 from ...model.decision_step import solve_med
 from ...model.held_out import groups_to_hold_out
+from ...model.how_many import feature_prior
 from ...model.kernels.exact_or_features import (
     Prior,
     components_for,
     exact_prior,
-    feature_prior,
 )
 from ...model.kernels.kernel import Kernel
 from ...model.med import learn_med
@@ -177,7 +177,14 @@ class ViewLearner:
             return exact_prior(self.kernel, self._X)
         rows = BlockRows(LocalBlocks(self._X))
         return feature_prior(
-            self.kernel, rows, self._class_index, good, n_components, self._settings.seed
+            self.kernel,
+            rows,
+            self._class_index,
+            good,
+            n_components,
+            self._settings.seed,
+            c=self._settings.c,
+            weights=np.ones(len(good)),
         )
 
 

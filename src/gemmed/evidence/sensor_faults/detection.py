@@ -240,7 +240,7 @@ def _within_recordings(
         relative = own.copy()
         for samples in recordings if usual is not None else ():
             level = _level(own, present[:, view], samples)
-            if level is not None:
+            if level is not None and usual is not None:
                 relative[samples] -= LEVEL_SHARE * (level - usual)
         moved.append(relative)
     return moved

@@ -154,7 +154,9 @@ def late_fusion(split: Split, chosen: Mapping[int, Chosen]) -> FloatArray:
     return total
 
 
-def sensor_model(n_sensors: int, n_components: int, n_summaries: int, seed: int, **options: Any):
+def sensor_model(
+    n_sensors: int, n_components: int, n_summaries: int, seed: int, **options: Any
+) -> SensorGEMMEDClassifier:
     """GEM-MED for columns as :attr:`Part.columns` has them."""
     first = n_sensors * n_components
     names = [str(number + 1) for number in range(n_sensors)]
@@ -213,7 +215,7 @@ def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatAr
     return model.fit(columns[0], train.y, groups=train.subjects), columns[1]
 
 
-def rod_alarms(model: Any, X: FloatArray, X_test: FloatArray, fraction: float) -> tuple:
+def rod_alarms(model: Any, X: FloatArray, X_test: FloatArray, fraction: float) -> tuple[Any, Any]:
     """The share that ROD may ablate: smallest eta in training, nearest to the boundary in the test.
 
     ROD has no detector for samples without a label. What it ablates are samples of large hinge

@@ -120,7 +120,7 @@ class _Row:
             self._measure(name, model.predict(self._X_test))
             if name in ROD_FRACTIONS:
                 alarms = rod_alarms(model, self._X, self._X_test, ROD_FRACTIONS[name])
-                self.measures[name].update(_detection(*alarms, self._split))
+                self.measures[name].update(_detection(alarms[0], alarms[1], self._split))
             elif name == "GEM+MED":
                 self.measures[name].update(_detection(model.screened_, ~self._nominal, self._split))
             _add(self._seconds, name, start)
@@ -134,12 +134,12 @@ class _Row:
         start = time.process_time()
         model = fit_sensors(self._split, self._seed)
         test = self._split.test
-        where = {"order": test.starts, "groups": test.subjects}
+        where: dict[str, Any] = {"order": test.starts, "groups": test.subjects}
         self._measure(REFERENCE, model.predict(test.columns, **where))
         found = model.screen(test.columns, **where).broken
         train = model.broken_proba_ > 0.5
         self.measures[REFERENCE].update(
-            _detection(train.any(axis=1), found.any(axis=1), self._split)
+            _detection(np.any(train, axis=1), np.any(found, axis=1), self._split)
         )
         _add(self._seconds, REFERENCE, start)
         return model

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..._core.types import BoolArray
+from ..._core.types import BoolArray, FloatArray
 from ...acoustics import SegmentPCA, segment_features
 from ...acoustics.summaries import segment_summaries
 from ...datasets.footsteps import LABELS, N_SENSORS, RATE, STALE, faulty_share, iter_footsteps
@@ -63,7 +63,8 @@ class SegmentSet(NamedTuple):
 @lru_cache(maxsize=2)
 def simulated_segments(seed: int, n_human: int, n_animal: int) -> SegmentSet:
     """Simulate and compute features, once in a process."""
-    mfcc, summaries, labels, subjects, starts, physical, stale = ([] for _ in range(7))
+    parts: list[list] = [[] for _ in range(7)]
+    mfcc, summaries, labels, subjects, starts, physical, stale = parts
     for recording in iter_footsteps(n_human, n_animal, random_state=seed):
         features = [segment_features(s, RATE, window=WINDOW) for s in recording.signals]
         mfcc.append(np.stack([f.mfcc for f in features], axis=1).astype(np.float32))
@@ -100,7 +101,7 @@ def training_mask(data: SegmentSet, n_train: int, split: int) -> BoolArray:
 @lru_cache(maxsize=1)
 def reduced(
     seed: int, n_human: int, n_animal: int, n_train: int, split: int
-) -> tuple[BoolArray, list[npt.NDArray[np.float64]]]:
+) -> tuple[BoolArray, list[FloatArray]]:
     """Training segments, and principal components (of these) of all segments by sensor."""
     data = simulated_segments(seed, n_human, n_animal)
     train = training_mask(data, n_train, split)
@@ -111,7 +112,9 @@ def reduced(
     return train, components
 
 
-def split_of(data: SegmentSet, train: BoolArray, components, sensors: Sequence[int]) -> Split:
+def split_of(
+    data: SegmentSet, train: BoolArray, components: list[FloatArray], sensors: Sequence[int]
+) -> Split:
     """Training and test segments, seen by some sensors."""
 
     def part(rows: BoolArray) -> Part:
@@ -121,8 +124,8 @@ def split_of(data: SegmentSet, train: BoolArray, components, sensors: Sequence[i
             data.y[rows],
             data.subjects[rows],
             data.starts[rows],
-            data.physical[np.ix_(rows, list(sensors))],
-            data.stale[np.ix_(rows, list(sensors))],
+            data.physical[rows][:, list(sensors)],
+            data.stale[rows][:, list(sensors)],
         )
 
     return Split(part(train), part(~train))

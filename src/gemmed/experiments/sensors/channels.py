@@ -65,7 +65,7 @@ def evaluate_channels(folder: str, split: int) -> Result:
         parts.append(
             Samples([s[:, :n_used] for s in screened], screened, y[members], broken[members])
         )
-    return {"methods": compare(*parts, seed=split)}
+    return {"methods": compare(parts[0], parts[1], split)}
 
 
 def _channels(

@@ -114,7 +114,8 @@ def _filled(X: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Scaled columns, missing values at their mean: what a classifier without views needs."""
     centre, deviation = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    return tuple(np.nan_to_num((part - centre) / deviation) for part in (X, X_test))  # type: ignore[return-value]
+    first, second = (np.nan_to_num((part - centre) / deviation) for part in (X, X_test))
+    return first, second
 
 
 def _choose(X: FloatArray, y: np.ndarray, seed: int) -> Mapping[str, Any]:

@@ -64,7 +64,7 @@ def evaluate_vehicles(folder: str, kind: str, split: int) -> Result:
     for rows in (order[:N_TRAIN], order[N_TRAIN : N_TRAIN + MOST_TEST]):
         blocks, broken = fail(X[rows], kind, rng)
         parts.append(Samples(blocks, blocks, y[rows], broken))
-    return {"methods": compare(*parts, seed=split)}
+    return {"methods": compare(parts[0], parts[1], split)}
 
 
 def vehicles_task(folder: str, kind: str, split: int) -> Task:

@@ -86,11 +86,7 @@ def counts_of(answers: Answers, labels: FloatArray) -> FloatArray:
     """Expected answers by annotator, true label and label given."""
     counts = np.zeros((answers.n_annotators, answers.n_classes, answers.n_classes))
     for true in range(answers.n_classes):
-        np.add.at(
-            counts,
-            (answers.annotator, true, answers.label),
-            labels[answers.sample, true],
-        )
+        np.add.at(counts[:, true], (answers.annotator, answers.label), labels[answers.sample, true])
     return counts
 
 
