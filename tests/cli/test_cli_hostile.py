@@ -183,7 +183,7 @@ def test_many_columns_are_checked_in_time(tmp_path):
     """Comparing every name with every other took minutes."""
     path = tmp_path / "t.csv"
     names = ",".join(f"c{i}" for i in range(100_000))
-    path.write_text(f"{names},c7\n")
+    path.write_text(f"{names},c7\n" + "1," * 100_000 + "1\n")
     result = gemmed("fit", path, "--target", "a", "--out", tmp_path / "m", seconds=30)
     assert result.returncode == 2
     assert "more than one column 'c7'" in result.stderr

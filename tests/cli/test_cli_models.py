@@ -289,7 +289,7 @@ def test_an_interrupt_leaves_the_old_model_as_it_was(tmp_path):
     (tmp_path / "m").write_text("old")
     command = [sys.executable, "-m", "gemmed", "fit", tmp_path / "t.csv", "--target", "y"]
     process = subprocess.Popen(
-        [*command, "--out", tmp_path / "m", "--engine", "gibbs"],
+        [*command, "--out", tmp_path / "m", "--model", "paper", "--engine", "gibbs"],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -474,7 +474,7 @@ def test_the_terms_add_up_and_the_conflicts_are_rows_of_the_table(folder, capsys
     assert 0 <= low <= report["contamination"] <= high <= 1
     for entry in report["suspicious"]:
         assert entry["label"] == labels[entry["row"] - 1]
-        total = sum(entry[name] for name in ("prior", "margin", "entropy", "coverage"))
+        total = sum(entry[name] for name in ("prior", "label_term", "measurement_term"))
         assert total == pytest.approx(special.logit(1 - entry["anomaly_score"]), abs=1e-5)
         assert len(entry["conflicting_rows"]) <= 3
         assert all(1 <= row <= 160 and row != entry["row"] for row in entry["conflicting_rows"])

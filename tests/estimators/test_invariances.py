@@ -16,8 +16,7 @@ X[:4] *= 4.0
 Y = np.repeat([0, 1], 30)
 Y[8:12] = 1
 MODELS = {
-    name: GEMMEDClassifier(model=name, gamma=0.3, random_state=0)
-    for name in ("learned", "states", "paper")
+    name: GEMMEDClassifier(model=name, gamma=0.3, random_state=0) for name in ("states", "paper")
 }
 
 
@@ -26,7 +25,7 @@ def test_the_order_of_rows_does_not_matter(name):
     order = np.random.default_rng(0).permutation(60)
     plain = clone(MODELS[name]).fit(X, Y)
     moved = clone(MODELS[name]).fit(X[order], Y[order])
-    allowed = 0.1 if name == "states" else 2e-3
+    allowed = 1e-3 if name == "states" else 2e-3
     np.testing.assert_allclose(moved.nominal_proba_, plain.nominal_proba_[order], atol=allowed)
 
 
@@ -50,9 +49,9 @@ def test_distances_and_the_model_of_the_paper_turn_with_the_data(seed):
     )
 
 
-def test_columns_mean_something_to_the_other_models():
+def test_columns_mean_something_to_the_states():
     """Not promised: a value far out in one column is a sign of a broken measurement."""
     turn = ortho_group.rvs(3, random_state=0)
-    plain, turned = clone(MODELS["learned"]).fit(X, Y), clone(MODELS["learned"]).fit(X @ turn, Y)
+    plain, turned = clone(MODELS["states"]).fit(X, Y), clone(MODELS["states"]).fit(X @ turn, Y)
     np.testing.assert_allclose(turned.knn_distances_, plain.knn_distances_, rtol=1e-9)
     assert np.abs(turned.nominal_proba_ - plain.nominal_proba_).max() > 1e-4

@@ -45,7 +45,7 @@ def test_a_failed_refit_leaves_the_last_model(name):
     assert np.array_equal(model.predict(X), values)
 
 
-@pytest.mark.parametrize("name", ["rod", "ramp", "trimmed", "two-stage", "med", "learned"])
+@pytest.mark.parametrize("name", ["rod", "ramp", "trimmed", "two-stage", "med", "states", "paper"])
 def test_a_fit_that_fails_late_leaves_the_last_model(name, monkeypatch):
     """After labels and functions have been stored."""
     model = clone(CLASSIFIERS[name])
@@ -62,7 +62,8 @@ def test_a_fit_that_fails_late_leaves_the_last_model(name, monkeypatch):
             "trimmed": "gemmed.estimators.baselines.ramp.fit_slope",
             "two-stage": "gemmed.estimators.med.MEDClassifier.fit",
             "med": "gemmed.estimators.kernel_classifier.fit_slope",
-            "learned": "gemmed.estimators.kernel_classifier.fit_slope",
+            "states": "gemmed.estimators.state_fit.stored_function",
+            "paper": "gemmed.estimators.kernel_classifier.fit_slope",
         }
         monkeypatch.setattr(places[name], interrupted)
         with pytest.raises(KeyboardInterrupt):

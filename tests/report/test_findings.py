@@ -95,7 +95,7 @@ def test_rows_that_were_left_out_can_still_be_shown():
     json.dumps(sample, allow_nan=False)
 
 
-@pytest.mark.parametrize("model", ["learned", "paper"])
+@pytest.mark.parametrize("model", ["paper"])
 def test_other_models_have_both_rankings(model):
     findings = Findings(audited(model))
     flagged = findings.flagged()

@@ -99,7 +99,7 @@ def _fit(options: argparse.Namespace, columns: list[str]) -> tuple[Any, Any, Any
     table.require_columns(columns, "annotators")
     table.require_columns(list(options.drop), "drop")
     table.require_columns(list(options.categorical), "categorical")
-    further = [name for name in (options.id, options.group) if name is not None]
+    further = [*options.id, *(() if options.group is None else (options.group,))]
     table.require_columns(further, "id or group")
     answers = {}
     for name in columns:
@@ -132,12 +132,12 @@ def _fit(options: argparse.Namespace, columns: list[str]) -> tuple[Any, Any, Any
     return rows, pipeline[-1], table
 
 
-def _ranked(classifier: Any, rows: Any, table: Any, identifier: str | None) -> Any:
+def _ranked(classifier: Any, rows: Any, table: Any, identifiers: list[str]) -> Any:
     """One row per row with answers, the least clear first."""
     import pandas as pd
 
     columns: dict[str, Any] = {"row": rows + 1}
-    if identifier is not None:
+    for identifier in identifiers:
         columns[identifier] = table.text(identifier)[0][rows]
     columns["label"] = classifier.true_label_
     columns["doubt"] = 1.0 - classifier.true_label_proba_.max(axis=1)

@@ -180,6 +180,8 @@ class OracleMEDClassifier(GaussianMarginClassifier):
             if len(members) < 2:  # nothing to compare it with
                 continue
             if self.oracle is None:
+                if np.all(X[members] == X[members[0]]):  # a class of one point has no outliers
+                    continue
                 detector = MEDDetector(self.false_alarm_rate).fit(X[members])
                 # Held out: a sample does not vouch for itself.
                 nominal[members] = detector.training_scores_ >= detector.offset_

@@ -109,7 +109,7 @@ def fit_states(
         far, kernel, candidates = Sample(
             rows, signs, class_index, usable, settings.c, settings.to_tune, seed
         ).weigh(faults.far, kernel, good)
-        shared = np.maximum(far, faults.stuck)
+        shared = np.maximum(far, faults.sure)
         nats, good = together(measurements, shared, good)
 
         report("features")

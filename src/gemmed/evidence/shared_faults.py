@@ -1,9 +1,9 @@
-"""Faults that many rows share: groups that lie apart, and sensors that are stuck.
+"""Faults that the rule for single rows does not see: far groups, stuck sensors, gross values.
 
-The statistics of single rows (``bad_rows``) cannot see a fault that many rows share: it moves what
-they are compared with. A source here is a function from rows to nats for "the measurement is bad",
-zero where it says nothing; the largest counts. To add one: a file beside ``far_groups`` and
-``stuck``, and a line here.
+A fault that many rows share moves what they are compared with (``bad_rows``), and a gross value in
+one row teaches no rule. A source here is a function from rows to nats for "the measurement is bad",
+zero where it says nothing; the largest counts. To add one: a file beside ``far_groups``,
+``stuck`` and ``gross_values``, and a line here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .._core.types import BoolArray, FloatArray
 from ..rows.training_rows import TrainingRows
 from .distances import distances_of
 from .far_groups import FarGroups, far_groups
+from .gross_values import gross_rows
 from .stuck import EVIDENCE, stuck_rows
 
 
@@ -24,8 +25,8 @@ class SharedFaults(NamedTuple):
 
     far: FarGroups
     """Groups that lie apart; predictions may overrule them (``kernel_and_veto``)."""
-    stuck: FloatArray
-    """From readings that many rows share."""
+    sure: FloatArray
+    """Nats from readings that many rows share, and from values beyond everything else."""
 
 
 def shared_faults(
@@ -40,5 +41,5 @@ def shared_faults(
     """
     return SharedFaults(
         far_groups(distances_of(rows), knn, class_index, seed, considered),
-        np.where(stuck_rows(rows, seed), EVIDENCE, 0.0),
+        np.where(stuck_rows(rows, seed) | gross_rows(rows, seed), EVIDENCE, 0.0),
     )

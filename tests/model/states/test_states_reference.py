@@ -59,6 +59,17 @@ class Parts(NamedTuple):
         return self.joint.sum(axis=2) + self.bad
 
 
+def emptiness(data):
+    """h of section 10: 1 where no good sample stands near the boundary, 0 where it is crowded."""
+    scores, _, nats, weights = data
+    good = weights > 0 if nats is None else (weights > 0) & (nats <= 0)
+    leads = np.sort(scores[0][good], axis=1)
+    leads = leads[:, -1] - leads[:, -2]
+    if not len(leads):
+        return 0.0
+    return max(1.0 - np.mean(leads < 0.3 * np.quantile(leads, 0.9)) / 0.12, 0.0)
+
+
 def member_factors(scores):
     """Log-odds for a unit of each score: 5.6 for one member; a pool is sharper by 1.16, and later
     members have the spread of the first."""
@@ -73,11 +84,12 @@ def parts_of(data, x):
     n_members, n, k = scores.shape
     share = np.exp(x.members)
     share = share / share.sum(axis=1, keepdims=True) if n_members > 1 else np.ones((1, 1))
-    b = np.exp(0.6 * x.slope) * share * member_factors(scores)
+    h = emptiness(data)
+    b = np.exp(h / 2 + 0.6 * (1 - h / 2) * x.slope) * share * member_factors(scores)
     logits = np.tensordot(b, scores, 1) + 1.5 * x.biases[:, None, :]
     shares = np.array([1.0 + weights[y == z].sum() for z in range(k)])
     shares /= shares.sum()
-    eps = np.minimum(0.01 * np.exp(x.overlap), 0.5)[:, :, None]
+    eps = np.minimum(0.01 * np.exp(-2 * h + x.overlap), 0.5)[:, :, None]
     soft = np.exp(logits - special.logsumexp(logits, axis=2, keepdims=True))
     p = (1.0 - eps) * soft + eps * shares
     tau = 0.3 * np.exp(x.spread)

@@ -101,9 +101,10 @@ def judge_measurements(
 ) -> Measurements | None:
     """Learn the rule from some rows, and apply it to all; None if there are too few of them."""
     n = rows.n_samples
-    order = in_order(rows.X) if isinstance(rows, ArrayRows) else np.arange(n)
-    chosen = order[np.sort(rng.permutation(n)[:MOST_REFERENCES])]
+    chosen = np.sort(rng.permutation(n)[:MOST_REFERENCES])
     X = rows.take(chosen)
+    order = in_order(X)
+    chosen, X = chosen[order], X[order]
     rule = learn_measurements(X, class_index[chosen], rng, int(class_index.max()) + 1)
     if rule is None:
         return None
