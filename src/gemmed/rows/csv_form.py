@@ -10,6 +10,7 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -308,7 +309,7 @@ def check_names(names: list[str], table: str) -> None:
     empty = [i + 1 for i, name in enumerate(names) if not name]
     if empty:
         raise TableError(f"column {empty[0]} of {table} has no name: add one to the header")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TableError(
             f"{table} has more than one column {', '.join(map(repr, twice))}: rename them"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import OutputError, TableError
-from .._core.file_limits import refuse_devices, refuse_endless_lines
+from .._core.file_limits import LINE_LIMIT, refuse_devices, refuse_endless_lines
 from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
@@ -44,6 +44,8 @@ __all__ = [
     "write_table",
 ]
 
+WHOLE_LINES = 3
+"""Lines that must be known to tell how a file is written."""
 BASIS = "gemmed_basis"
 """Key of a Parquet file under which components say what they are components of."""
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -119,10 +121,10 @@ def read_table(
     else:
         refuse_endless_lines(content, name)
         form, notes = find_form(
-            content[:HEAD_BYTES],
+            head := beginning(io.BytesIO(content)),
             name,
             HeadOptions(encoding, header, comment),
-            whole=len(content) <= HEAD_BYTES,
+            whole=len(head) == len(content),
             compression=compression,
         )
         frame, further = _read_csv(content, form, name)
@@ -206,14 +208,25 @@ def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=32).hexdigest()
 
 
+def beginning(file: Any) -> bytes:
+    """HEAD_BYTES of a file, or more where its first lines are longer than that."""
+    head: bytes = file.read(HEAD_BYTES)
+    while head.count(b"\n") < WHOLE_LINES and len(head) <= WHOLE_LINES * LINE_LIMIT:
+        more = file.read(len(head))
+        if not more:
+            break
+        head += more
+    return head
+
+
 def head_of(path: Path, name: str) -> tuple[bytes, str | None]:
-    """The first HEAD_BYTES bytes of a file, decompressed, and its compression."""
+    """The first lines of a file, decompressed, and its compression."""
     with path.open("rb") as file:
         start = file.read(max(map(len, COMPRESSED.values())))
     kind = next((k for k, begin in COMPRESSED.items() if start.startswith(begin)), None)
     try:
         with _opener(kind).open(path, "rb") if kind else path.open("rb") as file:
-            return file.read(HEAD_BYTES), kind
+            return beginning(file), kind
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise TableError(f"{name} is a damaged {kind} file ({error})") from error
 
