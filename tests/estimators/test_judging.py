@@ -269,6 +269,18 @@ def test_precomputed_kernels_explain_but_do_not_screen():
         fitted.screen(gram[:3])
 
 
+def test_a_class_that_is_doubted_as_a_whole_can_be_explained():
+    """Labels of one class only on rows of the other: nobody of that class is trusted."""
+    X, _ = make_blobs(200, centers=np.zeros((1, 4)), random_state=0)
+    y = (np.arange(200) < 12).astype(int)
+    prior = np.where(y == 1, 1e-6, 0.95)
+    fitted = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
+    assert fitted.nominal_proba_[y == 1].max() < 0.5
+    table = as_arrays(fitted.explain())
+    assert np.all(table["verdict"][:12] != "ok")
+    assert fitted.p_values(X).shape == (200,)
+
+
 def test_unfitted_models_say_so():
     from sklearn.exceptions import NotFittedError
 

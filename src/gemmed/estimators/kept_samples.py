@@ -14,6 +14,7 @@ from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
+from ..model.kernels.exact_or_features import TRUSTED
 from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
 from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
@@ -68,9 +69,10 @@ class KeptSamples:
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeighborsReducedWarning)  # said at fit
+            trust = some_of_each_class(self.nominal, self.class_index)
             if self.is_gram:
-                return trust_distances(self.distances, self.class_index, self.nominal, **options)
-            return trust_points(self.X, self.class_index, self.nominal, **options)
+                return trust_distances(self.distances, self.class_index, trust, **options)
+            return trust_points(self.X, self.class_index, trust, **options)
 
     def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:
         """p-values of new samples against the reference made of these."""
@@ -81,6 +83,22 @@ class KeptSamples:
                 "gemmed.evidence.screening."
             )
         return reference.p_values(X)
+
+
+def some_of_each_class(nominal: FloatArray, class_index: np.ndarray) -> FloatArray:
+    """Nominal probabilities by which at least the likelier half of every class is trusted.
+
+    A class may be doubted as a whole; what its rows look like is still known best from the rows
+    that are doubted least.
+    """
+    trust = nominal.copy()
+    for z in np.unique(class_index):
+        members = np.flatnonzero(class_index == z)
+        half = -(-len(members) // 2)
+        if np.count_nonzero(nominal[members] >= TRUSTED) < half:
+            best = members[np.argsort(-nominal[members], kind="stable")[:half]]
+            trust[best] = np.maximum(trust[best], TRUSTED)
+    return trust
 
 
 def keep_some(
