@@ -274,7 +274,7 @@ def test_a_class_that_is_doubted_as_a_whole_can_be_explained():
     X, _ = make_blobs(200, centers=np.zeros((1, 4)), random_state=0)
     y = (np.arange(200) < 12).astype(int)
     prior = np.where(y == 1, 1e-6, 0.95)
-    fitted = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
+    fitted = GEMMEDClassifier(random_state=0, n_neighbors=3).fit(X, y, prior_nominal=prior)
     assert fitted.nominal_proba_[y == 1].max() < 0.5
     table = as_arrays(fitted.explain())
     assert np.all(table["verdict"][:12] != "ok")
