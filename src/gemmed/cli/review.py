@@ -85,8 +85,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_json_option(parser, "with --export: print the summary as JSON")
     add_training_options(parser)
-    # Both rankings need the states of the rows.
-    parser.set_defaults(model="states")
 
 
 def run(options: argparse.Namespace) -> int:
