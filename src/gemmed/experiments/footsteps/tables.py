@@ -238,7 +238,7 @@ def markdown_of_faults(faults: Sequence[Mapping[str, Any]]) -> str:
 def markdown_of_scan(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
     """ROD over its fraction rho, in the splits in which it was scanned."""
     first = next(iter(runs_of_row.values()))
-    scanned = [n for n, run in enumerate(first) if "ROD-1" in run]
+    scanned = [n for n, run in enumerate(first) if "ROD-0.9" in run]
     if not scanned:
         return ""
     names = sorted(
