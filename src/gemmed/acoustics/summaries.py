@@ -21,13 +21,6 @@ AT_EXTREME = 0.999
 """Share of the largest amplitude from which on a sample is at the limit."""
 
 
-def summary_names(n_mfcc: int = 13) -> list[str]:
-    """Names of the columns of :func:`segment_summaries`."""
-    kinds = ("mean", "deviation", "quantile")
-    names = [f"mfcc{number}_{kind}" for kind in kinds for number in range(n_mfcc)]
-    return [*names, "level", "crest", "kurtosis", "flatness", "repeated", "at_limit"]
-
-
 def segment_summaries(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
     """Summaries of the strongest window of every segment, shape (n_segments, n_columns).
 

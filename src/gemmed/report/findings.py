@@ -10,7 +10,6 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
-from ..estimators.explanation import OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
 from ..estimators.verdicts import Verdicts, verdicts_of
 
@@ -344,10 +343,6 @@ class Findings:
     @cached_property
     def _places(self) -> dict[str, int]:
         return {str(name): i for i, name in enumerate(self._numeric)}
-
-    def is_ok(self, row: int) -> bool:
-        """Whether the verdict is "ok"."""
-        return bool(self.verdicts[row] == OK)
 
 
 def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:

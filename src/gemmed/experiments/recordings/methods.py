@@ -153,35 +153,6 @@ def gamma_unit(X: FloatArray) -> float:
     return 1.0 / (X.shape[1] * float(X.var()))
 
 
-def alarms_of(
-    name: str, model: Any, data: Split, gem_alarms: BoolArray
-) -> tuple[BoolArray, BoolArray]:
-    """What a method calls anomalous among the training and the test segments.
-
-    Parameters
-    ----------
-    gem_alarms : what GEM alone says of the test segments, shape (n_test,)
-    """
-    if name in ROD_FRACTIONS:
-        return _rod_alarms(model, data, ROD_FRACTIONS[name])
-    if name == REFERENCE:
-        return model.nominal_proba_ < 0.5, model.screen(data.X_test, FALSE_ALARM_RATE)
-    return model.screened_, gem_alarms
-
-
-def _rod_alarms(model: Any, data: Split, fraction: float) -> tuple[BoolArray, BoolArray]:
-    """The share that ROD may ablate: smallest eta in training, nearest to the boundary in the test.
-
-    ROD has no detector for samples without a label. What it ablates are samples of large hinge
-    loss; without a label, the loss is largest where |f| is smallest.
-    """
-    n_ablated = int(fraction * len(data.y))
-    train = np.zeros(len(data.y), dtype=bool)
-    train[np.argsort(model.nominal_proba_, kind="stable")[:n_ablated]] = True
-    limit = np.quantile(np.abs(model.decision_function(data.X)), fraction)
-    return train, np.abs(model.decision_function(data.X_test)) < limit
-
-
 def _fit(
     name: str,
     X: FloatArray,
