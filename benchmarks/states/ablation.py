@@ -41,10 +41,6 @@ def nobody(rows_or_distances, *arguments):
     return np.zeros(len(arguments[0]) if n is None else n, dtype=bool)
 
 
-def no_class(class_index, suspects, n_classes):
-    return np.zeros(n_classes, dtype=bool)
-
-
 JUDGED = "gemmed.evidence.bad_rows.judged"
 WITHOUT = {
     "everything": {},
@@ -53,7 +49,6 @@ WITHOUT = {
     "far groups": {"gemmed.evidence.shared_faults.far_groups": no_far_groups},
     "stuck readings": {"gemmed.evidence.shared_faults.stuck_rows": nobody},
     "gross values": {"gemmed.evidence.shared_faults.gross_rows": nobody},
-    "shares of classes among suspects": {f"{JUDGED}.overrepresented": no_class},
     "company": {f"{JUDGED}.COMPANY": 0.0},
     "vouching for far groups": {"gemmed.evidence.far_groups.vouched_for": nobody},
     "veto of predictions": {"gemmed.evidence.kernel_and_veto.is_learnable": never},

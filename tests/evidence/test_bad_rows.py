@@ -2,17 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 from scipy.spatial.distance import cdist
 
 from gemmed.evidence.bad_rows.belief import SHARES, _loss, learn_belief
 from gemmed.evidence.bad_rows.columns import normal_scores
 from gemmed.evidence.bad_rows.dense_place import find_dense_place
 from gemmed.evidence.bad_rows.judged import (
-    FACTOR,
-    LEVEL,
     judge_measurements,
-    overrepresented,
 )
 from gemmed.evidence.bad_rows.row_statistics import (
     FREEDOM,
@@ -187,19 +184,6 @@ def test_few_rows_or_constant_columns_say_nothing():
 
 
 # --- checks ----------------------------------------------------------------------------------
-
-
-def test_a_class_is_cleared_by_an_exact_test():
-    y = np.repeat([0, 1], [90, 10])
-    suspects = np.zeros(100, dtype=bool)
-    suspects[90:97] = True
-    share = 3.5 / (93 + 1.0)
-    p_value = stats.binom.sf(6, 7, FACTOR * share)
-    assert p_value <= LEVEL / 2
-    np.testing.assert_array_equal(overrepresented(y, suspects, 2), [False, True])
-    spread = np.zeros(100, dtype=bool)
-    spread[::10] = True
-    np.testing.assert_array_equal(overrepresented(y, spread, 2), [False, False])
 
 
 def test_a_tight_place_is_found_and_repeated_rows_are_none():

@@ -18,6 +18,7 @@ from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
 from ..evidence.kernel_and_veto import Sample
 from ..evidence.shared_faults import shared_faults
+from ..model.cross_fitting import checked_margins
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
@@ -117,12 +118,15 @@ def fit_states(
 
         report("probabilities")
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
-        learned = learn_med(prior.space, signs, usable * good, settings.c, groups=groups)
+        weights = usable * good
+        learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
+        if groups is None:
+            learned = checked_margins(prior.space, signs, weights, settings.c, learned)
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         if base is not None and X is not None:
             members.append(
-                held_out_scores(base, X, class_index, usable * good, samples.groups, base_seed)
+                held_out_scores(base, X, class_index, weights, samples.groups, base_seed)
             )
         posterior = infer_states(
             LabelModel(np.stack(members), class_index, nats, usable, distinct_share(rows))

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from .._core.types import BoolArray, FloatArray
-from .bad_rows.judged import COMPANY, LEVEL
+from .bad_rows.judged import COMPANY
 from .bad_rows.row_statistics import NEAREST
 from .distances import Distances
 from .references import ReferencePlan, mean_of_smallest
@@ -30,6 +30,8 @@ APART, STRONGEST = 2.0, 12.0
 """Nats from which on a row lies apart and cannot vouch for others; nats at most."""
 TYPICAL = 0.98
 """Quantile of the distances among rows not apart up to which a single row is one of them."""
+LEVEL = 0.05
+"""Of the test that rows apart have company as often as others."""
 FEWEST_MEMBERS = 20
 """Samples a class needs before groups are looked for."""
 SMALLEST = 1e-2

@@ -1,13 +1,11 @@
 """Readings of sensors that are stuck: several columns read the same numbers in the same rows.
 
-There are two signs. In columns of continuous numbers a value that many rows share is odd in itself.
-In columns of counts and codes values repeat by nature, but not in the same rows over a large part
-of the columns.
+In a column of continuous numbers a value that many rows share is odd in itself. In columns of
+counts and codes values repeat by nature: nothing is said of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +24,6 @@ DISTINCT = 0.7
 ALIKE, COLUMN_SHARE, FEW_COLUMNS = 0.6, 0.1, 4
 """Overlap (Jaccard) of the rows that are stuck in two continuous columns of one fault; columns that
 must be stuck together: this share and at least two; one, of few columns."""
-CODED_ALIKE, CODED_SHARE, CODED_COLUMN_SHARE = 0.9, 0.05, 0.21
-"""The same where values repeat by nature, and the least share of the rows. In the tables of the
-robustness suite without faults at most one fifth of the columns goes together (decision 7)."""
-MOST_CODES = 4000
-"""Values that are compared with each other; each column has its part, the most frequent first."""
 SEARCHED_ROWS = 20_000
 """Rows among which stuck values are looked for, where there are more."""
 FILLED_IN = 0.1
@@ -72,17 +65,12 @@ def find_stuck_values(X: FloatArray) -> StuckValues:
     if not _values_are_shared(X):
         return StuckValues(np.empty(0, dtype=np.intp), np.empty(0))
     needed = 1 if n_columns <= FEW_COLUMNS else _at_least_two(COLUMN_SHARE * n_columns)
-    stuck = _stuck_together(X, _shared_numbers, ALIKE, needed)
-    if len(stuck.columns):
-        return stuck
-    needed = _at_least_two(CODED_COLUMN_SHARE * n_columns)
-    most = max(1, MOST_CODES // n_columns)
-    return _stuck_together(X, lambda column: _frequent_codes(column, most), CODED_ALIKE, needed)
+    return _stuck_together(X, needed)
 
 
 def _values_are_shared(X: FloatArray) -> bool:
     """Whether any column has a value in so many rows that it could be a candidate."""
-    fewest = max(STUCK_ROWS, int(np.ceil(min(STUCK_SHARE, CODED_SHARE) * len(X))))
+    fewest = max(STUCK_ROWS, int(np.ceil(STUCK_SHARE * len(X))))
     if len(X) < fewest:
         return False
     ordered = np.sort(X.T, axis=1)
@@ -93,11 +81,11 @@ def _at_least_two(number: float) -> int:
     return max(2, int(np.ceil(number)))
 
 
-def _stuck_together(
-    X: FloatArray, candidates: Callable[[FloatArray], FloatArray], alike: float, needed: int
-) -> StuckValues:
-    """The most columns with a candidate value in the same rows, if they are as many as needed."""
-    found = [(column, value) for column in range(X.shape[1]) for value in candidates(X[:, column])]
+def _stuck_together(X: FloatArray, needed: int) -> StuckValues:
+    """The most columns with a shared number in the same rows, if they are as many as needed."""
+    found = [
+        (column, value) for column in range(X.shape[1]) for value in _shared_numbers(X[:, column])
+    ]
     columns = np.array([column for column, _ in found], dtype=np.intp)
     values = np.array([value for _, value in found], dtype=np.float64)
     nothing = StuckValues(columns[:0], values[:0])
@@ -106,7 +94,7 @@ def _stuck_together(
     masks = (X[:, columns] == values).astype(np.float32)
     both = masks.T @ masks
     sizes = np.diag(both)
-    same = both >= alike * (sizes[:, None] + sizes - both)
+    same = both >= ALIKE * (sizes[:, None] + sizes - both)
     best = same[int(np.argmax(same.sum(axis=1)))].copy()
     # Columns that go together in other values as well are two codes of one thing.
     elsewhere = np.isin(columns, columns[best]) & ~best
@@ -132,17 +120,6 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     ):
         return column[:0]
     return _not_filled_in(distinct[many], column)
-
-
-def _frequent_codes(column: FloatArray, most: int) -> FloatArray:
-    """The most frequent values of any column that a fault could have written."""
-    distinct, counts = np.unique(column, return_counts=True)
-    if len(distinct) < 3:  # yes or no, as in a column for each of several categories
-        return column[:0]
-    least = max(STUCK_ROWS, CODED_SHARE * len(column))
-    likely = (counts >= least) & (counts <= MOST_STUCK * len(column))
-    order = np.argsort(-counts[likely], kind="stable")
-    return _not_filled_in(distinct[likely][order[:most]], column)
 
 
 def _not_filled_in(values: FloatArray, column: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from ..._core.types import BoolArray, FloatArray
 from ...rows.training_rows import ArrayRows, BlockRows
@@ -28,9 +28,6 @@ LEAST_COUNTERPARTS = 1000
 """Small samples have several counterparts of each row."""
 SORTED_COLUMNS = 8
 """Columns by which rows are put in order."""
-LEVEL, FACTOR = 0.05, 2.0
-"""Of the test that clears the suspects of a class: it is more than so many times as frequent among
-them as elsewhere. Wrong labels and unequal spreads move shares by less."""
 COMPANY = 0.75
 """Quantile of the distance to the nearest rows up to which these vouch for a row."""
 JUDGED = (RELATIVE, RESIDUAL)
@@ -54,29 +51,25 @@ class MeasurementRule:
 
     statistics: RowStatistics
     belief: Belief
-    cleared: BoolArray
-    """Classes whose suspects are a part of the class, shape (n_classes,)."""
     company: float
     """Distance to the nearest rows up to which these vouch for a row."""
     place: DensePlace | None
 
-    def of(self, X: FloatArray, class_index: np.ndarray, parents: np.ndarray) -> Measurements:
+    def of(self, X: FloatArray, parents: np.ndarray) -> Measurements:
         """Evidence about rows.
 
         Parameters
         ----------
         parents : number of each row among the references, -1 if it is none of them
         """
-        return self.of_statistics(self.statistics.of(X, parents), X, class_index)
+        return self.of_statistics(self.statistics.of(X, parents), X)
 
-    def of_statistics(
-        self, statistics: FloatArray, X: FloatArray, class_index: np.ndarray
-    ) -> Measurements:
+    def of_statistics(self, statistics: FloatArray, X: FloatArray) -> Measurements:
         """The same for rows whose statistics are known."""
         nats = self.belief.log_bayes(statistics[:, JUDGED])
-        cleared = self.cleared[class_index] | (statistics[:, NEAR] <= self.company)
+        vouched = statistics[:, NEAR] <= self.company
         # Below zero, and still in the order of the evidence.
-        nats = np.where(cleared, special.log_expit(nats), nats)
+        nats = np.where(vouched, special.log_expit(nats), nats)
         share = self.belief.mean_share
         bad: FloatArray = special.expit(nats + special.logit(share))
         if self.place is not None:
@@ -105,7 +98,7 @@ def judge_measurements(
     X = rows.take(chosen)
     order = in_order(X)
     chosen, X = chosen[order], X[order]
-    rule = learn_measurements(X, class_index[chosen], rng, int(class_index.max()) + 1)
+    rule = learn_measurements(X, class_index[chosen], rng)
     if rule is None:
         return None
     parents = np.full(n, -1)
@@ -114,11 +107,11 @@ def judge_measurements(
     if isinstance(rows, ArrayRows):
         if np.all(parents >= 0):  # they are all references
             own = rule.rule.statistics.own[parents]
-            found = rule.rule.of_statistics(own, rows.X, class_index)
+            found = rule.rule.of_statistics(own, rows.X)
         else:
-            found = rule.rule.of(rows.X, class_index, parents)
+            found = rule.rule.of(rows.X, parents)
         return found._replace(share_interval=interval)
-    parts = list(rows.blocks.map(_of_block, rule.rule, [class_index, parents]))
+    parts = list(rows.blocks.map(_of_block, rule.rule, [parents]))
     nats, bad = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     return Measurements(nats, bad, interval)
 
@@ -128,10 +121,8 @@ def in_order(X: FloatArray) -> np.ndarray:
     return np.lexsort(X[:, :SORTED_COLUMNS].T)
 
 
-def _of_block(
-    X: np.ndarray, rule: MeasurementRule, class_index: np.ndarray, parents: np.ndarray
-) -> Measurements:
-    return rule.of(X.astype(np.float64), class_index, parents)
+def _of_block(X: np.ndarray, rule: MeasurementRule, parents: np.ndarray) -> Measurements:
+    return rule.of(X.astype(np.float64), parents)
 
 
 class LearnedRule(NamedTuple):
@@ -141,12 +132,12 @@ class LearnedRule(NamedTuple):
 
 
 def learn_measurements(
-    X: FloatArray, class_index: np.ndarray, rng: np.random.Generator, n_classes: int
+    X: FloatArray, class_index: np.ndarray, rng: np.random.Generator
 ) -> LearnedRule | None:
     """Learn what good and bad measurements look like; None if there are too few rows."""
     place = find_dense_place(X, class_index)
     kept = np.ones(len(X), dtype=bool) if place is None else place.probability(X) <= 0.5
-    X, class_index = X[kept], class_index[kept]
+    X = X[kept]
     if len(X) < FEWEST_REFERENCES or not np.any(X.max(axis=0) > X.min(axis=0)):
         return None
     statistics = RowStatistics(X, rng)
@@ -158,31 +149,11 @@ def learn_measurements(
     vouched = own[:, NEAR] <= company
     rows, fakes = own[:, JUDGED], fakes[:, JUDGED]
     belief = learn_belief(rows, fakes)
-    cleared, is_good = np.zeros(n_classes, dtype=bool), np.zeros(len(X), dtype=bool)
+    is_good = np.zeros(len(X), dtype=bool)
     for _ in range(2):
-        suspects = (belief.bad_probability(rows) > 0.5) & ~is_good
-        found = overrepresented(class_index, suspects, n_classes)
-        new = suspects & (found[class_index] | vouched)
+        new = (belief.bad_probability(rows) > 0.5) & vouched & ~is_good
         if not np.any(new):
             break
-        cleared |= found
         is_good |= new
         belief = learn_belief(rows, fakes, is_good)
-    return LearnedRule(MeasurementRule(statistics, belief, cleared, company, place), kept)
-
-
-def overrepresented(class_index: np.ndarray, suspects: BoolArray, n_classes: int) -> BoolArray:
-    """Classes of which there are far too many among the suspects; shape (n_classes,).
-
-    Faults do not know the classes. Where to be suspect tells the label, the suspects are a part of
-    their class: an exact binomial test against FACTOR times the share among the other rows.
-    """
-    n = int(suspects.sum())
-    if not n or np.all(suspects):
-        return np.zeros(n_classes, dtype=bool)
-    others = np.bincount(class_index[~suspects], minlength=n_classes) + 0.5
-    counts = np.bincount(class_index[suspects], minlength=n_classes)
-    share = np.minimum(FACTOR * others / others.sum(), 1.0)
-    p_values = stats.binom.sf(counts - 1, n, share)
-    found: BoolArray = (counts > 0) & (p_values <= LEVEL / n_classes)
-    return found
+    return LearnedRule(MeasurementRule(statistics, belief, company, place), kept)
