@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .estimators.generative_med import GenerativeMEDClassifier
     from .estimators.med import MEDClassifier
     from .estimators.model_files import load_model, save_model
+    from .estimators.onnx_export import export_onnx
     from .estimators.oracle_med import OracleMEDClassifier
     from .estimators.sensors import SensorDetector, SensorGEMMEDClassifier
     from .estimators.table_preparation import TablePreparation
@@ -45,6 +46,7 @@ __all__ = [
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
+    "export_onnx",
     "listening",
     "load_model",
     "save_model",
@@ -70,6 +72,7 @@ _HOMES = {
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",
+    "export_onnx": ".estimators.onnx_export",
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",
     "save_model": ".estimators.model_files",

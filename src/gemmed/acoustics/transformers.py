@@ -190,6 +190,12 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
         ]
         return np.hstack(scores)
 
+    def affine_map(self) -> tuple[FloatArray, FloatArray]:
+        """Centre c and matrix A of the scores (x - c) A, for export to other formats."""
+        check_is_fitted(self)
+        blocks = [components.T for components in self.components_]
+        return self.means_.ravel(), linalg.block_diag(*blocks)
+
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """``p00``, ``p01``, ...; with several blocks ``s0_p00`` and so on."""
         check_is_fitted(self)
