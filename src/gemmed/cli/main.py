@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from .. import __version__
 from .._core.exceptions import GemmedError
-from . import audit, export, features, fit, predict, reproduce, review, simulate
+from . import audit, completion, export, features, fit, predict, reproduce, review, simulate
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -46,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)
+    completion.add_command(commands, parser)
     return parser
 
 
