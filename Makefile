@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-oldest fuzz lint bench clean
+.PHONY: demo test test-slow test-oldest fuzz lint bench dist clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,12 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))
 	for part in $(LARGE); do $(BIN)/python benchmarks/large/$$part.py || exit 1; done
 	$(BIN)/python benchmarks/large/page.py
+
+DIST ?= .venv-dist
+dist:  ## sdist and wheel, checked, and the wheel tried in an empty environment
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip install --quiet --disable-pip-version-check "build>=1.2" "twine>=6.1"
+	$(DIST)/bin/python .ci/check_dist.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png
