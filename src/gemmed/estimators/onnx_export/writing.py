@@ -63,11 +63,14 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
     >>> from sklearn.datasets import load_iris
     >>> from gemmed import MEDClassifier, export_onnx
     >>> X, y = load_iris(return_X_y=True)
-    >>> export_onnx(MEDClassifier().fit(X, y), "iris.onnx").classes  # doctest: +SKIP
-    [0, 1, 2]
+    >>> done = export_onnx(MEDClassifier().fit(X, y), Path(mkdtemp(), "iris.onnx"))
+    >>> done.inputs[0].name, done.classes
+    ('X', [0, 1, 2])
     """
     require("onnx", "export needs", "onnx")
     check_choice("dtype", dtype, DTYPES)
