@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-oldest fuzz lint bench dist clean
+.PHONY: demo test test-slow test-oldest fuzz lint bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,7 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	for part in $(LARGE); do $(BIN)/python benchmarks/large/$$part.py || exit 1; done
 	$(BIN)/python benchmarks/large/page.py
 
+.PHONY: dist
 DIST ?= .venv-dist
 dist:  ## sdist and wheel, checked, and the wheel tried in an empty environment
 	$(PYTHON) -m venv $(DIST)

@@ -64,6 +64,16 @@ def test_summary_for_people(folder, capsys, tmp_path):
         assert part in text
 
 
+def test_numbers_with_units_are_said(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{v:.2f} mV,{v > 0}" for v in rng.normal(size=40)]
+    (tmp_path / "t.csv").write_text("volts,state\n" + "\n".join(lines) + "\n")
+    fit = ["fit", tmp_path / "t.csv", "--target", "state", "--out", tmp_path / "m.gemmed"]
+    assert call(capsys, *fit)[0] == 0
+    _, _, notes = call(capsys, "export", tmp_path / "m.gemmed", "--out", tmp_path / "m.onnx")
+    assert "'volts'" in notes and "in 'mV'" in notes
+
+
 def test_models_of_recordings_begin_at_their_mfccs(capsys, tmp_path):
     pytest.importorskip("soundfile")
     rng = np.random.default_rng(0)

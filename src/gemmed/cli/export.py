@@ -47,6 +47,14 @@ def add_command(commands: Any) -> None:
     add_json_option(parser)
 
 
+def plan_formats(model: Any) -> dict[str, Any]:
+    """Columns of numbers that are not written as plain numbers, and how they are."""
+    from ..estimators.table_preparation import TablePreparation
+
+    first = model[0] if hasattr(model, "steps") else model
+    return first.plan_.formats if isinstance(first, TablePreparation) else {}
+
+
 def run(options: argparse.Namespace) -> int:
     """Load, export, and say what the graph takes."""
     require("onnx", "gemmed export needs", "onnx")
@@ -67,6 +75,9 @@ def run(options: argparse.Namespace) -> int:
             "gemmed.acoustics.RecordingMFCC does, with the settings in the summary"
         )
         model = model[1:]
+    for name, form in plan_formats(model).items():
+        unit = "days since 1970" if form.date else f"in {form.unit!r}" if form.unit else "plain"
+        note(f"column {name!r} is text in the table; the graph takes numbers, {unit}")
     with busy("writing"):
         done = export_onnx(model, options.out, dtype=options.dtype)
     summary: dict[str, Any] = {
