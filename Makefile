@@ -51,5 +51,12 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	for part in $(LARGE); do $(BIN)/python benchmarks/large/$$part.py || exit 1; done
 	$(BIN)/python benchmarks/large/page.py
 
+.PHONY: dist
+DIST ?= .venv-dist
+dist:  ## sdist and wheel, checked, and the wheel tried in an empty environment
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip install --quiet --disable-pip-version-check "build>=1.2" "twine>=6.1"
+	$(DIST)/bin/python .ci/check_dist.py
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png

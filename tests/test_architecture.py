@@ -59,6 +59,7 @@ def test_modules_stay_short():
 
 OPTIONAL = {"matplotlib", "cvxpy", "rich", "pandas", "dask", "pyarrow", "skops"}
 OPTIONAL |= {"soundfile", "soxr", "jinja2", "markupsafe", "starlette", "uvicorn"}
+OPTIONAL |= {"mlflow", "onnx", "onnxruntime", "polars", "shtab"}
 
 
 def test_optional_packages_are_imported_inside_functions():

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .estimators.gemmed import GEMMEDClassifier
     from .estimators.generative_med import GenerativeMEDClassifier
     from .estimators.med import MEDClassifier
-    from .estimators.model_files import load_model, save_model
+    from .estimators.model_files import load_model, save_model, trusted_types
+    from .estimators.onnx_export import export_onnx
     from .estimators.oracle_med import OracleMEDClassifier
     from .estimators.sensors import SensorDetector, SensorGEMMEDClassifier
     from .estimators.table_preparation import TablePreparation
@@ -45,10 +46,12 @@ __all__ = [
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
+    "export_onnx",
     "listening",
     "load_model",
     "save_model",
     "stop_on_interrupt",
+    "trusted_types",
 ]
 
 # Everything is imported when it is first used: the command line starts (and can be interrupted)
@@ -70,10 +73,12 @@ _HOMES = {
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",
+    "export_onnx": ".estimators.onnx_export",
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",
     "save_model": ".estimators.model_files",
     "stop_on_interrupt": "._core.interrupts",
+    "trusted_types": ".estimators.model_files",
 }
 
 

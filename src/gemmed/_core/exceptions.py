@@ -9,6 +9,7 @@
         +-- TableError (also ValueError)           a table of the user cannot be used
         +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
         |   +-- PayloadError                       a file asks for more than its size justifies
+        +-- ModelExportError (also ValueError)     a model has no form in another format
         +-- AudioFileError (also ValueError)       a recording cannot be used
         +-- ManifestError (also ValueError)        a table of recordings cannot be used
         +-- ReviewError (also ValueError)          marks of reviewers cannot be kept or used
@@ -69,6 +70,10 @@ class ModelFileError(GemmedError, ValueError):
 
 class PayloadError(ModelFileError):
     """The model in a file asks for more than its size justifies, or is not as skops writes it."""
+
+
+class ModelExportError(GemmedError, ValueError):
+    """A model, or a step of it, has no form in the format it is to be written in."""
 
 
 class AudioFileError(GemmedError, ValueError):

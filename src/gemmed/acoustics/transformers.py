@@ -69,6 +69,11 @@ class StrongestWindow(TransformerMixin, BaseEstimator):
         length = self.n_samples_out_
         return np.stack([_strongest(row, length) for row in _rows(self, X, reset=False)])
 
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """``t00000``, ``t00001``, ...: samples of the window."""
+        check_is_fitted(self)
+        return np.array([f"t{i:05d}" for i in range(self.n_samples_out_)], dtype=object)
+
 
 def _positive_samples(sample_rate: float, window: float) -> int:
     for name, value in (("sample_rate", sample_rate), ("window", window)):
@@ -189,6 +194,12 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
             for part, mean, components in zip(parts, self.means_, self.components_, strict=True)
         ]
         return np.hstack(scores)
+
+    def affine_map(self) -> tuple[FloatArray, FloatArray]:
+        """Centre c and matrix A of the scores (x - c) A, for export to other formats."""
+        check_is_fitted(self)
+        blocks = [components.T for components in self.components_]
+        return self.means_.ravel(), linalg.block_diag(*blocks)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """``p00``, ``p01``, ...; with several blocks ``s0_p00`` and so on."""
@@ -325,6 +336,13 @@ class AcousticFeatures(TransformerMixin, BaseEstimator):
         for step in self.steps_:
             values = step.transform(values)
         return np.asarray(values)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Those of the components, ``p00``, ``p01``, ..., or of the MFCCs."""
+        check_is_fitted(self)
+        if not self.steps_:
+            return np.array(mfcc_names(self.n_features_in_), dtype=object)
+        return self.steps_[-1].get_feature_names_out()
 
     def _steps(self) -> list[Any]:
         steps: list[Any] = []

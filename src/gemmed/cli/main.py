@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from .. import __version__
 from .._core.exceptions import GemmedError
-from . import audit, features, fit, predict, reproduce, review, simulate
+from . import audit, completion, export, features, fit, predict, reproduce, review, simulate
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -40,11 +40,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     fit.add_command(commands)
     predict.add_command(commands)
+    export.add_command(commands)
     audit.add_command(commands)
     review.add_command(commands)
     features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)
+    completion.add_command(commands, parser)
     return parser
 
 

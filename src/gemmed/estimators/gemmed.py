@@ -317,12 +317,18 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         self._store(found, samples, kept)
         return self
 
-    def explain(self) -> Any:
+    def explain(self, output: str | None = None) -> Any:
         """Why each training sample is trusted or not.
+
+        Parameters
+        ----------
+        output : {None, "pandas", "polars", "dict"}, default=None
+            Kind of table; None is pandas, or a dict of arrays where pandas is not installed.
+            polars has no index: that of the training is its first column, ``index``.
 
         Returns
         -------
-        pandas.DataFrame (a dict of arrays without pandas), one row per training sample
+        DataFrame or dict of arrays, one row per training sample
             ``label``; ``nominal_proba``; ``wrong_label_proba`` and ``bad_measurement_proba``; terms
             that add up to logit(nominal_proba): ``prior`` (how frequent faults are, and what
             prior_nominal says of the sample), ``label_term``, ``measurement_term``; ``verdict``:
@@ -349,12 +355,12 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
                     self.bad_measurement_share_,
                 ),
             )
-            return explain_samples(kept, reference, self.classes_, states)
+            return explain_samples(kept, reference, self.classes_, states, output)
         slopes = self.entropy_duals_ / self._class_weights
         entropy = -self._evidence - slopes[kept.class_index] * self.knn_distances_
         coverage = (self.coverage_duals_ / self._class_weights)[kept.class_index]
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
-        return explain_samples(kept, reference, self.classes_, terms)
+        return explain_samples(kept, reference, self.classes_, terms, output)
 
     def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""

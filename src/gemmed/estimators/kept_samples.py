@@ -15,6 +15,7 @@ from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..model.kernels.exact_or_features import TRUSTED
+from ..rows.foreign_frames import frame_of
 from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
 from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
@@ -120,6 +121,7 @@ def explain_samples(
     reference: TrustedReference,
     classes: np.ndarray,
     judged: JudgedStates | LogOdds,
+    output: str | None = None,
 ) -> Any:
     """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model.
 
@@ -157,11 +159,7 @@ def explain_samples(
         "conflicting": conflicting,
         **_reason_columns(kept, verdicts, suggested, classes, judged),
     }
-    try:
-        import pandas as pd
-    except ImportError:
-        return table
-    return pd.DataFrame(table, index=kept.index)
+    return frame_of(table, output, kept.index, {"conflicting": int, "odd_columns": str})
 
 
 def _reason_columns(

@@ -77,18 +77,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[st
     trusted : full names of further types that the model may contain; :func:`load_model` has to be
         given the same
     """
-    require("skops", "saving models needs", "cli")
-    from skops import io as skops_io
-
-    _check_is_fitted(model)
-    try:
-        payload = skops_io.dumps(model)
-    except Exception as error:  # whatever an attribute of the model raises while it is read
-        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
-    try:
-        check_payload(payload)
-    except PayloadError as error:
-        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
+    payload = _payload_of(model)
     _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
     header = json.dumps(_describe(model, payload)._asdict(), indent=1)
     if len(header) > HEADER_LIMIT:
@@ -132,6 +121,49 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
         )
     _warn_of_other_version(path, header.gemmed_version)
     return model
+
+
+def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
+    """Full names of the types in a fitted model that skops has to be told to build.
+
+    For other programs that keep models in the format of skops, such as MLflow. All of them are of
+    gemmed's closed list or of ``trusted``; a model with others is refused, as by
+    :func:`save_model`.
+
+    Parameters
+    ----------
+    model : fitted estimator of gemmed, or a scikit-learn estimator (Pipeline) that contains them
+    trusted : full names of further types that the model may contain
+
+    Examples
+    --------
+    >>> from gemmed import MEDClassifier, trusted_types
+    >>> trusted_types(MEDClassifier().fit([[0.0], [1.0]], [0, 1]))  # doctest: +NORMALIZE_WHITESPACE
+    ['gemmed.estimators.med.MEDClassifier',
+     'gemmed.estimators.stored_function.StoredFunction',
+     'gemmed.model.kernels.kernel.Kernel']
+    """
+    payload = _payload_of(model)
+    return sorted(
+        _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
+    )
+
+
+def _payload_of(model: Any) -> bytes:
+    """A fitted estimator as skops writes it, checked against what a file may hold."""
+    require("skops", "saving models needs", "cli")
+    from skops import io as skops_io
+
+    _check_is_fitted(model)
+    try:
+        payload: bytes = skops_io.dumps(model)
+    except Exception as error:  # whatever an attribute of the model raises while it is read
+        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
+    try:
+        check_payload(payload)
+    except PayloadError as error:
+        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
+    return payload
 
 
 def read_header(path: str | os.PathLike[str]) -> ModelHeader:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import TableError
 from .._core.types import FloatArray
+from ..rows.foreign_frames import in_pandas
 from ..rows.number_formats import as_plain, from_plain
 from ..rows.spellings import MERGED, SPELLINGS
 from ..rows.table import Table, missing_marks
@@ -132,7 +133,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
+        X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
         y : ignored
         """
         self._check_parameters()
@@ -218,7 +219,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def _table(self, X: Any, *, fitting: bool) -> Table:
         """X as a table; at transform the used columns must be there, by name or by number."""
-        frame = check_table_data(self, X, fitting=fitting)
+        frame = check_table_data(self, in_pandas(X), fitting=fitting)
         table = Table(
             "X",
             frame,

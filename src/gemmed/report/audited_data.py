@@ -13,6 +13,7 @@ from .._core.optional import require
 from .._core.types import FloatArray
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
+from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
 from .findings import Audited, Findings
 from .html_report import HtmlReport
@@ -78,7 +79,7 @@ def audit_report(
     Parameters
     ----------
     model : fitted ``GEMMEDClassifier``, or a pipeline that ends with one
-    X, y : what it was fitted to; a DataFrame gives the columns their names
+    X, y : what it was fitted to; a DataFrame (pandas, polars) gives the columns their names
     name, target : what to call samples and labels
     identifiers : what names the samples, by name, each of shape (n_samples,); by default the index
         of a DataFrame that is not just 0, 1, 2, ...
@@ -99,6 +100,7 @@ def audit_report(
             "end of a Pipeline"
         )
     check_is_fitted(classifier)
+    X = in_pandas(X)
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if not isinstance(X, pd.DataFrame):
         frame.columns = [f"x{i}" for i in range(frame.shape[1])]

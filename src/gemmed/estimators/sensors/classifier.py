@@ -387,12 +387,16 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             stamps = np.arange(len(proba), dtype=np.float64)
         return spans_of(proba, present, sequences, stamps, self.sensor_names_, names, threshold)
 
-    def explain(self) -> Any:
+    def explain(self, output: str | None = None) -> Any:
         """What is wrong with each training sample.
+
+        Parameters
+        ----------
+        output : {None, "pandas", "polars", "dict"}, as in ``GEMMEDClassifier.explain``
 
         Returns
         -------
-        pandas.DataFrame (a dict of arrays without pandas), one row per training sample
+        DataFrame or dict of arrays, one row per training sample
             ``label``; ``nominal_proba``; ``verdict``: "ok", "suspicious label", "broken sensor",
             "both" or "no good sensor"; ``sensors``: names of the broken ones; ``suggested_label``;
             ``broken_NAME``: P(broken) of each sensor.
@@ -407,4 +411,5 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             self._fit.posterior.wrong,
             self.true_label_proba_,
             self.nominal_proba_,
+            output,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.types import FloatArray
+from ...rows.foreign_frames import frame_of
 from .screens import SensorScreen
 
 
@@ -19,8 +20,9 @@ def explained(
     wrong: FloatArray,
     true_label: FloatArray,
     nominal: FloatArray,
+    output: str | None = None,
 ) -> Any:
-    """A DataFrame with a row a sample (a dict of arrays without pandas)."""
+    """A table with a row a sample, of the kind that ``output`` says."""
     broken, label, hopeless = broken_proba > 0.5, wrong > 0.5, no_good_sensor > 0.5
     verdict = np.full(len(label), "ok", dtype=object)
     verdict[label] = "suspicious label"
@@ -36,8 +38,4 @@ def explained(
         "suggested_label": np.where(hopeless, y, classes[np.argmax(true_label, axis=1)]),
         **{f"broken_{name}": broken_proba[:, view] for view, name in enumerate(names)},
     }
-    try:
-        import pandas as pd
-    except ImportError:
-        return columns
-    return pd.DataFrame(columns)
+    return frame_of(columns, output)

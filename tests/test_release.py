@@ -1,0 +1,59 @@
+"""Files that repeat a fact say the same: version, Python versions, dates, commands."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gemmed
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+
+
+def test_citation_has_the_version():
+    assert f"\nversion: {gemmed.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_releases_in_the_changelog_have_dates_in_order():
+    heads = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert heads[0] == "[Unreleased]"
+    found = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)", head) for head in heads[1:]]
+    assert all(found), heads
+    versions = [tuple(map(int, one[1].split("."))) for one in found]
+    dates = [one[2] for one in found]
+    assert versions == sorted(versions, reverse=True) and dates == sorted(dates, reverse=True)
+
+
+def test_workflow_and_classifiers_name_the_same_pythons():
+    prefix = "Programming Language :: Python :: 3."
+    named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(prefix)}
+    for listed in re.findall(r"python-version: \[(.*)\]", WORKFLOW):
+        assert set(re.findall(r'"(.+?)"', listed)) == named
+    least = PROJECT["requires-python"].removeprefix(">=")
+    assert min(named, key=lambda v: int(v.split(".")[1])) == least
+    assert f"{sys.version_info.major}.{sys.version_info.minor}" in named
+
+
+def test_no_address_is_empty():
+    assert all(url.startswith("https://") for url in PROJECT["urls"].values())
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/release.md"])
+def test_make_targets_of_the_pages_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    text = (ROOT / page).read_text()
+    named = {
+        word for line in re.findall(r"(?:`|    )make ([a-z -]+)", text) for word in line.split()
+    }
+    assert named <= targets
+
+
+def test_links_of_the_pages_exist():
+    for page in ("CONTRIBUTING.md", "docs/release.md", "docs/onnx.md", "docs/mlflow.md"):
+        path = ROOT / page
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+            assert (path.parent / link).exists(), (page, link)
