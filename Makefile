@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-oldest fuzz lint bench clean
+.PHONY: demo docs test test-slow test-oldest fuzz lint bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -12,6 +12,19 @@ $(READY): pyproject.toml
 
 demo: $(READY)  ## simulate contaminated data, train, print errors and write demo.png
 	$(BIN)/python examples/demo.py
+
+DOCS ?= .venv-docs
+DOCS_READY := $(DOCS)/.ready
+SITE := build/site
+
+$(DOCS_READY): pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $(DOCS_READY)
+
+docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors, links are checked
+	$(DOCS)/bin/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs $(SITE)
+	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
 test: $(READY)  ## the default tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -52,4 +65,5 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(BIN)/python benchmarks/large/page.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png
+	rm -rf $(VENV) $(DOCS) build dist .pytest_cache .mypy_cache .ruff_cache demo.png \
+		docs/gallery docs/reference/generated docs/sg_execution_times.rst

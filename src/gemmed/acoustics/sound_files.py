@@ -28,7 +28,14 @@ DAMAGE = ("silent", "clipped", "truncated")
 
 
 class SoundFile(NamedTuple):
-    """A recording: a file, or the part of it between two times in seconds."""
+    """A recording: a file, or the part of it between two times in seconds.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import SoundFile
+    >>> SoundFile("walk.wav", start=2.0, end=3.5)
+    SoundFile(path='walk.wav', start=2.0, end=3.5)
+    """
 
     path: str
     start: float | None = None
@@ -39,6 +46,18 @@ class ReadSegments(NamedTuple):
     """Segments of recordings; arrays have one entry per segment.
 
     ``problems`` maps the positions of recordings that cannot be used to why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import RecordingMFCC, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = RecordingMFCC().fit(["noise.wav"]).read(["noise.wav", "lost.wav"])
+    >>> found.mfcc.shape, found.recording.tolist()
+    ((1, 1300), [0])
+    >>> found.problems
+    {1: 'no such file'}
     """
 
     mfcc: FloatArray
@@ -74,6 +93,18 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
     ----------
     rate_ : float
     settings_ : dict, all fields of FeatureSettings
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import RecordingMFCC, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> step = RecordingMFCC().fit(["noise.wav"])
+    >>> step.rate_, step.settings_["window"]
+    (8000.0, 1.0)
+    >>> step.transform(["noise.wav"]).shape
+    (1, 1300)
     """
 
     def __init__(

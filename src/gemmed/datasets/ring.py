@@ -14,7 +14,15 @@ MEANS_OF_NEGATIVE_CLASS = {"paper": np.array([3.0, 3.0]), "separated": np.array(
 
 
 class RingData(NamedTuple):
-    """Training data with ground truth, and clean test data."""
+    """Training data with ground truth, and clean test data.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import make_ring
+    >>> data = make_ring(50, corruption=0.2, random_state=0)
+    >>> data.X.shape, data.X_test.shape, int(data.anomalous.sum())
+    ((100, 2), (4000, 2), 20)
+    """
 
     X: npt.NDArray[np.float64]
     y: npt.NDArray[np.int64]

@@ -19,7 +19,15 @@ STALE = "stale"
 
 
 class Fault(NamedTuple):
-    """One burst of one fault."""
+    """One burst of one fault.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import Fault
+    >>> burst = Fault(sensor=2, kind="stuck", start=1.5, stop=4.0)
+    >>> burst.stop - burst.start
+    2.5
+    """
 
     sensor: int
     """Counted from 0."""
