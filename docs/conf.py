@@ -1,5 +1,6 @@
 """Settings of the site. ``make docs`` builds it into build/site, without a network."""
 
+import inspect
 import os
 import re
 import sys
@@ -32,6 +33,8 @@ extensions = [
 exclude_patterns = ["_templates", "_extensions"]
 templates_path = ["_templates"]
 nitpicky = False
+smartquotes = False
+toc_object_entries_show_parents = "hide"
 
 # Markdown. Pages are read on code hosts as well: their links are plain, and anchors are made from
 # headings by the same rule.
@@ -42,6 +45,7 @@ suppress_warnings = ["config.cache"]
 # Reference. Members that scikit-learn defines are documented there.
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -85,9 +89,11 @@ html_sidebars = {"index": []}
 
 def skip_foreign(app, what, name, obj, skip, options):
     """Leave out what another package defines: its own documentation has it."""
-    if what != "class":
+    if what not in ("class", "exception"):
         return None
     function = getattr(obj, "fget", obj)
+    if inspect.ismethoddescriptor(function) or inspect.isbuiltin(function):
+        return True  # of tuples and exceptions
     home = getattr(function, "__module__", None)
     if home is not None and not home.startswith("gemmed"):
         return True

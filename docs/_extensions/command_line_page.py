@@ -19,7 +19,7 @@ def heading(text, line):
 
 
 def literal(text):
-    return ["::", "", *textwrap.indent(text.rstrip(), "    ").splitlines(), ""]
+    return [".. code-block:: text", "", *textwrap.indent(text.rstrip(), "    ").splitlines(), ""]
 
 
 def invocation(action):

@@ -44,7 +44,13 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("gemmed_listeners", de
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call the listener with every :class:`Event` inside the block.
+    """Call the listener with every event inside the block.
+
+    Parameters
+    ----------
+    listener : callable
+        Takes an event with ``stage``, ``done``, ``total`` and ``facts``; returning True ends the
+        solver after this iteration.
 
     Examples
     --------

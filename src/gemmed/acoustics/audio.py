@@ -105,6 +105,10 @@ def read_audio(
 def audio_rate(path: str | os.PathLike[str]) -> int:
     """Sample rate in the header of a file.
 
+    Parameters
+    ----------
+    path : path
+
     Examples
     --------
     >>> import numpy as np
@@ -126,6 +130,12 @@ def audio_length(path: str | os.PathLike[str]) -> tuple[int, float]:
 
 def resample(signal: Any, rate: float, new_rate: float) -> FloatArray:
     """A signal (n_samples,) at another rate, by band-limited interpolation (soxr, high quality).
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    rate, new_rate : float
+        Samples a second, as it is and as it should be.
 
     Examples
     --------
@@ -156,6 +166,14 @@ def write_audio(
     ``subtype`` is one of soundfile's ("PCM_16", "PCM_24", "FLOAT", ...; None: its default for the
     format, 16 bits for WAV and FLAC). Values outside [-1, 1] are clipped unless it is "FLOAT" or
     "DOUBLE".
+
+    Parameters
+    ----------
+    path : path
+    signal : array-like of shape (n_samples,) or (n_samples, n_channels)
+    sample_rate : int
+        Samples a second.
+    subtype : str or None
 
     Examples
     --------

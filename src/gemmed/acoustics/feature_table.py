@@ -78,12 +78,26 @@ class Reduction:
     """
 
     sensor: str
+    """Name of the sensor."""
     variance_kept: float
+    """Share of the variance that the components hold."""
     power_kept: float
+    """Share of the power (mean included) that the components and the mean hold."""
 
 
 def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, list[Reduction]]:
     """Principal components of the features, for each sensor on its own.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the fact ``sensor``.
+    n_components : int
+        Components of each sensor.
+
+    Returns
+    -------
+    FeatureTable, list of Reduction
 
     Examples
     --------
@@ -126,6 +140,11 @@ def join_sensors(table: FeatureTable) -> FeatureTable:
 
     Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
     Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the facts ``subject``, ``segment``, ``sensor`` and ``label``.
 
     Examples
     --------
@@ -178,6 +197,11 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
     A Parquet file says which basis its components are of, so that ``gemmed predict`` can refuse
     those of another one.
 
+    Parameters
+    ----------
+    path : path
+    table : FeatureTable
+
     Examples
     --------
     >>> import numpy as np
@@ -212,6 +236,10 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
 
 def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     """Read what :func:`write_table` wrote as Parquet.
+
+    Parameters
+    ----------
+    path : path
 
     Examples
     --------

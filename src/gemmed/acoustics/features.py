@@ -190,6 +190,14 @@ def features_of_centred(
 def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
     """The segments themselves, shape (n_segments, n_samples), of a signal without its mean.
 
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    sample_rate : float
+        Samples a second.
+    **settings
+        Fields of :class:`FeatureSettings`.
+
     Examples
     --------
     >>> import numpy as np
@@ -207,6 +215,14 @@ def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray
 
 def window_features(windows: Any, sample_rate: float, **settings: Any) -> FloatArray:
     """MFCCs of windows (n, n_samples), shape (n, n_mfcc * n_windows); settings as above.
+
+    Parameters
+    ----------
+    windows : array-like of shape (n, n_samples)
+    sample_rate : float
+        Samples a second.
+    **settings
+        Fields of :class:`FeatureSettings`.
 
     Examples
     --------

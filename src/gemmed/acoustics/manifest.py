@@ -35,8 +35,11 @@ class ManifestEntry(NamedTuple):
     path: str
     """As in the manifest: absolute, or relative to the manifest's folder."""
     label: str
+    """Class of the recording."""
     subject: str
+    """Who or what was recorded."""
     sensor: str
+    """Name of the sensor."""
     start: float | None = None
     """Seconds in the file where the recording begins; None: with the file."""
     end: float | None = None
@@ -53,6 +56,10 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     Without subjects every path is one; without sensors there is one. Other columns are ignored.
     Labels, subjects and sensors are kept as text. The format is Parquet if the name ends in
     ``.parquet`` and CSV otherwise.
+
+    Parameters
+    ----------
+    path : path
 
     Examples
     --------
@@ -86,6 +93,11 @@ def write_manifest(
     path: str | os.PathLike[str], entries: Iterable[ManifestEntry | Sequence[Any]]
 ) -> None:
     """Write a manifest, as Parquet or CSV by the name.
+
+    Parameters
+    ----------
+    path : path
+    entries : iterable of ManifestEntry, or of tuples of its fields
 
     Examples
     --------

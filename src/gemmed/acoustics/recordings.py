@@ -30,6 +30,7 @@ class RecordingFeatures(NamedTuple):
     """
 
     features: SegmentFeatures
+    """Of the segments."""
     silent: BoolArray
     """The strongest window is below -100 dB of full scale."""
     clipped: BoolArray

@@ -25,7 +25,9 @@ class SegmentBounds(NamedTuple):
     """
 
     starts: IntArray
+    """First sample of each segment."""
     ends: IntArray
+    """The sample behind the last one of each segment."""
 
 
 def segment_bounds(
@@ -134,6 +136,15 @@ def cut_windows(
     """Windows of a signal, shape (n_windows, window).
 
     Samples behind the signal, or behind ``ends`` (the ends of the segments), are zeros.
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    starts : array of shape (n_windows,)
+        First sample of each window.
+    window : int
+        Samples in a window.
+    ends : array of shape (n_windows,), optional
 
     Examples
     --------

@@ -38,8 +38,11 @@ class SoundFile(NamedTuple):
     """
 
     path: str
+    """Of the file."""
     start: float | None = None
+    """Seconds; None: with the file."""
     end: float | None = None
+    """Seconds; None: with the file."""
 
 
 class ReadSegments(NamedTuple):
@@ -65,9 +68,13 @@ class ReadSegments(NamedTuple):
     recording: np.ndarray
     """Position of the recording of each segment."""
     starts: FloatArray
+    """Begin of each segment in seconds."""
     ends: FloatArray
+    """End of each segment in seconds."""
     flags: dict[str, BoolArray]
+    """What is wrong with each segment, by name."""
     problems: dict[int, str]
+    """Positions of recordings that cannot be used, and why."""
 
 
 class RecordingMFCC(TransformerMixin, BaseEstimator):

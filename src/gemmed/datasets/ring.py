@@ -25,10 +25,15 @@ class RingData(NamedTuple):
     """
 
     X: npt.NDArray[np.float64]
+    """Shape (n_samples, 2)."""
     y: npt.NDArray[np.int64]
+    """-1 or +1, shape (n_samples,)."""
     anomalous: npt.NDArray[np.bool_]
+    """The truth: which samples are on the ring, shape (n_samples,)."""
     X_test: npt.NDArray[np.float64]
+    """Shape (n_test_samples, 2)."""
     y_test: npt.NDArray[np.int64]
+    """Shape (n_test_samples,)."""
 
 
 def make_ring(

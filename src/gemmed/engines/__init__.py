@@ -34,6 +34,10 @@ _BY_NAME: dict[str, type[Engine]] = {
 def resolve_engine(engine: str | Engine) -> Engine:
     """The engine of that name, or the object itself if it is one.
 
+    Parameters
+    ----------
+    engine : {"mean_field", "gibbs", "exact", "paper"} or engine object
+
     Examples
     --------
     >>> from gemmed.engines import resolve_engine

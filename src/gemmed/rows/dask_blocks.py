@@ -232,6 +232,10 @@ def parquet_blocks(
 def gather_labels(y: Any) -> np.ndarray:
     """Labels of a Dask array or series as one array in this process.
 
+    Parameters
+    ----------
+    y : dask array or series
+
     Examples
     --------
     >>> import dask.array as da

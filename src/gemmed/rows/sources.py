@@ -101,6 +101,12 @@ def read_blocks(
 
     The rows go to a temporary file under ``folder`` (default: the system's), in ``dtype``.
 
+    Parameters
+    ----------
+    blocks : iterable of pairs of arrays, or function that returns one
+    dtype : of the rows, float32 or float64
+    folder : where the temporary file goes
+
     Examples
     --------
     >>> import numpy as np

@@ -32,9 +32,11 @@ class Fault(NamedTuple):
     sensor: int
     """Counted from 0."""
     kind: str
+    """One of ``FAULT_KINDS``, or "stale"."""
     start: float
     """Seconds."""
     stop: float
+    """Seconds."""
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,11 @@ def iter_footsteps(
 ) -> Iterator[FootstepRecording]:
     """The recordings of :func:`make_footsteps` one by one.
 
+    Parameters
+    ----------
+    n_human, n_animal, duration, rate, faults, random_state
+        As in :func:`make_footsteps`.
+
     Examples
     --------
     >>> from gemmed.datasets import iter_footsteps
