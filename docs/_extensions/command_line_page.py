@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "reference" / "generated" / "command-line.rst"
-WIDTH = 88
+WIDTH = 84
 
 
 def escaped(text):
@@ -33,6 +33,12 @@ def described(parser, action):
     return escaped(" ".join(formatter._expand_help(action).split())) if action.help else ""
 
 
+def usage(parser):
+    """How a command is called, without the word "usage: " and the room it takes below."""
+    first, *others = parser.format_usage().removeprefix("usage: ").splitlines()
+    return "\n".join([first, *(line.removeprefix(" " * len("usage: ")) for line in others)])
+
+
 def command_lines(name, parser):
     """Sections of one command."""
     yield f".. _command-{name}:"
@@ -41,7 +47,7 @@ def command_lines(name, parser):
     if parser.description:
         for paragraph in re.split(r"\n\s*\n", parser.description.strip()):
             yield from [escaped(" ".join(paragraph.split())), ""]
-    yield from literal(parser.format_usage().removeprefix("usage: "))
+    yield from literal(usage(parser))
     for group in parser._action_groups:
         actions = [a for a in group._group_actions if a.help is not argparse.SUPPRESS]
         if not actions:
