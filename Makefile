@@ -16,7 +16,7 @@ demo: $(READY)  ## simulate contaminated data, train, print errors and write dem
 DOCS ?= .venv-docs
 DOCS_READY := $(DOCS)/.ready
 SITE := build/site
-SPHINXOPTS ?=  # -D plot_gallery=0 leaves the examples of the gallery unrun
+GALLERY ?= 1  # 0 leaves the examples of the gallery unrun
 
 $(DOCS_READY): pyproject.toml
 	$(PYTHON) -m venv $(DOCS)
@@ -24,7 +24,7 @@ $(DOCS_READY): pyproject.toml
 	touch $(DOCS_READY)
 
 docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors, links are checked
-	$(DOCS)/bin/python -m sphinx -W --keep-going -q $(SPHINXOPTS) -b html -d build/doctrees docs $(SITE)
+	GALLERY=$(GALLERY) $(DOCS)/bin/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs $(SITE)
 	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
 test: $(READY)  ## the default tests

@@ -57,7 +57,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
-    "plot_gallery": True,
+    "plot_gallery": os.environ.get("GALLERY", "1").strip() != "0",
     "abort_on_example_error": False,
     "only_warn_on_example_error": False,
     "image_scrapers": ("matplotlib",),
