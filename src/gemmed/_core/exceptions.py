@@ -41,7 +41,21 @@ def reason(error: BaseException) -> str:
 
 
 class GemmedError(Exception):
-    """Base of all errors raised by gemmed itself."""
+    """Base of all errors raised by gemmed itself.
+
+    Wrong parameters and malformed arrays raise scikit-learn's own ValueError and TypeError.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gemmed import GemmedError, load_model
+    >>> _ = Path("notes.txt").write_text("not a model")
+    >>> try:
+    ...     load_model("notes.txt")
+    ... except GemmedError as error:
+    ...     print(type(error).__name__)
+    ModelFileError
+    """
 
 
 class EngineError(GemmedError, ValueError):
@@ -109,7 +123,18 @@ class WorkerDiedError(GemmedError):
 
 
 class GemmedWarning(UserWarning):
-    """Base of all warnings issued by gemmed itself."""
+    """Base of all warnings issued by gemmed itself.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gemmed import GEMDetector, GemmedWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", GemmedWarning)
+    ...     detector = GEMDetector(n_neighbors=10).fit([[0.0], [1.0], [2.0], [5.0]])
+    >>> print(caught[0].category.__name__)
+    NeighborsReducedWarning
+    """
 
 
 class NeighborsReducedWarning(GemmedWarning):

@@ -35,6 +35,16 @@ def stop_on_interrupt() -> Iterator[None]:
     model is usable, and ``converged_`` says that it was not finished. A second Ctrl-C raises
     KeyboardInterrupt, which leaves the estimator as it was. Only the main thread hears of Ctrl-C:
     elsewhere this does nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import GEMMEDClassifier, stop_on_interrupt
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> with stop_on_interrupt():
+    ...     model = GEMMEDClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    >>> model.converged_  # nobody pressed Ctrl-C
+    True
     """
     if threading.current_thread() is not threading.main_thread():
         yield

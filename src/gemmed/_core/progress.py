@@ -44,7 +44,25 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("gemmed_listeners", de
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call the listener with every :class:`Event` inside the block."""
+    """Call the listener with every event inside the block.
+
+    Parameters
+    ----------
+    listener : callable
+        Takes an event with ``stage``, ``done``, ``total`` and ``facts``; returning True ends the
+        solver after this iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import GEMMEDClassifier, listening
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> stages = []
+    >>> with listening(lambda event: stages.append(event.stage)):
+    ...     model = GEMMEDClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    >>> list(dict.fromkeys(stages))
+    ['distances', 'kernel', 'features', 'probabilities', 'solver']
+    """
     token = _listeners.set((*_listeners.get(), listener))
     try:
         yield

@@ -22,7 +22,18 @@ _BLOCK = 1 << 22  # numbers read at a time
 
 
 class Audio(NamedTuple):
-    """One channel of a recording and what was noticed while reading it."""
+    """One channel of a recording and what was noticed while reading it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import read_audio, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> audio = read_audio("noise.wav")
+    >>> audio.file_rate, audio.channels, audio.truncated
+    (8000, 1, False)
+    """
 
     signal: FloatArray
     """Shape (n_samples,); full scale of the file is 1."""
@@ -63,6 +74,16 @@ def read_audio(
     AudioFileError
         The file is missing, empty or unreadable, or holds NaN or infinite samples, or nothing
         between ``start`` and ``end``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import read_audio, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> audio = read_audio("noise.wav", rate=4000, start=0.25, end=0.75)
+    >>> audio.sample_rate, audio.signal.shape
+    (4000.0, (2000,))
     """
     samples, file_rate, missing = _read_samples(Path(path), start, end)
     _check_samples(samples)
@@ -82,7 +103,21 @@ def read_audio(
 
 
 def audio_rate(path: str | os.PathLike[str]) -> int:
-    """Sample rate in the header of a file."""
+    """Sample rate in the header of a file.
+
+    Parameters
+    ----------
+    path : path
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import audio_rate, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> audio_rate("noise.wav")
+    8000
+    """
     with _opened(Path(path)) as file:
         return int(file.samplerate)
 
@@ -94,7 +129,21 @@ def audio_length(path: str | os.PathLike[str]) -> tuple[int, float]:
 
 
 def resample(signal: Any, rate: float, new_rate: float) -> FloatArray:
-    """A signal (n_samples,) at another rate, by band-limited interpolation (soxr, high quality)."""
+    """A signal (n_samples,) at another rate, by band-limited interpolation (soxr, high quality).
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    rate, new_rate : float
+        Samples a second, as it is and as it should be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import resample
+    >>> resample(np.sin(np.linspace(0, 100, 8000)), 8000, 2000).shape
+    (2000,)
+    """
     for name, value in (("rate", rate), ("new_rate", new_rate)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name}={value} must be positive")
@@ -117,6 +166,23 @@ def write_audio(
     ``subtype`` is one of soundfile's ("PCM_16", "PCM_24", "FLOAT", ...; None: its default for the
     format, 16 bits for WAV and FLAC). Values outside [-1, 1] are clipped unless it is "FLOAT" or
     "DOUBLE".
+
+    Parameters
+    ----------
+    path : path
+    signal : array-like of shape (n_samples,) or (n_samples, n_channels)
+    sample_rate : int
+        Samples a second.
+    subtype : str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import read_audio, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> bool(abs(read_audio("noise.wav").signal - noise).max() < 2**-15)  # 16 bits
+    True
     """
     require("soundfile", "writing recordings needs", "audio")
     import soundfile

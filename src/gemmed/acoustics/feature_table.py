@@ -27,7 +27,22 @@ FACTS = (*REQUIRED, "segment", *TIMES, *FLAGS)
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Rows of features with what they belong to."""
+    """Rows of features with what they belong to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> len(table), table.names
+    (4, ['a', 'b'])
+    """
 
     facts: dict[str, Any]
     """Arrays of shape (n_rows,): path, label, subject, sensor, segment, start, ..., flags."""
@@ -44,15 +59,61 @@ class FeatureTable:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What the principal components of one sensor hold."""
+    """What the principal components of one sensor hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, reduce_table
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> _, kept = reduce_table(table, 1)
+    >>> [(of.sensor, round(of.variance_kept, 3)) for of in kept]
+    [('1', 1.0), ('2', 1.0)]
+    """
 
     sensor: str
+    """Name of the sensor."""
     variance_kept: float
+    """Share of the variance that the components hold."""
     power_kept: float
+    """Share of the power (mean included) that the components and the mean hold."""
 
 
 def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, list[Reduction]]:
-    """Principal components of the features, for each sensor on its own."""
+    """Principal components of the features, for each sensor on its own.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the fact ``sensor``.
+    n_components : int
+        Components of each sensor.
+
+    Returns
+    -------
+    FeatureTable, list of Reduction
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, reduce_table
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> reduced, kept = reduce_table(table, 1)
+    >>> reduced.features.shape, reduced.names
+    ((4, 1), ['p00'])
+    """
     scores = np.empty((len(table), n_components))
     reductions = []
     basis = hashlib.blake2b(digest_size=16)
@@ -79,6 +140,26 @@ def join_sensors(table: FeatureTable) -> FeatureTable:
 
     Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
     Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the facts ``subject``, ``segment``, ``sensor`` and ``label``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, join_sensors
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> joined = join_sensors(table)
+    >>> joined.names, joined.facts["label"].tolist()
+    (['1_a', '1_b', '2_a', '2_b'], ['walk', 'run'])
     """
     facts = table.facts
     sensors = _ordered(facts["sensor"])
@@ -115,6 +196,26 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
 
     A Parquet file says which basis its components are of, so that ``gemmed predict`` can refuse
     those of another one.
+
+    Parameters
+    ----------
+    path : path
+    table : FeatureTable
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, read_table, write_table
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> write_table("features.parquet", table)
+    >>> read_table("features.parquet").names
+    ['a', 'b']
     """
     require("pyarrow", "tables of features need", "audio")
     import pyarrow
@@ -134,7 +235,27 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
 
 
 def read_table(path: str | os.PathLike[str]) -> FeatureTable:
-    """Read what :func:`write_table` wrote as Parquet."""
+    """Read what :func:`write_table` wrote as Parquet.
+
+    Parameters
+    ----------
+    path : path
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, read_table, write_table
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> write_table("features.parquet", table)
+    >>> read_table("features.parquet").features.shape
+    (4, 2)
+    """
     require("pyarrow", "tables of features need", "audio")
     from pyarrow import parquet
 

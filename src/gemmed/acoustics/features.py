@@ -15,7 +15,17 @@ from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_star
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSettings:
-    """Every constant of the features; the defaults are the paper's where it names one."""
+    """Every constant of the features; the defaults are the paper's where it names one.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import FeatureSettings
+    >>> settings = FeatureSettings(window=0.5, n_windows=50)
+    >>> settings.n_features
+    650
+    >>> settings.samples(8000)
+    FrameSamples(window=4000, hop=80, frame=400)
+    """
 
     n_segments: int | None = 24
     """Segments of a recording; None: as many as fit (needs ``segment``)."""
@@ -89,7 +99,19 @@ class FrameSamples(NamedTuple):
 
 
 class SegmentFeatures(NamedTuple):
-    """Features of the segments of one recording."""
+    """Features of the segments of one recording.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = 8000
+    >>> seconds = np.arange(2 * rate) / rate
+    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> from gemmed.acoustics import segment_features
+    >>> found = segment_features(signal, rate, n_segments=3, overlap=0.5, window=0.5, n_windows=50)
+    >>> found.mfcc.shape, found.starts.tolist(), found.ends.tolist()
+    ((3, 650), [0.0, 0.5, 1.0], [1.0, 1.5, 2.0])
+    """
 
     mfcc: FloatArray
     """Shape (n_segments, n_mfcc * n_windows); column ``c * n_windows + t``: coefficient c at t."""
@@ -127,6 +149,17 @@ def segment_features(signal: Any, sample_rate: float, **settings: Any) -> Segmen
     A segment shorter than the window is filled with zeros at its end, and so is a recording that is
     shorter than its segments. Frames are centred at multiples of the hop in the window, with zeros
     outside of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = 8000
+    >>> seconds = np.arange(2 * rate) / rate
+    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> from gemmed.acoustics import segment_features
+    >>> found = segment_features(signal, rate, n_segments=3, overlap=0.5, window=0.5, n_windows=50)
+    >>> found.mfcc.shape
+    (3, 650)
     """
     return features_of_centred(FeatureSettings(**settings), centred(signal), sample_rate)
 
@@ -155,14 +188,50 @@ def features_of_centred(
 
 
 def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
-    """The segments themselves, shape (n_segments, n_samples), of a signal without its mean."""
+    """The segments themselves, shape (n_segments, n_samples), of a signal without its mean.
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    sample_rate : float
+        Samples a second.
+    **settings
+        Fields of :class:`FeatureSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = 8000
+    >>> seconds = np.arange(2 * rate) / rate
+    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> from gemmed.acoustics import cut_segments
+    >>> cut_segments(signal, rate, n_segments=3, overlap=0.5).shape
+    (3, 8000)
+    """
     signal = centred(signal)
     bounds = bounds_with(FeatureSettings(**settings), len(signal), sample_rate)
     return cut_windows(signal, bounds.starts, int(bounds.ends[0] - bounds.starts[0]))
 
 
 def window_features(windows: Any, sample_rate: float, **settings: Any) -> FloatArray:
-    """MFCCs of windows (n, n_samples), shape (n, n_mfcc * n_windows); settings as above."""
+    """MFCCs of windows (n, n_samples), shape (n, n_mfcc * n_windows); settings as above.
+
+    Parameters
+    ----------
+    windows : array-like of shape (n, n_samples)
+    sample_rate : float
+        Samples a second.
+    **settings
+        Fields of :class:`FeatureSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import window_features
+    >>> windows = np.random.default_rng(0).normal(size=(3, 4000))
+    >>> window_features(windows, 8000, window=0.5, n_windows=50).shape
+    (3, 650)
+    """
     made = FeatureSettings(**settings)
     log_mel = window_spectra(made, np.atleast_2d(np.asarray(windows, dtype=float)), sample_rate)
     return cepstrum(log_mel, n_mfcc=made.n_mfcc).reshape(len(log_mel), -1)

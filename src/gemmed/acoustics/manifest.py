@@ -22,13 +22,24 @@ ONLY_SENSOR = "1"
 
 
 class ManifestEntry(NamedTuple):
-    """One recording of one sensor."""
+    """One recording of one sensor.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import ManifestEntry
+    >>> entry = ManifestEntry("walks/a.wav", "human", subject="ann", sensor="1")
+    >>> str(entry.located("/data"))
+    '/data/walks/a.wav'
+    """
 
     path: str
     """As in the manifest: absolute, or relative to the manifest's folder."""
     label: str
+    """Class of the recording."""
     subject: str
+    """Who or what was recorded."""
     sensor: str
+    """Name of the sensor."""
     start: float | None = None
     """Seconds in the file where the recording begins; None: with the file."""
     end: float | None = None
@@ -45,6 +56,17 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     Without subjects every path is one; without sensors there is one. Other columns are ignored.
     Labels, subjects and sensors are kept as text. The format is Parquet if the name ends in
     ``.parquet`` and CSV otherwise.
+
+    Parameters
+    ----------
+    path : path
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import ManifestEntry, read_manifest, write_manifest
+    >>> write_manifest("walks.csv", [ManifestEntry("a.wav", "human", "ann", "1", 0.0, 2.5)])
+    >>> read_manifest("walks.csv")[0].end
+    2.5
     """
     path = Path(path)
     try:
@@ -70,7 +92,21 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
 def write_manifest(
     path: str | os.PathLike[str], entries: Iterable[ManifestEntry | Sequence[Any]]
 ) -> None:
-    """Write a manifest, as Parquet or CSV by the name."""
+    """Write a manifest, as Parquet or CSV by the name.
+
+    Parameters
+    ----------
+    path : path
+    entries : iterable of ManifestEntry, or of tuples of its fields
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gemmed.acoustics import ManifestEntry, read_manifest, write_manifest
+    >>> write_manifest("walks.csv", [ManifestEntry("a.wav", "human", "ann", "1", 0.0, 2.5)])
+    >>> print(Path("walks.csv").read_text().splitlines()[0])
+    path,label,subject,sensor,start,end
+    """
     made = [ManifestEntry(*entry) for entry in entries]
     path = Path(path)
     with replacing(path) as temporary:

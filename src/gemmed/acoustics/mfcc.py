@@ -68,6 +68,14 @@ def mfcc(
     -------
     ndarray of shape (..., n_mfcc, n_frames)
         Every signal on its own: ``top_db`` does not look at the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import mfcc
+    >>> signals = np.random.default_rng(0).normal(size=(2, 8000))
+    >>> mfcc(signals, 8000, frame=400, hop=80).shape
+    (2, 13, 101)
     """
     log_mel = log_mel_spectrum(
         signals,

@@ -16,9 +16,21 @@ FLAGS = ("silent", "clipped", "padded", "offset", "truncated")
 
 
 class RecordingFeatures(NamedTuple):
-    """Features of one recording and its flags, one value a segment."""
+    """Features of one recording and its flags, one value a segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import recording_features, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = recording_features("noise.wav", n_segments=2, overlap=0.0)
+    >>> found.padded.tolist(), found.silent.tolist()
+    ([True, True], [False, False])
+    """
 
     features: SegmentFeatures
+    """Of the segments."""
     silent: BoolArray
     """The strongest window is below -100 dB of full scale."""
     clipped: BoolArray
@@ -52,6 +64,16 @@ def recording_features(
         beginning of the file.
     **settings
         Fields of :class:`~gemmed.acoustics.FeatureSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import recording_features, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = recording_features("noise.wav", n_segments=1, window=0.5, n_windows=50)
+    >>> found.features.mfcc.shape
+    (1, 650)
     """
     made = FeatureSettings(**settings)
     audio = read_audio(path, rate=rate, start=start, end=end)

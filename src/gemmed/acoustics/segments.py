@@ -14,10 +14,20 @@ IntArray = npt.NDArray[np.int64]
 
 
 class SegmentBounds(NamedTuple):
-    """First sample of each segment and the one behind its last, shape (n_segments,) each."""
+    """First sample of each segment and the one behind its last, shape (n_segments,) each.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import segment_bounds
+    >>> bounds = segment_bounds(100, n_segments=2, overlap=0.0)
+    >>> bounds.starts.tolist(), bounds.ends.tolist()
+    ([0, 50], [50, 100])
+    """
 
     starts: IntArray
+    """First sample of each segment."""
     ends: IntArray
+    """The sample behind the last one of each segment."""
 
 
 def segment_bounds(
@@ -45,6 +55,13 @@ def segment_bounds(
     -----
     With a given ``length`` segments may end behind the recording: the missing samples count as
     zeros. A recording longer than its segments is left unused at the end.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import segment_bounds
+    >>> starts, ends = segment_bounds(1000, n_segments=4, overlap=0.5)
+    >>> starts.tolist(), ends.tolist()
+    ([0, 200, 400, 600], [400, 600, 800, 1000])
     """
     if n_samples < 1:
         raise ValueError(f"n_samples={n_samples}: a recording needs at least one sample")
@@ -80,6 +97,15 @@ def strongest_starts(signal: Any, bounds: SegmentBounds, window: int) -> IntArra
     bounds : SegmentBounds
     window : int
         Samples in a window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import segment_bounds, strongest_starts
+    >>> signal = np.zeros(100)
+    >>> signal[60:70] = 1.0
+    >>> strongest_starts(signal, segment_bounds(100, n_segments=2, overlap=0.0), 10).tolist()
+    [0, 60]
     """
     signal = np.asarray(signal, dtype=float)
     if window < 1:
@@ -110,6 +136,23 @@ def cut_windows(
     """Windows of a signal, shape (n_windows, window).
 
     Samples behind the signal, or behind ``ends`` (the ends of the segments), are zeros.
+
+    Parameters
+    ----------
+    signal : array-like of shape (n_samples,)
+    starts : array of shape (n_windows,)
+        First sample of each window.
+    window : int
+        Samples in a window.
+    ends : array of shape (n_windows,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import cut_windows
+    >>> cut_windows(np.arange(6.0), np.array([1, 4]), 3)
+    array([[1., 2., 3.],
+           [4., 5., 0.]])
     """
     signal = np.asarray(signal, dtype=float)
     starts = np.asarray(starts, dtype=np.int64)

@@ -28,17 +28,39 @@ DAMAGE = ("silent", "clipped", "truncated")
 
 
 class SoundFile(NamedTuple):
-    """A recording: a file, or the part of it between two times in seconds."""
+    """A recording: a file, or the part of it between two times in seconds.
+
+    Examples
+    --------
+    >>> from gemmed.acoustics import SoundFile
+    >>> SoundFile("walk.wav", start=2.0, end=3.5)
+    SoundFile(path='walk.wav', start=2.0, end=3.5)
+    """
 
     path: str
+    """Of the file."""
     start: float | None = None
+    """Seconds; None: with the file."""
     end: float | None = None
+    """Seconds; None: with the file."""
 
 
 class ReadSegments(NamedTuple):
     """Segments of recordings; arrays have one entry per segment.
 
     ``problems`` maps the positions of recordings that cannot be used to why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import RecordingMFCC, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = RecordingMFCC().fit(["noise.wav"]).read(["noise.wav", "lost.wav"])
+    >>> found.mfcc.shape, found.recording.tolist()
+    ((1, 1300), [0])
+    >>> found.problems
+    {1: 'no such file'}
     """
 
     mfcc: FloatArray
@@ -46,9 +68,13 @@ class ReadSegments(NamedTuple):
     recording: np.ndarray
     """Position of the recording of each segment."""
     starts: FloatArray
+    """Begin of each segment in seconds."""
     ends: FloatArray
+    """End of each segment in seconds."""
     flags: dict[str, BoolArray]
+    """What is wrong with each segment, by name."""
     problems: dict[int, str]
+    """Positions of recordings that cannot be used, and why."""
 
 
 class RecordingMFCC(TransformerMixin, BaseEstimator):
@@ -74,6 +100,18 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
     ----------
     rate_ : float
     settings_ : dict, all fields of FeatureSettings
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import RecordingMFCC, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> step = RecordingMFCC().fit(["noise.wav"])
+    >>> step.rate_, step.settings_["window"]
+    (8000.0, 1.0)
+    >>> step.transform(["noise.wav"]).shape
+    (1, 1300)
     """
 
     def __init__(

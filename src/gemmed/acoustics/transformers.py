@@ -51,6 +51,15 @@ class StrongestWindow(TransformerMixin, BaseEstimator):
     -----
     ``X`` has shape (n_segments, n_samples), or is a list of signals of unequal length. Means are
     not removed: :func:`~gemmed.acoustics.cut_segments` removes that of the recording.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import StrongestWindow
+    >>> segment = np.concatenate([np.zeros(1000), np.ones(500), np.zeros(500)])
+    >>> window = StrongestWindow(1000, window=0.5).fit_transform([segment])
+    >>> window.shape, float(window.sum())
+    ((1, 500), 500.0)
     """
 
     def __init__(self, sample_rate: float, *, window: float = 1.5) -> None:
@@ -92,6 +101,14 @@ class MFCCTransformer(TransformerMixin, BaseEstimator):
 
     Parameters are those of :class:`~gemmed.acoustics.FeatureSettings`; windows of another length
     than ``window`` seconds are cut or filled with zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import MFCCTransformer
+    >>> windows = np.random.default_rng(0).normal(size=(3, 4000))
+    >>> MFCCTransformer(8000, window=0.5, n_windows=50).fit_transform(windows).shape
+    (3, 650)
     """
 
     def __init__(
@@ -160,6 +177,17 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
         Share of the variance that the components hold.
     power_kept_ : ndarray of shape (n_blocks,)
         Share of the power (sum of squares, mean included) that the components and the mean hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import SegmentPCA
+    >>> two_sensors = np.random.default_rng(0).normal(size=(40, 20))
+    >>> pca = SegmentPCA(3, n_blocks=2).fit(two_sensors)
+    >>> pca.transform(two_sensors).shape
+    (40, 6)
+    >>> pca.get_feature_names_out()[:4].tolist()
+    ['s0_p00', 's0_p01', 's0_p02', 's1_p00']
     """
 
     def __init__(self, n_components: int = 50, *, n_blocks: int = 1) -> None:
@@ -279,6 +307,15 @@ class AcousticFeatures(TransformerMixin, BaseEstimator):
     ----------
     pca_ : SegmentPCA or None
         With ``variance_kept_`` and ``power_kept_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import AcousticFeatures
+    >>> segments = np.random.default_rng(0).normal(size=(12, 8000))  # one second each
+    >>> features = AcousticFeatures(8000, window=0.5, n_windows=50, n_components=5)
+    >>> features.fit_transform(segments).shape
+    (12, 5)
     """
 
     def __init__(

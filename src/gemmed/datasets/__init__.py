@@ -1,4 +1,18 @@
-"""Simulated data with ground truth, and faults for clean data."""
+"""Simulated data with ground truth, and faults for clean data.
+
+Examples
+--------
+The faults and layouts that can be asked for:
+
+>>> from typing import get_args
+>>> from gemmed.datasets import FAULT_KINDS, Corruption, Layout
+>>> get_args(Layout)
+('paper', 'separated')
+>>> get_args(Corruption)[:3]
+('flips', 'one-sided flips', 'feature noise')
+>>> sorted(FAULT_KINDS)[:3]
+['clipping', 'dropout', 'gain_loss']
+"""
 
 from .corruption import Corrupted, Corruption, corrupt
 from .footsteps import (

@@ -39,7 +39,17 @@ CLUSTER_PLACE, CLUSTER_WIDTH = 0.75, 0.1
 
 
 class Corrupted(NamedTuple):
-    """Training data with faults, and the truth."""
+    """Training data with faults, and the truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.datasets import corrupt
+    >>> X, y = np.random.default_rng(0).normal(size=(100, 4)), np.repeat([0, 1], 50)
+    >>> faulty = corrupt(X, y, "flips + noise", 0.2, random_state=0)
+    >>> {str(kind): int((faulty.fault == kind).sum()) for kind in np.unique(faulty.fault)}
+    {'': 80, 'both': 9, 'label': 3, 'measurement': 8}
+    """
 
     X: FloatArray
     """Shape (n_samples, n_features)."""

@@ -14,13 +14,26 @@ MEANS_OF_NEGATIVE_CLASS = {"paper": np.array([3.0, 3.0]), "separated": np.array(
 
 
 class RingData(NamedTuple):
-    """Training data with ground truth, and clean test data."""
+    """Training data with ground truth, and clean test data.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import make_ring
+    >>> data = make_ring(50, corruption=0.2, random_state=0)
+    >>> data.X.shape, data.X_test.shape, int(data.anomalous.sum())
+    ((100, 2), (4000, 2), 20)
+    """
 
     X: npt.NDArray[np.float64]
+    """Shape (n_samples, 2)."""
     y: npt.NDArray[np.int64]
+    """-1 or +1, shape (n_samples,)."""
     anomalous: npt.NDArray[np.bool_]
+    """The truth: which samples are on the ring, shape (n_samples,)."""
     X_test: npt.NDArray[np.float64]
+    """Shape (n_test_samples, 2)."""
     y_test: npt.NDArray[np.int64]
+    """Shape (n_test_samples,)."""
 
 
 def make_ring(

@@ -32,7 +32,18 @@ _BY_NAME: dict[str, type[Engine]] = {
 
 
 def resolve_engine(engine: str | Engine) -> Engine:
-    """The engine of that name, or the object itself if it is one."""
+    """The engine of that name, or the object itself if it is one.
+
+    Parameters
+    ----------
+    engine : {"mean_field", "gibbs", "exact", "paper"} or engine object
+
+    Examples
+    --------
+    >>> from gemmed.engines import resolve_engine
+    >>> resolve_engine("mean_field")
+    MeanField(form='held_out')
+    """
     if isinstance(engine, str):
         if engine in _BY_NAME:
             return _BY_NAME[engine]()

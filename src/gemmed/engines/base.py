@@ -15,7 +15,14 @@ from ..model.solution import Solution
 
 @dataclass(frozen=True)
 class Needs:
-    """What an engine asks of a problem; an engine that says nothing takes every problem."""
+    """What an engine asks of a problem; an engine that says nothing takes every problem.
+
+    Examples
+    --------
+    >>> from gemmed.engines import Gibbs, MeanField
+    >>> Gibbs.needs.two_classes, MeanField.needs.two_classes
+    (True, False)
+    """
 
     two_classes: bool = False
     """One decision function, not one for each class."""
@@ -35,6 +42,12 @@ class Engine(Protocol):
     """The interface of all engines. A new engine is one file with one such class.
 
     It should have a ``name`` for messages and a ``needs``, too (see :class:`Needs`).
+
+    Examples
+    --------
+    >>> from gemmed.engines import Engine, MeanField
+    >>> isinstance(MeanField(), Engine)
+    True
     """
 
     def solve(

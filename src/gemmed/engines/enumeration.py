@@ -20,7 +20,18 @@ MAX_SAMPLES = 18
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Exact for up to 18 samples; the judge of every other engine."""
+    """Exact for up to 18 samples; the judge of every other engine.
+
+    Examples
+    --------
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import Enumeration
+    >>> data = make_ring(8, radius=55, corruption=0.25, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=Enumeration(), random_state=0)
+    >>> model.set_params(n_neighbors=3).fit(data.X, data.y).converged_
+    True
+    """
 
     name: ClassVar[str] = "exact"
     needs: ClassVar[Needs] = Needs(two_classes=True, unit_weights=True, exact_kernel=True)

@@ -17,7 +17,18 @@ from .quadrature import MAX_FEATURES, Quadrature
 
 @dataclass(frozen=True)
 class Exact:
-    """Enumeration for up to 18 samples of weight one, else quadrature for up to three features."""
+    """Enumeration for up to 18 samples of weight one, else quadrature for up to three features.
+
+    Examples
+    --------
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import Exact
+    >>> data = make_ring(8, radius=55, corruption=0.25, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=Exact(), random_state=0)
+    >>> model.set_params(n_neighbors=3).fit(data.X, data.y).converged_
+    True
+    """
 
     name: ClassVar[str] = "exact"
     needs: ClassVar[Needs] = Needs(two_classes=True, exact_kernel=True)

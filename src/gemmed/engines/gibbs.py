@@ -38,6 +38,18 @@ class Gibbs:
     burn_in : sweeps dropped after the multipliers have moved
     n_averaged : dual steps at the noise level whose multipliers are averaged
     estimate_dual_value : integrate the gradient from zero to the solution to report the dual value
+
+    Examples
+    --------
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import Gibbs
+    >>> data = make_ring(15, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
+    >>> engine = Gibbs(n_draws=50, n_final_draws=200)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=engine, random_state=0)
+    >>> model = model.set_params(n_neighbors=5).fit(data.X, data.y)
+    >>> model.monte_carlo_error_ > 0
+    True
     """
 
     name: ClassVar[str] = "gibbs"

@@ -75,7 +75,16 @@ FIRST_STEPS = 3
 
 
 class Start(NamedTuple):
-    """A solution of a close problem to start from."""
+    """A solution of a close problem to start from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.engines import Start
+    >>> start = Start(coefficients=np.zeros(4), nominal=np.ones(4))
+    >>> start.nominal.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
 
     coefficients: FloatArray
     """Of the decision functions in terms of the kernel, of the shape of the labels."""
@@ -90,6 +99,17 @@ class MeanField:
     Parameters
     ----------
     form : ``"held_out"`` (default), ``"collapsed"`` or ``"factorised"``
+
+    Examples
+    --------
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import MeanField
+    >>> data = make_ring(50, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=MeanField("collapsed"))
+    >>> trust = model.fit(data.X, data.y).nominal_proba_
+    >>> bool(trust[data.anomalous].mean() < trust[~data.anomalous].mean())
+    True
     """
 
     name: ClassVar[str] = "mean_field"

@@ -35,6 +35,21 @@ class PaperAlgorithm:
         Gibbs sampler nor mean field, and biased; by default the last draw is fed back.
     clip : C_1, upper bound of the margin multipliers, as a share of C
     n_certificate_draws : sweeps of a valid sampler behind the reported residual
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import PaperAlgorithm
+    >>> from sklearn.exceptions import ConvergenceWarning
+    >>> data = make_ring(15, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=PaperAlgorithm(), max_iter=20)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ConvergenceWarning)  # twenty steps are few
+    ...     model = model.set_params(n_neighbors=5, random_state=0).fit(data.X, data.y)
+    >>> model.n_iter_
+    20
     """
 
     name: ClassVar[str] = "paper"

@@ -34,7 +34,18 @@ BLOCK = 6
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Exact for kernels of rank at most three (a linear kernel in the plane, with bias)."""
+    """Exact for kernels of rank at most three (a linear kernel in the plane, with bias).
+
+    Examples
+    --------
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.engines import Quadrature
+    >>> data = make_ring(20, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", model="paper", engine=Quadrature(), random_state=0)
+    >>> model.set_params(n_neighbors=5).fit(data.X, data.y).converged_
+    True
+    """
 
     name: ClassVar[str] = "exact"
     needs: ClassVar[Needs] = Needs(two_classes=True, exact_kernel=True)

@@ -76,6 +76,17 @@ def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[st
     path : name of the file
     trusted : full names of further types that the model may contain; :func:`load_model` has to be
         given the same
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import MEDClassifier, load_model, save_model
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = MEDClassifier().fit(X, X[:, 0] > 0)
+    >>> save_model(model, "model.gemmed")
+    >>> same = load_model("model.gemmed")
+    >>> bool((same.decision_function(X) == model.decision_function(X)).all())
+    True
     """
     payload = _payload_of(model)
     _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
@@ -103,6 +114,15 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     -------
     estimator
         It predicts to the bit what the saved one did, with the same versions of the packages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import MEDClassifier, load_model, save_model
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> save_model(MEDClassifier().fit(X, X[:, 0] > 0), "model.gemmed")
+    >>> load_model("model.gemmed").predict([[2.0, 0.0], [-2.0, 0.0]])
+    array([ True, False])
     """
     require("skops", "loading models needs", "cli")
     from skops import io as skops_io

@@ -32,7 +32,18 @@ BlockFunction = Callable[..., Any]
 
 
 class Blocks(Protocol):
-    """Row blocks and a way to run functions on them."""
+    """Row blocks and a way to run functions on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.rows import LocalBlocks
+    >>> blocks = LocalBlocks(np.arange(10.0).reshape(5, 2), block_rows=2)
+    >>> blocks.sizes
+    (2, 2, 1)
+    >>> [float(total) for total in blocks.map(lambda block, broadcast: block.sum())]
+    [6.0, 22.0, 17.0]
+    """
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -105,6 +116,20 @@ class LocalBlocks:
     n_threads : threads of a pass; each then uses a single BLAS thread
     block_rows : rows of a block
     sizes : rows of every block, in place of ``block_rows``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed.rows import LocalBlocks
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
+    >>> np.save("rows.npy", X)
+    >>> blocks = LocalBlocks("rows.npy", block_rows=300)
+    >>> blocks.sizes
+    (300, 300, 300, 100)
+    >>> model = GEMMEDClassifier(n_components=50, random_state=0).fit_blocks(blocks, X[:, 0] > 0)
+    >>> model.score(X, X[:, 0] > 0) > 0.95
+    True
     """
 
     def __init__(

@@ -31,6 +31,19 @@ class DaskBlocks:
     ----------
     client : ``distributed.Client``
     partitions : in the order of the rows
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client, LocalCluster
+    >>> from gemmed.rows import DaskBlocks, dask_blocks
+    >>> rows = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    ...     with Client(cluster) as client:
+    ...         blocks = dask_blocks(rows, client)
+    ...         print(isinstance(blocks, DaskBlocks), blocks.sizes)
+    True (3, 3)
     """
 
     def __init__(
@@ -146,6 +159,18 @@ def dask_blocks(
     client : ``distributed.Client``; the current one by default
     dtype : of the blocks, float32 or float64
     block_rows : larger partitions of X are cut into blocks of so many rows
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client, LocalCluster
+    >>> from gemmed.rows import dask_blocks
+    >>> rows = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    ...     with Client(cluster) as client:
+    ...         print(dask_blocks(rows, client, block_rows=2).sizes)
+    (2, 1, 2, 1)
     """
     client = _client(client)
     if hasattr(X, "rechunk"):
@@ -170,6 +195,20 @@ def parquet_blocks(
 
     Parameters are those of :func:`gemmed.rows.sources.read_parquet`; the paths must mean the same
     to all workers.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from distributed import Client, LocalCluster
+    >>> from gemmed.rows import parquet_blocks
+    >>> from pyarrow import parquet
+    >>> columns = {"a": [1.0, 2.0], "b": [0.5, 0.1], "state": ["ok", "bad"]}
+    >>> parquet.write_table(pyarrow.table(columns), "part.parquet")
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    ...     with Client(cluster) as client:
+    ...         blocks, labels = parquet_blocks("part.parquet", client, label="state")
+    ...         print(blocks.sizes, labels.tolist())
+    (2,) ['ok', 'bad']
     """
     require("pyarrow", "reading Parquet files needs", "parquet")
     from pyarrow import parquet
@@ -191,7 +230,19 @@ def parquet_blocks(
 
 
 def gather_labels(y: Any) -> np.ndarray:
-    """Labels of a Dask array or series as one array in this process."""
+    """Labels of a Dask array or series as one array in this process.
+
+    Parameters
+    ----------
+    y : dask array or series
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from gemmed.rows import gather_labels
+    >>> gather_labels(da.from_array([0, 1, 1], chunks=2))
+    array([0, 1, 1])
+    """
     return np.asarray(y.compute())
 
 

@@ -17,6 +17,18 @@ def lazily(model: Any, X: Any, method: Method = "predict") -> Any:
     model : a fitted classifier
     X : dask array of shape (n_rows, n_features), or dask data frame
     method : "predict", "decision_function" or "predict_proba"
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gemmed import MEDClassifier
+    >>> from gemmed.rows import lazily
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = MEDClassifier().fit(X, X[:, 0] > 0)
+    >>> predicted = lazily(model, da.from_array(X, chunks=(20, 2)))  # nothing is computed yet
+    >>> predicted.shape, float((predicted == model.predict(X)).mean().compute())
+    ((60,), 1.0)
     """
     if method not in ("predict", "decision_function", "predict_proba"):
         raise ValueError(

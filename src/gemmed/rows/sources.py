@@ -100,6 +100,21 @@ def read_blocks(
     """Rows and labels from an iterator of (X_block, y_block), or from a function that makes one.
 
     The rows go to a temporary file under ``folder`` (default: the system's), in ``dtype``.
+
+    Parameters
+    ----------
+    blocks : iterable of pairs of arrays, or function that returns one
+    dtype : of the rows, float32 or float64
+    folder : where the temporary file goes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.rows import read_blocks
+    >>> rng = np.random.default_rng(0)
+    >>> rows, labels = read_blocks((rng.normal(size=(100, 3)), np.full(100, k)) for k in range(4))
+    >>> rows.n_rows, rows.n_features, labels.shape
+    (400, 3, (400,))
     """
     labels: list[np.ndarray] = []
 
@@ -133,6 +148,17 @@ def read_parquet(
     columns : columns of X; by default all but ``label``
     dtype : of X, float32 or float64
     folder : where the temporary file goes
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from pyarrow import parquet
+    >>> from gemmed.rows import read_parquet
+    >>> columns = {"a": [1.0, 2.0], "b": [0.5, 0.1], "state": ["ok", "bad"]}
+    >>> parquet.write_table(pyarrow.table(columns), "part.parquet")
+    >>> rows, labels = read_parquet("part.parquet", label="state")
+    >>> rows.n_features, labels.tolist()
+    (2, ['ok', 'bad'])
     """
     require("pyarrow", "reading Parquet files needs", "parquet")
     from pyarrow import parquet

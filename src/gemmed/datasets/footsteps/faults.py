@@ -19,14 +19,24 @@ STALE = "stale"
 
 
 class Fault(NamedTuple):
-    """One burst of one fault."""
+    """One burst of one fault.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import Fault
+    >>> burst = Fault(sensor=2, kind="stuck", start=1.5, stop=4.0)
+    >>> burst.stop - burst.start
+    2.5
+    """
 
     sensor: int
     """Counted from 0."""
     kind: str
+    """One of ``FAULT_KINDS``, or "stale"."""
     start: float
     """Seconds."""
     stop: float
+    """Seconds."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,17 @@ class FootstepRecording(NamedTuple):
 
 
 class FootstepData(NamedTuple):
-    """Recordings of all subjects."""
+    """Recordings of all subjects.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import make_footsteps
+    >>> data = make_footsteps(1, 1, duration=6.0, random_state=3)
+    >>> data.rate, data.subjects.tolist()
+    (4000, ['human-01', 'human_with_animal-01'])
+    >>> [len(bursts) for bursts in data.faults]
+    [4, 1]
+    """
 
     signals: npt.NDArray[np.float32]
     """Shape (n_subjects, n_sensors, n_samples), within -1 and 1."""
@@ -121,7 +131,21 @@ def iter_footsteps(
     faults: bool = True,
     random_state: int = 0,
 ) -> Iterator[FootstepRecording]:
-    """The recordings of :func:`make_footsteps` one by one."""
+    """The recordings of :func:`make_footsteps` one by one.
+
+    Parameters
+    ----------
+    n_human, n_animal, duration, rate, faults, random_state
+        As in :func:`make_footsteps`.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import iter_footsteps
+    >>> for walk in iter_footsteps(1, 1, duration=4.0):
+    ...     print(walk.subject, walk.signals.shape)
+    human-01 (4, 16000)
+    human_with_animal-01 (4, 16000)
+    """
     if n_human < 0 or n_animal < 0 or n_human + n_animal == 0:
         raise ValueError(
             f"n_human={n_human!r} and n_animal={n_animal!r}: give at least one subject."
