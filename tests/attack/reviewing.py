@@ -1,7 +1,7 @@
 """``gemmed review`` killed and stopped while several reviewers post marks.
 
-A mark is confirmed when its answer has arrived. Every confirmed mark has to be in the file, as it was
-given and once; of the others at most the one that each reviewer was waiting for may be there.
+A mark is confirmed when its answer has arrived. Every confirmed mark has to be in the file, as it
+was given and once; of the others at most the one that each reviewer was waiting for may be there.
 """
 
 import http.client
@@ -81,7 +81,9 @@ def review(table, marks, blow, rng, size):
     timer.start()
     try:
         lines = iter(process.stdout.readline, "")
-        address = next((found[0] for line in lines if (found := re.search(r"http://\S+", line))), "")
+        address = next(
+            (found[0] for line in lines if (found := re.search(r"http://\S+", line))), ""
+        )
         assert address, process.stderr.read()
         done = threading.Event()
         posting = [

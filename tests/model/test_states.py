@@ -92,7 +92,9 @@ def test_a_step_that_does_not_pay_needs_no_derivatives():
     density = minus_log_posterior(model, x, information=True)
     refused = minus_log_posterior(model, x, information=True, below=density.value)
     assert refused.value == density.value and refused.information is None
-    taken = minus_log_posterior(model, x, information=True, below=np.nextafter(density.value, np.inf))
+    taken = minus_log_posterior(
+        model, x, information=True, below=np.nextafter(density.value, np.inf)
+    )
     assert np.array_equal(taken.gradient, density.gradient)
     assert np.array_equal(taken.information, density.information)
 
