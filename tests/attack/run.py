@@ -23,6 +23,9 @@ from attack.limited import GIGABYTE, run
 SLOWEST = 10.0
 """Seconds of processor time that a small file may take."""
 
+MORE = ("confirmed", "endless")
+"""What some groups count besides."""
+
 
 def main(arguments=None):
     from attack.faults import FAULTS
@@ -51,7 +54,10 @@ def main(arguments=None):
         wrong += bool(found["wrong"])
         print(
             f"{name:12} {found['tried']:7} {len(found['wrong']):6} {found.get('refused', 0):8} "
-            f"{found.get('slowest', 0.0):7.2f} s {found.get('memory', 0) / 1e6:6.0f} MB",
+            f"{found.get('slowest', 0.0):7.2f} s {found.get('memory', 0) / 1e6:6.0f} MB"
+            + "".join(
+                f"  {found[more]} {more}" for more in ("confirmed", "endless") if more in found
+            ),
             flush=True,
         )
         for line in found["wrong"][:20]:

@@ -4,22 +4,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.utils.fixes import parse_version
 
 from gemmed import load_model
 from gemmed.estimators.older_versions import present_name
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = np.load(FILES / "expected-0.5.0.npz")
+PIPELINE = pytest.param(
+    "pipeline",
+    marks=pytest.mark.skipif(
+        parse_version(sklearn.__version__) < parse_version("1.9"),
+        reason="its scaler was written by scikit-learn 1.9, and older versions warn of that",
+    ),
+)
 
 
-@pytest.mark.parametrize("name", ["pipeline", "features", "med", "detector"])
+@pytest.mark.parametrize("name", [PIPELINE, "features", "med", "detector"])
 def test_predictions_are_those_of_the_version_that_wrote_the_file(name):
     model = load_model(FILES / f"{name}-0.5.0.gemmed")
     decision = model.decision_function(EXPECTED[f"{name}/new"])
     np.testing.assert_allclose(decision, EXPECTED[f"{name}/decision"], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["pipeline", "features"])
+@pytest.mark.parametrize("name", [PIPELINE, "features"])
 def test_judgements_are_those_of_the_version_that_wrote_the_file(name):
     model = load_model(FILES / f"{name}-0.5.0.gemmed")
     new, classifier = EXPECTED[f"{name}/new"], model

@@ -86,6 +86,19 @@ def test_states_are_those_of_the_sum_over_all_states_and_labels(n_classes):
         np.testing.assert_allclose(found, by_state[state] / total, atol=3e-7)
 
 
+def test_a_step_that_does_not_pay_needs_no_derivatives():
+    model = model_of()
+    x = np.random.default_rng(0).normal(size=model.n_coordinates)
+    density = minus_log_posterior(model, x, information=True)
+    refused = minus_log_posterior(model, x, information=True, below=density.value)
+    assert refused.value == density.value and refused.information is None
+    taken = minus_log_posterior(
+        model, x, information=True, below=np.nextafter(density.value, np.inf)
+    )
+    assert np.array_equal(taken.gradient, density.gradient)
+    assert np.array_equal(taken.information, density.information)
+
+
 def test_likelihood_is_that_of_the_labels():
     model = model_of(30, 3, 2)
     x = np.random.default_rng(3).normal(size=model.n_coordinates)

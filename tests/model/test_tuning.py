@@ -257,3 +257,33 @@ def test_a_boundary_away_from_the_origin_has_a_bias():
     model = GEMMEDClassifier("linear", random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.predict(np.zeros((1, 3)))[0] == 0
+
+
+def many_classes(n_classes):
+    rng = np.random.default_rng(0)
+    centres = 3.0 * rng.normal(size=(n_classes, 5))
+    X = np.repeat(centres, 4, axis=0) + 0.5 * rng.normal(size=(4 * n_classes, 5))
+    return X, np.repeat(np.arange(n_classes), 4)
+
+
+@pytest.mark.parametrize("n_classes", [5, 60])
+def test_of_many_classes_some_choose_the_kernel(n_classes, monkeypatch):
+    """All of a few, and of many as many as are enough; the kernel is that of all."""
+    X, y = many_classes(n_classes)
+    widths = []
+
+    def learn(space, signs, *arguments):
+        widths.append(signs.shape[1])
+        return learn_med(space, signs, *arguments)
+
+    monkeypatch.setattr(tuning, "learn_med", learn)
+    chosen = []
+    for most in (tuning.MAX_FUNCTIONS, n_classes):
+        monkeypatch.setattr(tuning, "MAX_FUNCTIONS", most)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen.append(GEMMEDClassifier(random_state=0).fit(X, y))
+    assert set(widths) == {min(n_classes, 50), n_classes}
+    assert chosen[0].gamma_ == chosen[1].gamma_
+    if n_classes <= 50:
+        assert np.array_equal(chosen[0].dual_coef_, chosen[1].dual_coef_)

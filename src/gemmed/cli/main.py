@@ -66,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("interrupted; what was finished is kept, the same command goes on")
         return INTERRUPTED
-    except (GemmedError, ImportError, OSError, ValueError, ArithmeticError, MemoryError) as error:
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        complain(f"error: there is not enough memory{said}: fit --stream reads a table in blocks")
+        return USAGE_ERROR
+    except (GemmedError, ImportError, OSError, ValueError, ArithmeticError) as error:
         complain(f"error: {str(error) or type(error).__name__}")
         return USAGE_ERROR

@@ -45,6 +45,8 @@ RISE = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
 MAX_ROWS = 1000
 """Rows that take part; half as many where there is a decision function for each class."""
+MAX_FUNCTIONS = 50
+"""Decision functions that are judged where there are more classes: the loss is a mean over them."""
 SCREENED_FROM = 300
 """Rows from which on half of them choose which candidates all of them compare."""
 WORTH = 0.04
@@ -96,12 +98,16 @@ def choose_kernel(
     some = subsample_rows(signs, weights, seed)
     all_trusted = trusted
     X, trusted = rows.take(some), trusted[some]
+    judged = signs[some]
+    if signs.shape[1] > MAX_FUNCTIONS:
+        chosen = np.random.default_rng(seed).choice(signs.shape[1], MAX_FUNCTIONS, replace=False)
+        judged = judged[:, np.sort(chosen)]
     if to_tune.gamma and kernel.has_width:
         kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
     tuned, candidates = tune_kernel(
         kernel,
         X,
-        signs[some],
+        judged,
         weights[some] * trusted,
         c,
         tune_gamma=to_tune.gamma,

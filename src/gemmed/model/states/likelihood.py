@@ -227,8 +227,13 @@ def centred_scores(scores: FloatArray) -> FloatArray:
     return scores - scores.mean(axis=-1, keepdims=True)
 
 
-def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool = False) -> Density:
-    """Value and gradient at coordinates x; the information is that of the outer products."""
+def minus_log_posterior(
+    model: LabelModel, x: FloatArray, *, information: bool = False, below: float = np.inf
+) -> Density:
+    """Value and gradient at coordinates x; the information is that of the outer products.
+
+    A value that is not smaller than ``below`` has neither: no step goes there.
+    """
     at, weights = model.places, model.tempered
     b = model.member_weights(x)
     plain = special.softmax(
@@ -244,6 +249,9 @@ def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool =
     shares = model.class_shares[model.class_index]
     bad = model.bayes * 0.5 * (shares + p[np.arange(len(p)), model.class_index])
     likelihood = (1.0 - e) * good + e * bad
+    value = 0.5 * float(x @ x) - float(weights @ np.log(likelihood))
+    if value >= below:
+        return Density(value, np.empty(0))
     inverse = 1.0 / likelihood
     # d log L / d p, then through the softmax.
     slope_p = ((1.0 - e) * inverse)[:, None] * confusion
@@ -268,7 +276,6 @@ def minus_log_posterior(model: LabelModel, x: FloatArray, *, information: bool =
     parts.append((slope_v @ (tau * (own + own**3 / 3.0)))[None])
     parts.append((slope_v * (tau * (1.0 + own**2))).T)
     scores = np.concatenate(parts)
-    value = 0.5 * float(x @ x) - float(weights @ np.log(likelihood))
     gradient = x - scores @ weights
     if not information:
         return Density(value, gradient)

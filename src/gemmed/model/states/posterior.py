@@ -153,7 +153,7 @@ def _highest(model: LabelModel, x: FloatArray, free: np.ndarray) -> tuple[FloatA
         for length in (1.0, 0.5, 0.2, 0.05, 0.01):
             tried = x.copy()
             tried[free] -= length * step
-            new = minus_log_posterior(model, tried, information=True)
+            new = minus_log_posterior(model, tried, information=True, below=density.value)
             if new.value < density.value:
                 break
         else:
