@@ -202,8 +202,8 @@ def full_disk(folder, seconds, seed):
 def no_memory(folder, seconds, seed):
     """An address space that ends somewhere between the imports and the result.
 
-    OpenBLAS asks for its buffers again and again where it gets none, without an end: such a run is
-    ended by a limit on processor time, and counted.
+    Some runs do not end, inside SciPy (OpenBLAS asks for buffers again and again, it seems): they
+    are ended by a limit on processor time, and counted.
     """
     endless = 0
 

@@ -161,7 +161,7 @@ class TestFit:
 
     @pytest.mark.skipif(
         parse_version(scipy.__version__) < parse_version("1.15"),
-        reason="the L-BFGS-B of older versions, in Fortran, does not repeat itself to the bit",
+        reason="differs now and then with SciPy 1.12, why is not known; 1.15 has another L-BFGS-B",
     )
     @pytest.mark.parametrize("seed", range(3))
     def test_everything_follows_the_order_of_the_samples_to_the_bit(self, seed: int) -> None:
@@ -255,7 +255,7 @@ class TestDetection:
         scores = MEDDetector().fit(X).training_scores_
         far = np.linalg.norm(X[:30], axis=1) > 6.0
         assert far.sum() > 20
-        # Not all of them: another version of L-BFGS-B swaps neighbours between the folds.
+        # Not all of them: with SciPy 1.12 the scores of single samples differ by up to 0.24.
         assert np.mean(scores[:30][far][:, None] < scores[30:]) > 0.99
 
 
