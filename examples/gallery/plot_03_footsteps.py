@@ -64,9 +64,9 @@ for span in model.spans(X[~train], **new)[:6]:
     print(span)
 
 # %%
-# The picture is one recording of the test. What really failed is shaded; the bars
-# under the waves are the spans that the model called broken. A fault in a pause between two segments'
-# strongest windows is not seen, and a bar may end half a second late.
+# The picture is one recording of the test. What really failed is shaded; the bars under the waves are
+# the spans that the model called broken. A span is known to a segment (two seconds, half a second apart):
+# bars begin early, and short ones over healthy sound are false alarms.
 failing = {k: sum(f.stop - f.start for f in data.faults[k]) for k in np.unique(number[~train])}
 shown = max((k for k in failing if failing[k] < 25), key=lambda k: failing[k])
 spans = [s for s in model.spans(X[~train], **new) if s.group == data.subjects[shown]]
@@ -80,7 +80,7 @@ for k, ax in enumerate(axes):
         ax.axvspan(fault.start, fault.stop, color=ANOMALOUS.colour, alpha=0.25, linewidth=0)
         ax.text(fault.start + 0.05, 0.7 * reach, fault.kind.replace("_", " "), fontsize=8)
     for span in (s for s in spans if s.sensor == names[k]):
-        ax.plot([span.start, span.stop], [-0.85 * reach] * 2, color=BLUE, linewidth=4)
+        ax.plot([span.start, span.stop + 2.0], [-0.85 * reach] * 2, color=BLUE, linewidth=4)
     ax.set(ylim=(-reach, reach), xlim=(0, time[-1]))
     ax.set_ylabel(f"sensor {names[k]}")
 axes[0].set_title(f"{data.subjects[shown]}: shaded, what failed; bars, what was called broken")
