@@ -6,7 +6,7 @@ A million rows
 """
 
 # %%
-# A file of a million rows with 10 columns in single precision (40 MB) is written, one label in ten wrong. ``read_blocks``
+# A file of a million rows with 10 columns in single precision (40 MB) is written, one label in ten wrong. ``fit_blocks``
 # reads it in blocks: the rows are never all in memory. ``n_components`` is the number of landmarks; by
 # default the data are asked how many they need, which is better and takes longer.
 import tempfile
@@ -19,7 +19,6 @@ import numpy as np
 
 from gemmed import GEMMEDClassifier
 from gemmed.report.palette import ANOMALOUS, NOMINAL
-from gemmed.rows import read_blocks
 
 N_ROWS, N_COLUMNS, N_TEST = 1_000_000, 10, 5_000
 centres = np.random.default_rng(5).normal(scale=1.2, size=(12, N_COLUMNS))
@@ -66,7 +65,7 @@ watcher = threading.Thread(target=watch, daemon=True)
 watcher.start()
 processor = time.process_time()
 model = GEMMEDClassifier(n_components=100, random_state=0)
-model.fit_blocks(read_blocks(path), y)
+model.fit_blocks(path, y)
 done.set()
 watcher.join()
 seconds = time.process_time() - processor
