@@ -10,8 +10,16 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	touch $(READY)
 
-demo: $(READY)  ## simulate contaminated data, train, print errors and write demo.png
-	$(BIN)/python examples/demo.py
+DEMO ?= .venv-demo
+DEMO_READY := $(DEMO)/.ready
+
+$(DEMO_READY): pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	touch $(DEMO_READY)
+
+demo: $(DEMO_READY)  ## a table, a recording and a ring with faults: print what is found, write demo.png
+	$(DEMO)/bin/python examples/demo.py
 
 test: $(READY)  ## the default tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -52,4 +60,4 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(BIN)/python benchmarks/large/page.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png
+	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache demo.png

@@ -49,7 +49,9 @@ for verdict, fault in (
     false = int((flagged[verdict] & (truth == "nothing")).sum())
     print(f"{verdict}: {found} of {(truth == fault).sum()} found, {false} false alarms")
 low, high = model.label_error_interval_
-print(f"share of wrong labels {model.label_error_share_:.3f}, 90 % interval {low:.3f} to {high:.3f}")
+print(
+    f"share of wrong labels {model.label_error_share_:.3f}, 90 % interval {low:.3f} to {high:.3f}"
+)
 
 # %%
 # The picture has one point for each row: to the right the probability that its label is wrong, upwards

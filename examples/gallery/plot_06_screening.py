@@ -27,7 +27,9 @@ other_digits = load_digits().data[load_digits().target == 2] / 16.0 - 0.5
 
 def alarm_rates(draw):
     """Share of alarms at every level: good rows, dead lines of the image, a digit never seen."""
-    X_train, X_new, y_train, _ = train_test_split(X, y, test_size=0.5, stratify=y, random_state=draw)
+    X_train, X_new, y_train, _ = train_test_split(
+        X, y, test_size=0.5, stratify=y, random_state=draw
+    )
     y_train = corrupt(X_train, y_train, "flips", 0.1, random_state=draw).y
     rng = np.random.default_rng(draw)
     noisy = rng.choice(len(X_train), len(X_train) // 20, replace=False)

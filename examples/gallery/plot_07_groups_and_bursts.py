@@ -49,7 +49,9 @@ proba = {
     "with its neighbours": burst.screen(readings, order=np.arange(400)).proba[:, 0],
 }
 for name, p in proba.items():
-    print(f"{name}: {(p > 0.5)[noisy].sum()} of {noisy.sum()} found, {(p > 0.5)[~noisy].sum()} false")
+    print(
+        f"{name}: {(p > 0.5)[noisy].sum()} of {noisy.sum()} found, {(p > 0.5)[~noisy].sum()} false"
+    )
 
 # %%
 # The picture. Above: the probability that the label is wrong, segment by segment, recordings in a row. Without groups
@@ -76,7 +78,9 @@ axes[1].set_xlabel("recording")
 axes[0].legend(loc="upper right", ncols=2)
 for index, (name, p) in enumerate(proba.items()):
     style = series_style(index)
-    axes[2].plot(p, color=style.colour, linestyle=("-", "-")[index], linewidth=(0.8, 2)[index], label=name)
+    axes[2].plot(
+        p, color=style.colour, linestyle=("-", "-")[index], linewidth=(0.8, 2)[index], label=name
+    )
 for start in (60, 180, 320):
     axes[2].axvspan(start, start + 30, color=ANOMALOUS.colour, alpha=0.15, linewidth=0)
 axes[2].set(xlabel="time", ylabel="P(broken)", ylim=(-0.05, 1.3), xlim=(0, 400))

@@ -10,6 +10,7 @@ Many classes
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import corrupt
@@ -20,7 +21,8 @@ X = images / 16.0
 y = corrupt(X, truth, "flips", 0.08, random_state=0).y
 wrong = y != truth
 
-model = GEMMEDClassifier(random_state=0).fit(X, y)
+forest = RandomForestClassifier(200, random_state=0)
+model = GEMMEDClassifier(base=forest, random_state=0).fit(X, y)
 table = model.explain()
 flagged = np.array(table["verdict"] == "suspicious label")
 suggested = np.array(table["suggested_label"])

@@ -9,6 +9,7 @@ A million rows
 # A file of a million rows with 10 columns in single precision (40 MB) is written, one label in ten wrong. ``fit_blocks``
 # reads it in blocks: the rows are never all in memory. ``n_components`` is the number of landmarks; by
 # default the data are asked how many they need, which is better and takes longer.
+import os
 import tempfile
 import threading
 import time
@@ -20,7 +21,8 @@ import numpy as np
 from gemmed import GEMMEDClassifier
 from gemmed.report.palette import ANOMALOUS, NOMINAL
 
-N_ROWS, N_COLUMNS, N_TEST = 1_000_000, 10, 5_000
+N_ROWS = int(os.environ.get("GEMMED_EXAMPLE_ROWS", "100000"))
+N_COLUMNS, N_TEST = 10, 5_000
 centres = np.random.default_rng(5).normal(scale=1.2, size=(12, N_COLUMNS))
 
 
@@ -72,7 +74,9 @@ seconds = time.process_time() - processor
 print(f"{seconds:.0f} processor seconds, at most {1000 * max(memory):.0f} MB more than before")
 print(f"{100 * model.score(X_test, y_test):.1f} % right on {N_TEST} clean rows")
 flagged = model.state_proba_[:, 1] > 0.5
-print(f"{flagged[wrong].sum()} of {wrong.sum()} wrong labels flagged, {flagged[~wrong].sum()} false")
+print(
+    f"{flagged[wrong].sum()} of {wrong.sum()} wrong labels flagged, {flagged[~wrong].sum()} false"
+)
 folder.cleanup()
 
 # %%
@@ -93,6 +97,8 @@ for part, style, name in ((~wrong, NOMINAL, "right label"), (wrong, ANOMALOUS, "
 left.set(yscale="log", xlabel="probability of a wrong label", ylabel="rows")
 left.legend(loc="upper center")
 right.plot(times, 1000 * np.array(memory), color=NOMINAL.colour, linewidth=2)
-right.set(xlabel="seconds since the fit began", ylabel="memory above the start (MB)", ylim=(0, None))
+right.set(
+    xlabel="seconds since the fit began", ylabel="memory above the start (MB)", ylim=(0, None)
+)
 right.set_title(f"{N_ROWS:,} rows, one fit")
 plt.show()

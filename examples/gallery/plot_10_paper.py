@@ -44,7 +44,7 @@ figure, axes = plt.subplot_mosaic(
     layout="constrained",
 )
 sample = (data.X, data.y, data.anomalous, models)
-plot_boundaries(*sample, ax=axes["whole"])
+plot_boundaries(*sample, ax=axes["whole"], legend=False)
 plot_boundaries(*sample, ax=axes["centre"], reach=16, legend=False)
 axes["whole"].set_title("boundaries, R = 55")
 axes["centre"].set_title("the centre")
@@ -65,15 +65,22 @@ for key, (measure, label, methods) in panels.items():
 for method in panels["a"][2]:
     style = method_style(method)
     precision, _ = measured(method, "precision_at_recall", 55)
-    axes["p"].plot(RECALL_GRID, precision, color=style.colour, linestyle=style.line, linewidth=2)
+    axes["p"].plot(
+        RECALL_GRID,
+        precision,
+        color=style.colour,
+        linestyle=style.line,
+        linewidth=4 if method == "GEM+MED" else 2,
+    )
 axes["p"].set(xlabel="recall", ylabel="precision", ylim=(0, 1.05))
-handles = dict(zip(*axes["e"].get_legend_handles_labels()[::-1], strict=True))
+handles = dict(zip(*axes["whole"].get_legend_handles_labels()[::-1], strict=True))
+handles |= dict(zip(*axes["e"].get_legend_handles_labels()[::-1], strict=True))
 handles |= dict(zip(*axes["a"].get_legend_handles_labels()[::-1], strict=True))
 figure.legend(
     handles.values(),
     handles,
     loc="outside lower center",
-    ncols=7,
+    ncols=6,
     title=f"below: mean and standard error of {RUNS} runs",
 )
 plt.show()

@@ -40,7 +40,9 @@ low, high = model.annotator_interval_.T
 actual = np.array(
     [np.mean(a[~np.isnan(a)] == truth[~np.isnan(a)]) for a in answers.T]
 )  # in the answers that were given
-print(f"{np.sum((low <= accuracy) & (accuracy <= high))} of {N_ANNOTATORS} intervals hold the truth")
+print(
+    f"{np.sum((low <= accuracy) & (accuracy <= high))} of {N_ANNOTATORS} intervals hold the truth"
+)
 
 # %%
 # The picture: for each annotator the estimate with its 90 % interval, nobody having told which labels are right, and the

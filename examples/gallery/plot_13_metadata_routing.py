@@ -34,11 +34,13 @@ weight = np.where(np.arange(300) % 10 < 5, 0.5, 1.0)
 # of the columns, so that the reasons of ``explain`` name them.
 with sklearn.config_context(enable_metadata_routing=True):
     classifier = GEMMEDClassifier(random_state=0)
-    classifier.set_fit_request(sample_weight=True, groups=True).set_score_request(sample_weight=False)
+    classifier.set_fit_request(sample_weight=True, groups=True).set_score_request(
+        sample_weight=True
+    )
     pipeline = Pipeline([("scale", StandardScaler()), ("gemmed", classifier)])
     pipeline["scale"].set_fit_request(sample_weight=False)
     pipeline.set_output(transform="pandas")
-    grid = {"gemmed__C": [0.3, 1.0, 3.0, 10.0]}
+    grid = {"gemmed__C": [1.5, 3.0, 6.0, 12.0]}
     searches = {
         "patients together": GridSearchCV(pipeline, grid, cv=GroupKFold(5)),
         "rows at random": GridSearchCV(pipeline, grid, cv=KFold(5, shuffle=True, random_state=0)),
