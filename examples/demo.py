@@ -65,7 +65,9 @@ def show_table(seed):
     y[wrong] = 1 - y[wrong]
     X[broken, :15] = 0.0
     model = GEMMEDClassifier(random_state=seed).fit(StandardScaler().fit_transform(X), y)
-    print(f"a table of {len(y)} rows, {wrong.sum()} wrong labels, {broken.sum()} with dead readings")
+    print(
+        f"a table of {len(y)} rows, {wrong.sum()} wrong labels, {broken.sum()} with dead readings"
+    )
     for name, state, truth in (("wrong labels", 1, wrong), ("bad measurements", 2, broken)):
         flagged = model.state_proba_[:, state] > 0.5
         false = (flagged & ~truth).sum()
