@@ -1,4 +1,4 @@
-"""The examples of the gallery run and draw one picture each. A few by default, all with the slow ones."""
+"""The examples of the gallery run and draw one picture each: some by default, all if slow."""
 
 import importlib.util
 import runpy
@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "examples" / "gallery"
 EXAMPLES = sorted(FOLDER.glob("plot_*.py"))
 QUICK = ("01_table", "02_dead", "07_groups", "12_annotators", "13_metadata")
-"""They take some twenty processor seconds together, and between them use most of what users call."""
+"""Some twenty processor seconds together; between them they use most of what users call."""
 NEEDS = {"08_many": "pandas", "01_table": "pandas", "13_metadata": "pandas"}
 
 
@@ -19,7 +19,7 @@ def _parameters():
         yield pytest.param(path, id=path.stem, marks=() if quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("path", _parameters())
+@pytest.mark.parametrize("path", list(_parameters()))
 def test_the_example_runs_and_draws_one_picture(path, monkeypatch, capsys, tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for start, package in NEEDS.items():

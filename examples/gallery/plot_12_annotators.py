@@ -66,7 +66,7 @@ left.plot(places + 0.18, 100 * accuracy, "x", color=BLACK, markersize=8, label="
 left.set(xlabel="annotator", ylabel="right answers (%)", xticks=places)
 left.set_title(f"{N_SAMPLES} samples, {N_ANSWERS} answers each, one run")
 left.legend(loc="upper left")
-for index, (name, share) in enumerate(shares.items()):
+for index, share in enumerate(shares.values()):
     look = series_style(index)
     error = 100 * np.sqrt(share * (1 - share) / N_SAMPLES)
     right.errorbar(
