@@ -2,7 +2,8 @@
 
 The table comes with scikit-learn and gets wrong labels and dead readings. The recording is
 simulated: four microphones beside a path, some of which fail for a while. The ring is the
-simulation of the GEM-MED paper: 40 of 100 samples a class are replaced by anomalies around both classes.
+simulation of the GEM-MED paper: 40 of 100 samples a class are replaced by anomalies
+around both classes.
 """
 
 import argparse
