@@ -6,9 +6,13 @@ A million rows
 """
 
 # %%
-# A file of a million rows with 10 columns in single precision (40 MB) is written, one label in ten wrong. ``fit_blocks``
-# reads it in blocks: the rows are never all in memory. ``n_components`` is the number of landmarks; by
-# default the data are asked how many they need, which is better and takes longer.
+# A file of rows with 10 columns in single precision is written, one label in ten wrong. ``fit_blocks`` reads it in
+# blocks: the rows are never all in memory. ``n_components`` is the number of landmarks; by default the data are
+# asked how many they need, which is better and takes longer.
+#
+# So that this page is built quickly it has 100,000 rows; ``GEMMED_EXAMPLE_ROWS=1000000`` has the million. Measured
+# with that on one thread: a file of 40 MB, 98 processor seconds, 1.2 GB more memory than before the fit, 93.1 % right on clean
+# rows, 65,142 of 100,090 wrong labels flagged and 5,970 false ones.
 import os
 import tempfile
 import threading
@@ -80,7 +84,7 @@ print(
 folder.cleanup()
 
 # %%
-# Left: the million probabilities of a wrong label, on a logarithmic scale. Wrong labels whose row lies where the classes
+# Left: the probabilities of a wrong label, on a logarithmic scale. Wrong labels whose row lies where the classes
 # overlap cannot be told from right ones: they are the vermillion part on the left. Right: memory over the time of the fit.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 bins = np.linspace(0, 1, 41)

@@ -78,7 +78,7 @@ for (name, method), values in results.items():
 # %%
 # The picture. cleanlab looks at labels: as good as the forest behind it there, blind to bad rows whose label fits.
 # LOF and the isolation forest look at rows: blind to labels. GEM-MED gives one probability for each and separates
-# the two. Two small tables and few draws: docs/states.md has 26 tables.
+# the two; on wine it is hardly better than LOF at bad rows. Two small tables and few draws: the page on states has 26.
 methods = list(dict.fromkeys(method for _, method in results))
 figure, axes = plt.subplots(2, 1, figsize=(8.5, 6.6), sharex=True, layout="constrained")
 for column, (ax, title) in enumerate(zip(axes, ("wrong labels", "bad rows"), strict=True)):

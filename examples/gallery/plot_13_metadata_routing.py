@@ -72,5 +72,5 @@ for index, (name, search) in enumerate(searches.items()):
 ax.set(xscale="log", xlabel="C", ylabel="accuracy in 5 folds (%)", title="One table of 30 patients")
 ax.set_xticks(grid["gemmed__C"], [f"{C:g}" for C in grid["gemmed__C"]])
 ax.minorticks_off()
-ax.legend(loc="best")
+figure.legend(loc="outside lower center", ncols=2)
 plt.show()
