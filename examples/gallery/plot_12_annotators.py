@@ -37,9 +37,6 @@ shares = {
 for name, share in shares.items():
     print(f"{name}: {100 * share:.1f} % right")
 low, high = model.annotator_interval_.T
-actual = np.array(
-    [np.mean(a[~np.isnan(a)] == truth[~np.isnan(a)]) for a in answers.T]
-)  # in the answers that were given
 print(
     f"{np.sum((low <= accuracy) & (accuracy <= high))} of {N_ANNOTATORS} intervals hold the truth"
 )
