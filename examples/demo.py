@@ -152,7 +152,7 @@ def draw(table, walk, data, models):
     whole.set_title("A ring of anomalies: decision boundaries")
     centre.set_title("The centre of the ring")
     handles = whole.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4, title="the two panels below")
+    figure.legend(*handles, loc="outside lower center", ncols=4, title="lower panels")
     for ax in (first, second):
         ax.set_box_aspect(1)  # as the panels below
     return figure
