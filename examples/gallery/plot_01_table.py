@@ -56,8 +56,7 @@ print(
 # %%
 # The picture has one point for each row: to the right the probability that its label is wrong, upwards
 # that its measurement is bad. Rows without a fault crowd in the corner at the bottom left. Squares and
-# triangles there were missed, circles beyond a dashed line are false alarms. What is missed is mostly a
-# tumour whose measurements would fit either label.
+# triangles there were missed, circles beyond a dashed line are false alarms.
 figure, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
 jitter = rng.uniform(-0.012, 0.012, size=(len(y), 2))
 looks = {

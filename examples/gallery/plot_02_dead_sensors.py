@@ -61,8 +61,8 @@ for span in model.spans(X_new, order=order)[:6]:
 
 # %%
 # The picture: new rows from left to right, a line a sensor. Blue was broken and found, vermillion broken
-# and not found, yellow called broken without being so. The edges of a burst are the hard part, and bursts
-# of noise are found less surely than a constant.
+# and not found, yellow called broken without being so. What is missed lies at the edges of bursts or is a gap within one.
+# These faults are gross, and sensors fail independently: do not expect this of subtle ones.
 found = model.screen(X_new, order=order).broken
 states = 2 * broken_new.astype(int) + found.astype(int)
 figure, ax = plt.subplots(figsize=(9, 3.2), layout="constrained")
