@@ -36,7 +36,7 @@ for method in ("SVM", "MED", "ROD-0.2", "GEM-MED", "oracle"):
 # The picture. Above: boundaries. Below, left: test error against the noise level, where SVM and MED break down with
 # growing R and the robust ones do not. Middle: AUC of the anomaly scores. Right: precision against recall at R = 55. The two-stage
 # method (GEM first, then MED) *ranks* the ring as well as GEM-MED does; it loses in the error, because it screens a fixed 5 %.
-# ROD's scores fall in the overlap of the classes and not on the ring: an AUC below one half.
+# ROD's scores fall in the overlap of the classes and not on the ring: an AUC of about one half.
 figure, axes = plt.subplot_mosaic(
     [["whole", "whole", "whole", "centre", "centre", "centre"], ["e", "e", "a", "a", "p", "p"]],
     figsize=(10.5, 9),
