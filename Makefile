@@ -10,8 +10,16 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	touch $(READY)
 
-demo: $(READY)  ## simulate contaminated data, train, print errors and write demo.png
-	$(BIN)/python examples/demo.py
+DEMO ?= .venv-demo
+DEMO_READY := $(DEMO)/.ready
+
+$(DEMO_READY): pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	touch $(DEMO_READY)
+
+demo: $(DEMO_READY)  ## a table, a recording and a ring with faults: print what is found, write demo.png
+	$(DEMO)/bin/python examples/demo.py
 
 DOCS ?= .venv-docs
 DOCS_READY := $(DOCS)/.ready
@@ -73,5 +81,5 @@ dist:  ## sdist and wheel, checked, and the wheel tried in an empty environment
 	$(DIST)/bin/python .ci/check_dist.py
 
 clean:
-	rm -rf $(VENV) $(DOCS) build dist .pytest_cache .mypy_cache .ruff_cache demo.png \
+	rm -rf $(VENV) $(DOCS) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache demo.png \
 		docs/gallery docs/reference/generated docs/sg_execution_times.rst

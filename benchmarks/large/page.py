@@ -7,8 +7,10 @@ import json
 import sys
 
 import numpy as np
-from claims import KINDS, ORACLE, claims, growth, pick
+from claims import KINDS, claims, growth, pick
 from record import FOLDER, QUICK_FOLDER, parser
+
+from gemmed.report.palette import method_style
 
 PARTS = ("peers", "flip_limit", "grid", "scaling", "cluster", "stages", "exactness")
 
@@ -193,20 +195,19 @@ def draw(parts, folder):
     drawn = []
 
     def finish(figure, name):
-        figure.tight_layout()
         figure.savefig(folder / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
         drawn.append(name)
 
     rows = parts["peers"]
     if rows:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
         for name in dict.fromkeys(row["method"] for row in rows):
             own = sorted((r for r in rows if r["method"] == name), key=lambda r: r["n"])
             flips = [r for r in own if r["kind"] == "flips"]
-            style = {"marker": "o", "lw": 2.5 if "gemmed" in name else 1.2, "label": name}
-            if name == ORACLE:
-                style |= {"color": "black", "ls": "--"}
+            look = method_style(name)
+            style = {"color": look.colour, "marker": look.marker, "ls": look.line, "label": name}
+            style |= {"lw": 2.5 if "gemmed" in name else 1.2}
             left.loglog([r["n"] for r in flips], [r["cpu"] for r in flips], **style)
             right.semilogx([r["n"] for r in flips], [100 * r["accuracy"] for r in flips], **style)
         left.set(xlabel="samples", ylabel="processor seconds of a fit")
@@ -215,26 +216,31 @@ def draw(parts, folder):
         for axes in (left, right):
             axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
             axes.minorticks_off()
-        right.legend(fontsize=7)
+        handles = left.get_legend_handles_labels()
+        figure.legend(
+            *handles, loc="outside lower center", ncols=4, fontsize=8, title="one run a point"
+        )
         finish(figure, "peers")
     rows = parts["scaling"]
     if rows:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
         for name in dict.fromkeys(row["method"] for row in rows):
             own = sorted((r for r in rows if r["method"] == name), key=lambda r: r["n"])
             n = np.array([r["n"] for r in own], dtype=float)
             exponent = growth(rows, name)
             text = "yardstick" if name == "prototype" else name
             text += "" if np.isnan(exponent) else f": N^{exponent:.2f}"
-            left.loglog(n, [r["cpu"] for r in own], marker="o", label=text)
-            right.semilogx(n, [r["memory_gb"] for r in own], marker="o", label=name)
+            look = method_style(name)
+            style = {"color": look.colour, "marker": look.marker, "ls": look.line, "label": text}
+            left.loglog(n, [r["cpu"] for r in own], **style)
+            right.semilogx(n, [r["memory_gb"] for r in own], **style)
         left.set(xlabel="samples", ylabel="processor seconds of a fit")
         right.set(xlabel="samples", ylabel="peak memory, GB")
-        left.legend(fontsize=8)
+        left.legend(fontsize=8, title="one run a point", title_fontsize=8)
         finish(figure, "scaling")
     rows = [row for row in parts["stages"] if "share_of_peak" in row]
     if rows:
-        figure, axes = plt.subplots(figsize=(6.5, 3))
+        figure, axes = plt.subplots(figsize=(6.5, 3), layout="constrained")
         axes.barh([r["stage"] for r in rows], [100 * r["share_of_peak"] for r in rows])
         axes.invert_yaxis()
         axes.set(xlabel="share of what processor or memory can do, %", xlim=(0, 100))

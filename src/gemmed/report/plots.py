@@ -12,25 +12,8 @@ import numpy as np
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
+from .palette import ANOMALOUS, CLASSES, DARK_GREY, NOMINAL, method_style
 
-STYLES = {
-    "SVM": ("#777777", "v", "-"),
-    "MED": ("#333333", "^", "-"),
-    "ROD-0.02": ("#e08e0b", "o", "--"),
-    "ROD-0.2": ("#c2571a", "s", "--"),
-    "ROD-0.6": ("#8c3b1b", "D", "--"),
-    "ramp": ("#7b3fa0", "P", ":"),
-    "GEM+SVM": ("#4aa3c7", "<", "-."),
-    "GEM+MED": ("#1b6ca8", ">", "-."),
-    "late SVMs": ("#d1495b", "d", "-"),
-    "GEM-MED": ("#2a9d4e", "*", "-"),
-    "GEM-MED K/1000": ("#9acd32", "*", "--"),
-    "oracle": ("#000000", "x", ":"),
-}
-"""Colour, marker and line of each method, the same in every figure."""
-CLASS_COLOURS = ("#1b6ca8", "#d1495b")
-LINE_COLOURS = ("#222222", "#e08e0b", "#2a9d4e", "#7b3fa0", "#0aa5a5", "#8a6d3b")
-LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 DPI = 150
 
 
@@ -70,7 +53,7 @@ def plot_boundaries(
     """
     pyplot = import_pyplot()
     ax = pyplot.subplots(figsize=(6.4, 5.6), layout="constrained")[1] if ax is None else ax
-    for label, colour, marker in zip(np.unique(y), CLASS_COLOURS, "os", strict=True):
+    for label, (colour, marker, _, _) in zip(np.unique(y), CLASSES, strict=True):
         for broken in (False, True):
             chosen = (y == label) & (anomalous == broken)
             ax.scatter(
@@ -88,12 +71,22 @@ def plot_boundaries(
     grid = np.stack(np.meshgrid(axis, axis), axis=-1)
     for index, (name, classifier) in enumerate(classifiers.items()):
         values = classifier.decision_function(grid.reshape(-1, 2)).reshape(300, 300)
-        other = (LINE_COLOURS[index % len(LINE_COLOURS)], "", LINE_STYLES[index % len(LINE_STYLES)])
-        colour, _, style = STYLES.get(name, other)
-        ax.contour(
-            axis, axis, values, levels=[0.0], colors=colour, linewidths=2, linestyles=[style]
+        colour, _, style, _ = method_style(name, index)
+        # Broken lines lie on top of unbroken, wider ones: where two fall together both are seen.
+        look = (
+            {"linewidth": 3.0, "zorder": 2.5} if style == "-" else {"linewidth": 1.8, "zorder": 3}
         )
-        ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
+        ax.contour(
+            axis,
+            axis,
+            values,
+            levels=[0.0],
+            colors=colour,
+            linestyles=[style],
+            linewidths=look["linewidth"],
+            zorder=look["zorder"],
+        )
+        ax.plot([], [], color=colour, linestyle=style, label=name, **look)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="x1", ylabel="x2", aspect="equal")
     ax.set_title("Decision boundaries")
     if legend:
@@ -121,12 +114,13 @@ def plot_anomaly_scores(
     n_nominal = int((~anomalous).sum())
     position = np.arange(len(anomalous))
     for ax, (name, values) in zip(np.atleast_1d(axes), scores.items(), strict=True):
-        for part, colour, label in (
-            (slice(None, n_nominal), "#5b7f95", "nominal"),
-            (slice(n_nominal, None), "#c8553d", "anomalous"),
+        for part, style, label in (
+            (slice(None, n_nominal), NOMINAL, "nominal"),
+            (slice(n_nominal, None), ANOMALOUS, "anomalous"),
         ):
-            ax.bar(position[part], values[order][part], width=1.0, color=colour, label=label)
-        ax.axhline(0.5, color="#444444", linewidth=0.8, linestyle="--")
+            ax.bar(position[part], values[order][part], width=1.0, color=style.colour, label=label)
+        ax.axvline(n_nominal - 0.5, color=DARK_GREY, linewidth=0.8)
+        ax.axhline(0.5, color=DARK_GREY, linewidth=0.8, linestyle="--")
         ax.set(ylim=(0, 1.02), xlim=(-1, len(anomalous)), ylabel="anomaly score", title=name)
     np.atleast_1d(axes)[0].legend(fontsize=8, loc="upper left", framealpha=1.0)
     np.atleast_1d(axes)[-1].set_xlabel("training sample, truly nominal ones first")

@@ -9,17 +9,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.types import FloatArray
-from ...report.plots import STYLES, import_pyplot, save_figure
+from ...report.palette import (
+    ANOMALOUS,
+    DARK_GREY,
+    FALSE_ALARM,
+    HIT,
+    LIGHT_GREY,
+    MISSED,
+    NOMINAL,
+    method_style,
+)
+from ...report.plots import import_pyplot, save_figure
 
-FAULT_COLOUR, HEALTHY_COLOUR = "#d1495b", "#3b5b73"
-HIT, MISSED, FALSE_ALARM = "#1f7a3d", "#d1495b", "#e9b44c"
+FAULT_COLOUR = ANOMALOUS.colour
 FRAME_SECONDS = 0.05
 DYNAMIC_RANGE = 60.0
 """Decibels shown below the loudest."""
 
 
 class TablePanel(NamedTuple):
-    """One table: rows with sensors, method, mean, standard_error and paper."""
+    """One table: rows with sensors, method, runs, mean, standard_error and paper."""
 
     title: str
     rows: Sequence[Mapping[str, Any]]
@@ -45,7 +54,7 @@ def draw_tables(panels: Sequence[TablePanel], path: Path, *, emphasis: str, refe
         methods = list(dict.fromkeys(row["method"] for row in panel.rows))
         for index, method in enumerate(methods):
             chosen = [row for row in panel.rows if row["method"] == method]
-            colour, marker, _ = STYLES[method]
+            colour, marker, _, _ = method_style(method)
             offset = (index - (len(methods) - 1) / 2.0) * 0.8 / len(methods)
             x = np.array([sensors.index(row["sensors"]) for row in chosen]) + offset
             ax.errorbar(
@@ -73,8 +82,15 @@ def draw_tables(panels: Sequence[TablePanel], path: Path, *, emphasis: str, refe
             title=panel.title,
         )
         ax.grid(axis="y", alpha=0.25)
-        ax.scatter([], [], color="#555555", marker="_", s=90, label="paper, real data")
-        ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        ax.scatter([], [], color=DARK_GREY, marker="_", s=90, label="the paper's, real data")
+        ax.legend(
+            fontsize=8,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            frameon=False,
+            title=f"mean and standard error\nof {panel.rows[0]['runs']} splits",
+            title_fontsize=8,
+        )
     save_figure(figure, path)
 
 
@@ -99,7 +115,7 @@ def draw_waves(
     )
     time = np.arange(signals.shape[1]) / rate
     for ax, signal, title, bursts in zip(axes, signals, titles, faults, strict=True):
-        ax.plot(time, signal, color=HEALTHY_COLOUR, linewidth=0.5)
+        ax.plot(time, signal, color=NOMINAL.colour, linewidth=0.5)
         for start, stop, kind in bursts:
             ax.axvspan(start, stop, color=FAULT_COLOUR, alpha=0.18, linewidth=0)
             ax.annotate(
@@ -164,7 +180,7 @@ def draw_timelines(
     figure, axes = pyplot.subplots(
         1, len(flags), figsize=(3.3 * len(flags), 7.2), sharey=True, layout="constrained"
     )
-    colours = ListedColormap(["#eef2f5", FALSE_ALARM, MISSED, HIT])
+    colours = ListedColormap([LIGHT_GREY, FALSE_ALARM, MISSED, HIT])
     for ax, (title, (truth, found)) in zip(np.atleast_1d(axes), flags.items(), strict=True):
         states = (2 * truth.astype(int) + found.astype(int)).reshape(-1, n_segments)
         ax.imshow(
@@ -187,7 +203,7 @@ def draw_timelines(
     names = ("faulty and found", "faulty, not found", "false alarm", "nominal")
     patches = [
         Patch(facecolor=colour, edgecolor="#999999", label=name)
-        for name, colour in zip(names, (HIT, MISSED, FALSE_ALARM, "#eef2f5"), strict=True)
+        for name, colour in zip(names, (HIT, MISSED, FALSE_ALARM, LIGHT_GREY), strict=True)
     ]
     figure.legend(handles=patches, loc="outside lower center", ncols=4, fontsize=10)
     save_figure(figure, path)

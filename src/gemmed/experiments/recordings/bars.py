@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...report.plots import STYLES, import_pyplot, save_figure
+from ...report.palette import DARK_GREY, method_style
+from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
-
-OTHER_COLOURS = ("#8fa3ad", "#4a6f8a", "#b08d57", "#a0522d")
 
 
 class BarPanel(NamedTuple):
-    """Rows with method, fault_rate, mean and standard_error."""
+    """Rows with method, fault_rate, runs, mean and standard_error."""
 
     title: str
     label: str
@@ -38,6 +37,7 @@ def draw_bars(panels: Sequence[BarPanel], path: Path) -> None:
         width = 0.8 / len(methods)
         for index, method in enumerate(methods):
             chosen = [row for row in panel.rows if row["method"] == method]
+            style = method_style(method, index)
             ax.bar(
                 np.arange(len(rates)) + (index - (len(methods) - 1) / 2.0) * width,
                 [row["mean"] - panel.neutral for row in chosen],
@@ -45,14 +45,24 @@ def draw_bars(panels: Sequence[BarPanel], path: Path) -> None:
                 bottom=panel.neutral,
                 yerr=[row["standard_error"] for row in chosen],
                 capsize=3,
-                color=STYLES[method][0] if method in STYLES else OTHER_COLOURS[index % 4],
+                color=style.colour,
+                hatch=style.hatch,
+                edgecolor="white",
+                ecolor=DARK_GREY,
                 label=method,
             )
         names = [f"faults in {100 * rate:.0f} %" if rate != "" else "" for rate in rates]
         ax.set_xticks(range(len(rates)), names)
         ax.set(title=panel.title, ylabel=panel.label, ylim=panel.limits)
         ax.tick_params(axis="x", length=0)
-        ax.axhline(panel.neutral, color="#444444", linewidth=0.8)
+        ax.axhline(panel.neutral, color=DARK_GREY, linewidth=0.8)
         ax.grid(axis="y", alpha=0.25)
-        ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=4)
+        ax.legend(
+            fontsize=8,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.08),
+            ncols=4,
+            title=f"mean and standard error of {panel.rows[0]['runs']} runs",
+            title_fontsize=8,
+        )
     save_figure(figure, path)

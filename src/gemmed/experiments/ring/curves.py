@@ -5,35 +5,50 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...report.plots import STYLES, import_pyplot, save_figure
-from ..summary import Rows
+import numpy as np
 
-EXCESS_SHOWN = (-0.6, 2.4)
-"""Points of excess error shown enlarged; methods that broke down leave the panel."""
+from ...report.palette import REFERENCE_LINE, method_style, series_style
+from ...report.plots import import_pyplot, save_figure
+from ..summary import Rows
+from .runs import ORACLE, SHRUNK
+
+LINEAR_UP_TO = 0.5
+"""Points of excess error up to which the axis is linear; logarithmic beyond."""
+EXCESS_TICKS = (-0.5, -0.25, 0, 0.25, 0.5, 1, 2, 5, 10, 20, 50)
+ALIKE = 1e-12
+"""Curves that differ by less are drawn once, with both names."""
 
 
 def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
-    """Test error against one property of the cell; below, the excess over the oracle, enlarged."""
+    """Test error against one property of the cell; below, the excess over the oracle."""
     pyplot = import_pyplot()
     layouts = _distinct(rows, "layout")
     figure, axes = pyplot.subplots(
-        2, len(layouts), figsize=(12.5, 9), sharex=True, squeeze=False, layout="constrained"
+        2, len(layouts), figsize=(12.5, 9.6), sharex=True, squeeze=False, layout="constrained"
     )
     for column, layout in enumerate(layouts):
         for ax, measure in zip(axes[:, column], ("error", "excess_error"), strict=True):
-            _draw_lines(
-                ax, [r for r in rows if r["layout"] == layout and r["measure"] == measure], x
-            )
+            chosen = [r for r in rows if r["layout"] == layout and r["measure"] == measure]
+            if measure == "excess_error":
+                chosen = [r for r in chosen if r["method"] != ORACLE]
+                ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
+            _draw_points(ax, chosen, x)
         axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}")
-        axes[1, column].set(
-            xlabel=label, ylabel="excess over the oracle (points)", ylim=EXCESS_SHOWN
+        axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
+        axes[1, column].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=0.8)
+        axes[1, column].set_yticks(EXCESS_TICKS, [f"{tick:g}" for tick in EXCESS_TICKS])
+        axes[1, column].minorticks_off()
+        highest = max(
+            r["mean"] + r["standard_error"] for r in rows if r["measure"] == "excess_error"
         )
-    _finish(figure, axes.ravel(), path)
+        axes[1, column].set_ylim(-LINEAR_UP_TO, 1.3 * max(highest, LINEAR_UP_TO))
+    _finish(figure, axes.ravel(), rows, path)
 
 
 def draw_auc(rows: Rows, path: Path) -> None:
     """AUC against the corruption rate; a row of panels for each layout, a column for each R."""
     pyplot = import_pyplot()
+    rows = _merged([r for r in rows if r["measure"] == "auc"], ("layout", "R", "r_a"))
     layouts, radii = _distinct(rows, "layout"), _distinct(rows, "R")
     figure, axes = pyplot.subplots(
         len(layouts),
@@ -45,38 +60,44 @@ def draw_auc(rows: Rows, path: Path) -> None:
     )
     for row_of_axes, layout in zip(axes, layouts, strict=True):
         for ax, radius in zip(row_of_axes, radii, strict=True):
-            chosen = [
-                r
-                for r in rows
-                if r["layout"] == layout and r["R"] == radius and r["measure"] == "auc"
-            ]
-            _draw_lines(ax, chosen, "r_a")
+            ax.axhline(0.5, color=REFERENCE_LINE, linewidth=1)
+            _draw_points(ax, [r for r in rows if (r["layout"], r["R"]) == (layout, radius)], "r_a")
             ax.set(xlabel="corruption rate", title=f"layout {layout!r}, R = {radius:g}")
         row_of_axes[0].set_ylabel("AUC of the anomaly scores")
-    _finish(figure, axes.ravel(), path)
+    _finish(figure, axes.ravel(), rows, path)
 
 
 def draw_precision_recall(rows: Rows, path: Path) -> None:
-    """Mean precision against recall, a panel for each layout and R."""
+    """Mean precision against recall with its standard error, a panel for each layout and R."""
     pyplot = import_pyplot()
+    rows = _merged(rows, ("layout", "R", "r_a", "recall"))
     cells = list(dict.fromkeys((r["layout"], r["R"]) for r in rows))
-    figure, axes = pyplot.subplots(2, 2, figsize=(11, 9), sharey=True, layout="constrained")
+    figure, axes = pyplot.subplots(
+        2, 2, figsize=(11, 9), sharex=True, sharey=True, layout="constrained"
+    )
     for ax, (layout, radius) in zip(axes.ravel(), cells, strict=True):
         chosen = [r for r in rows if (r["layout"], r["R"]) == (layout, radius)]
-        for method in _distinct(chosen, "method"):
-            colour, _, style = STYLES[method]
+        for index, method in enumerate(_distinct(chosen, "method")):
+            style = method_style(_first_name(method))
             points = [r for r in chosen if r["method"] == method]
+            recall = np.array([r["recall"] for r in points])
+            mean = np.array([r["mean"] for r in points])
+            error = np.array([r["standard_error"] for r in points])
+            ax.fill_between(recall, mean - error, mean + error, color=style.colour, alpha=0.2, lw=0)
             ax.plot(
-                [r["recall"] for r in points],
-                [r["mean"] for r in points],
-                color=colour,
-                linestyle=style,
-                linewidth=2,
+                recall,
+                mean,
+                color=style.colour,
+                linestyle=style.line,
+                marker=style.marker,
+                markevery=(2 * index, 20),
+                linewidth=1.8,
                 label=method,
             )
-        ax.set(xlabel="recall", ylabel="precision", ylim=(0, 1.02))
+        ax.set(xlabel="recall", ylabel="precision", xlim=(-0.02, 1.02), ylim=(0, 1.04))
         ax.set_title(f"layout {layout!r}, R = {radius:g}, r_a = {chosen[0]['r_a']:g}")
-    _finish(figure, axes.ravel(), path)
+        ax.grid(alpha=0.25)
+    _finish(figure, axes.ravel(), rows, path)
 
 
 def draw_step_sizes(rows: Rows, path: Path) -> None:
@@ -86,49 +107,91 @@ def draw_step_sizes(rows: Rows, path: Path) -> None:
     figure, axes = pyplot.subplots(
         1, len(steps), figsize=(15, 5), sharey=True, layout="constrained"
     )
+    cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in rows))
     for ax, step in zip(axes, steps, strict=True):
-        for index, (radius, rate) in enumerate(dict.fromkeys((r["R"], r["r_a"]) for r in rows)):
+        for index, (radius, rate) in enumerate(cells):
             points = [r for r in rows if (r["step"], r["R"], r["r_a"]) == (step, radius, rate)]
+            style = series_style(index)
+            beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
             ax.errorbar(
-                [r["value"] for r in points],
+                [beside * r["value"] for r in points],
                 [r["mean"] for r in points],
                 [r["standard_deviation"] for r in points],
-                marker="os^D"[index % 4],
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.line,
+                markersize=5,
                 capsize=2,
-                linewidth=1.5,
+                linewidth=1.3,
                 label=f"R = {radius:g}, r_a = {rate:g}",
             )
         ax.set(xscale="log", xlabel=f"step size {step}")
+        ax.grid(alpha=0.25)
     axes[0].set_ylabel("test error (%)")
-    _finish(figure, axes, path)
+    _finish(figure, axes, rows, path, "mean and standard deviation of")
 
 
-def _draw_lines(ax: Any, rows: Rows, x: str) -> None:
-    for method in _distinct(rows, "method"):
-        colour, marker, style = STYLES[method]
+def _draw_points(ax: Any, rows: Rows, x: str) -> None:
+    """Methods side by side at every value of ``x``, so that none hides another."""
+    methods = [name for name in _distinct(rows, "method") if name != SHRUNK]
+    values = _distinct(rows, x)
+    for index, method in enumerate(methods):
+        style = method_style(_first_name(method))
         points = [r for r in rows if r["method"] == method]
+        beside = (index - (len(methods) - 1) / 2.0) * 0.78 / len(methods)
+        own = method == "GEM-MED"
         ax.errorbar(
-            [r[x] for r in points],
+            [values.index(r[x]) + beside for r in points],
             [r["mean"] for r in points],
             [r["standard_error"] for r in points],
-            color=colour,
-            marker=marker,
-            linestyle=style,
-            markersize=9 if marker == "*" else 5,
+            color=style.colour,
+            marker=style.marker,
+            linestyle="none",
+            markersize=11 if own else 6,
             capsize=2,
-            linewidth=2.2 if method == "GEM-MED" else 1.3,
+            linewidth=1.6,
             label=method,
         )
-    ax.grid(alpha=0.25)
+    for edge in range(1, len(values)):
+        ax.axvline(edge - 0.5, color="#cccccc", linewidth=0.8)
+    ax.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    ax.set_xlim(-0.5, len(values) - 0.5)
+    ax.grid(axis="y", alpha=0.25)
+
+
+def _merged(rows: Rows, keys: tuple[str, ...]) -> Rows:
+    """The rows, methods with the same means everywhere as one; without the shrunk GEM-MED."""
+    means: dict[str, list[float]] = {}
+    for row in sorted(rows, key=lambda r: [str(r[key]) for key in keys]):
+        means.setdefault(row["method"], []).append(row["mean"])
+    names: dict[str, list[str]] = {}
+    for method in _distinct(rows, "method"):
+        if method == SHRUNK:
+            continue
+        twin = next((n for n in names if np.allclose(means[n], means[method], ALIKE, ALIKE)), None)
+        names.setdefault(method if twin is None else twin, []).append(method)
+    return [{**r, "method": ", ".join(names[r["method"]])} for r in rows if r["method"] in names]
+
+
+def _first_name(method: str) -> str:
+    return method.split(", ")[0]
 
 
 def _distinct(rows: Rows, key: str) -> list[Any]:
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def _finish(figure: Any, axes: Any, path: Path) -> None:
+def _finish(
+    figure: Any, axes: Any, rows: Rows, path: Path, bars: str = "mean and standard error of"
+) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 11), fontsize=9
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(len(labels), 10),
+        fontsize=9,
+        title=f"{bars} {rows[0]['runs']} runs",
+        title_fontsize=9,
     )
     save_figure(figure, path)

@@ -23,6 +23,8 @@ from .runs import (
 )
 
 BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", "GEM-MED", "oracle")
+CENTRE = 16
+"""Reach of the enlarged part of the boundaries."""
 SCORE_METHODS = ("GEM-MED", "ROD-0.02", "ROD-0.2", "ROD-0.6")
 
 
@@ -94,19 +96,25 @@ def _boundary_rows(runs: Runs, n_runs: int) -> Rows:
 
 
 def _draw_boundary(rows: Rows, path: Path) -> None:
+    """A row for each layout: the whole ring, and its centre enlarged."""
     pyplot = plots.import_pyplot()
-    figure, axes = pyplot.subplots(1, 2, figsize=(12.5, 7.2), layout="constrained")
-    for ax, layout in zip(axes, LAYOUTS, strict=True):
+    figure, axes = pyplot.subplots(2, 2, figsize=(12.5, 13.2), layout="constrained")
+    for (whole, centre), layout in zip(axes, LAYOUTS, strict=True):
         data = training_set(layout, CORRUPTION_RADIUS, NOISE_RATE, 0)
         lines = {
             row["method"]: LinearFunction(row["w1"], row["w2"], row["b"])
             for row in rows
             if row["layout"] == layout
         }
-        plots.plot_boundaries(data.X, data.y, data.anomalous, lines, ax=ax, legend=False)
-        ax.set_title(f"layout {layout!r}, R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=5, fontsize=9)
+        sample = (data.X, data.y, data.anomalous, lines)
+        plots.plot_boundaries(*sample, ax=whole, legend=False)
+        whole.set_title(f"layout {layout!r}, R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
+        plots.plot_boundaries(*sample, ax=centre, reach=CENTRE, legend=False)
+        centre.set_title("its centre")
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(
+        *handles, loc="outside lower center", ncols=5, fontsize=9, title="one training set (seed 0)"
+    )
     plots.save_figure(figure, path)
 
 
@@ -123,4 +131,5 @@ def _draw_scores(rows: Rows, path: Path) -> None:
             for name in SCORE_METHODS
         }
         plots.plot_anomaly_scores(anomalous, scores, axes=axes[:, column])
+    figure.suptitle(f"one training set (seed 0), R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
     plots.save_figure(figure, path)

@@ -11,6 +11,9 @@ import numpy as np
 from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
 
+DARK_FROM = 0.6
+"""Share of the scale from which text is white."""
+
 
 def draw_fault_grids(
     rows: Rows, path: Path, *, methods: Sequence[str], reference: str, note: str
@@ -36,12 +39,12 @@ def draw_fault_grids(
         width_ratios=[max(len(faults), 2), max(len(ranked), 2)],
         layout="constrained",
     )
-    _draw_grid(axes[0], errors, errors - errors[-1:], "{:.1f}", "RdYlGn_r", (-10.0, 10.0))
+    _draw_grid(axes[0], errors, errors - errors[-1:], "{:.1f}", "Oranges", (0.0, 15.0))
     axes[0].set_yticks(range(len(errors)), [*methods, reference])
     axes[0].set_xticks(range(len(faults)), faults, rotation=45, ha="right")
-    axes[0].set_title("mean test error (%); colour: excess over the last row", fontsize=10)
+    axes[0].set_title("mean test error (%); darker: larger excess over the last row", fontsize=10)
     found = areas[scoring]
-    _draw_grid(axes[1], found, found, "{:.2f}", "RdYlGn", (0.2, 1.0))
+    _draw_grid(axes[1], found, found, "{:.2f}", "Blues", (0.3, 1.1))
     axes[1].set_yticks(range(len(found)), [m for m, s in zip(methods, scoring, strict=True) if s])
     axes[1].set_xticks(range(len(ranked)), ranked, rotation=45, ha="right")
     axes[1].set_title("AUC of the anomaly scores for faulty samples", fontsize=10)
@@ -72,10 +75,13 @@ def _draw_grid(
     palette: str,
     limits: tuple[float, float],
 ) -> None:
-    ax.imshow(colours, cmap=palette, vmin=limits[0], vmax=limits[1], aspect="auto", alpha=0.75)
+    """One hue from light to dark: the order is the same in grey and to the colour-blind."""
+    ax.imshow(colours, cmap=palette, vmin=limits[0], vmax=limits[1], aspect="auto")
+    dark = colours > limits[0] + DARK_FROM * (limits[1] - limits[0])
     for (i, j), value in np.ndenumerate(numbers):
         if np.isfinite(value):
-            ax.text(j, i, text.format(value), ha="center", va="center", fontsize=8)
+            ink = "white" if dark[i, j] else "black"
+            ax.text(j, i, text.format(value), ha="center", va="center", fontsize=8, color=ink)
     ax.tick_params(length=0, labelsize=8.5)
     for side in ax.spines.values():
         side.set_visible(False)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...report.palette import BLUE, DARK_GREY, method_style
 from ...report.plots import import_pyplot, save_figure
 
-OWN_COLOUR, OTHER_COLOUR = "#2a9d4e", "#333333"
-BAR_COLOUR = "#1b6ca8"
+BAR_COLOUR = BLUE
 LINE_HEIGHT = 0.24
 """Inches for each method."""
 
@@ -94,7 +94,7 @@ def _draw_panel(ax: Any, panel: RankPanel, height: float, highlight: str) -> Non
         line = below_bars + 0.5 + (index if left else len(order) - 1 - index)
         end = lowest - 0.1 if left else highest + 0.1
         own = name == highlight
-        colour = OWN_COLOUR if own else OTHER_COLOUR
+        colour = method_style(name).colour if own else DARK_GREY
         ax.plot(
             [ranks[index], ranks[index], end],
             [0, line, line],

@@ -210,6 +210,8 @@ def contamination_rows(rows: Rows) -> Rows:
             "family": row["family"],
             "truth": truth[row["table"], row["corruption"]],
             "estimate": row["mean"],
+            "standard_error": row["standard_error"],
+            "runs": row["runs"],
         }
         for row in chosen
         if row["method"] == GEM_MED

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._core.exceptions import ExperimentDataError
+from ...report.palette import method_style
 from ...report.plots import import_pyplot, save_figure
 from ..runner import Runs, Task
 from ..summary import Rows, summarise
@@ -81,7 +82,7 @@ def _rows(folder: str, found: list[str], runs: Runs, n_runs: int) -> Rows:
 
 
 def _draw(rows: Rows, path: Path) -> None:
-    """Accuracy with its standard error, and what is found in the water circuit."""
+    """Accuracy with one standard error, and what is found in the water circuit."""
     pyplot = import_pyplot()
     cells = list(dict.fromkeys((row["data"], row["failure"]) for row in rows))
     figure, axes = pyplot.subplots(
@@ -93,22 +94,27 @@ def _draw(rows: Rows, path: Path) -> None:
         chosen = [r for r in own if r["measure"] == measure]
         names = [row["method"] for row in chosen]
         places = np.arange(len(names))
-        colours = ["#2a9d4e" if name.startswith(REFERENCE) else "#8aa6b5" for name in names]
-        ax.barh(
-            places,
-            [row["mean"] for row in chosen],
-            xerr=[row["standard_error"] for row in chosen],
-            color=colours,
-        )
+        for place, row in zip(places, chosen, strict=True):
+            style = method_style(row["method"], int(place))
+            ax.errorbar(
+                row["mean"],
+                place,
+                xerr=row["standard_error"],
+                color=style.colour,
+                marker=style.marker,
+                markersize=11 if row["method"] == REFERENCE else 7,
+                capsize=3,
+            )
         if data == "water":
-            false = [r["mean"] for r in own if r["measure"] == "false_alarms"]
-            for place, share in zip(places, false, strict=True):
-                ax.text(2.0, place, f"{share:.1f} % false", va="center", fontsize=7)
-        else:
-            lowest = min(row["mean"] for row in chosen)
-            ax.set_xlim(max(0.0, lowest - 6.0), 100.0)
+            ax.set_xlim(-4.0, 104.0)
+            names = [
+                f"{r['method']}\n{r['mean']:.1f} % false"
+                for r in own
+                if r["measure"] == "false_alarms"
+            ]
+        ax.grid(axis="x", alpha=0.25)
         ax.set_yticks(places, names, fontsize=8)
-        ax.invert_yaxis()
         label = "events found, %" if data == "water" else "percent right"
-        ax.set(title=f"{data}: {failure}", xlabel=label)
+        ax.set(title=f"{data}: {failure}", xlabel=f"{label}\nruns: {chosen[0]['runs']}")
+        ax.set_ylim(len(names) - 0.5, -0.5)
     save_figure(figure, path)
