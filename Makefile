@@ -27,6 +27,11 @@ docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors,
 	GALLERY=$(GALLERY) $(DOCS)/bin/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs $(SITE)
 	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
+clean: clean-docs
+.PHONY: clean-docs
+clean-docs:
+	rm -rf $(DOCS) docs/gallery docs/reference/generated
+
 test: $(READY)  ## the default tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
@@ -66,5 +71,4 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(BIN)/python benchmarks/large/page.py
 
 clean:
-	rm -rf $(VENV) $(DOCS) build dist .pytest_cache .mypy_cache .ruff_cache demo.png \
-		docs/gallery docs/reference/generated docs/sg_execution_times.rst
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache demo.png
