@@ -119,7 +119,45 @@ def plain_names(app, what, name, obj, options, lines):
             literal_below = indent
 
 
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def links_of_the_site(app, docname, source):
+    """Links that mean something on a code host only, to folders and to files above docs."""
+    folder = (HERE / docname).parent
+
+    def on_the_site(match):
+        label, path, anchor = match[1], match[2], match[3] or ""
+        if "://" in path or path.startswith("mailto:"):
+            return match[0]
+        target = (folder / path).resolve()
+        if target.is_dir() and (target / "index.md").exists():
+            return f"[{label}]({path.rstrip('/')}/index.md)"
+        if target.is_file() and not target.is_relative_to(HERE):
+            page = HERE / f"{target.stem.lower()}.md"  # SECURITY.md has a page, most have none
+            up = "../" * docname.count("/")
+            return f"[{label}]({up}{page.name}{anchor})" if page.exists() else label
+        return match[0]
+
+    if app.env.doc2path(docname).suffix == ".md":
+        source[0] = LINK.sub(on_the_site, source[0])
+
+
+def list_other_pages(app, docname, source):
+    """Pages that details.md does not name yet come last there, so that none is out of reach."""
+    if docname != "details":
+        return
+    named = set(re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)) | {"index", "details"}
+    others = sorted({page.stem for page in HERE.glob("*.md")} - named)
+    if others:
+        head = "\n\n```{toctree}\n:caption: More\n:maxdepth: 1\n\n"
+        source[0] += head + "\n".join(others) + "\n```\n"
+
+
 def setup(app):
+    app.connect("source-read", links_of_the_site)
+    app.connect("source-read", list_other_pages)
+    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["details"])
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", plain_names, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
