@@ -35,11 +35,6 @@ docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors,
 	GALLERY=$(GALLERY) $(DOCS)/bin/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs $(SITE)
 	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
-clean: clean-docs
-.PHONY: clean-docs
-clean-docs:
-	rm -rf $(DOCS) docs/gallery docs/reference/generated
-
 test: $(READY)  ## the default tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
