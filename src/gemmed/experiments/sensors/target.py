@@ -18,7 +18,14 @@ from .comparison import REFERENCE
 SENSORS = "sensors"
 FOLDERS = (vehicles.FOLDER, water.FOLDER, channels.FOLDER)
 CLASSIFIED = ("accuracy", "accuracy_with_a_broken_sensor", "auc", "recall", "false_alarms")
-DETECTED = ("event_recall", "false_alarms", "false_alarms_an_hour", "recall", "auc")
+DETECTED = (
+    "event_recall",
+    "false_alarms",
+    "false_alarms_an_hour",
+    "event_recall_at_5",
+    "recall",
+    "auc",
+)
 
 
 def sensors_target(options: Options) -> Target:
