@@ -2,8 +2,9 @@
 
 python benchmarks/annotators/compare.py [--repetitions 10] [--adversaries 0.1]
 
-Accuracies are uniform in 0.4 to 0.95; with --adversaries that share of the annotators (one at least,
-and less than half) is right in 10 to 30 % only. Votes that end in a draw are decided by a coin.
+Accuracies are uniform in 0.4 to 0.95; with --adversaries that share of the annotators (one at
+least, and less than half) is right in 10 to 30 % only. Votes that end in a draw are decided by a
+coin.
 """
 
 import argparse
