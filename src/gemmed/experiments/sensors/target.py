@@ -91,10 +91,18 @@ def _draw(rows: Rows, path: Path) -> None:
     """Accuracy with its standard error, and what is found in the water circuit."""
     pyplot = import_pyplot()
     cells = list(dict.fromkeys((row["data"], row["failure"]) for row in rows))
+    n_columns = min(len(cells), 3)
+    n_rows = -(-len(cells) // n_columns)
     figure, axes = pyplot.subplots(
-        1, len(cells), figsize=(3.1 * len(cells), 4.2), layout="constrained", squeeze=False
+        n_rows,
+        n_columns,
+        figsize=(4.2 * n_columns, 3.2 * n_rows),
+        layout="constrained",
+        squeeze=False,
     )
-    for ax, (data, failure) in zip(axes[0], cells, strict=True):
+    for ax in axes.ravel()[len(cells) :]:
+        ax.set_visible(False)
+    for ax, (data, failure) in zip(axes.ravel(), cells, strict=False):
         measure = "event_recall" if data == "water" else "accuracy"
         own = [r for r in rows if (r["data"], r["failure"]) == (data, failure)]
         chosen = [r for r in own if r["measure"] == measure]
