@@ -11,6 +11,7 @@ from .commands import add_json_option, add_parser
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options
+from .sensors import add_sensor_option, sensor_lines, sensors_of
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
 from .terminal import busy, say
 from .training import add_training_options, summary_lines, summary_of
@@ -31,7 +32,8 @@ contains no code: gemmed predict refuses files that would run any.
 
 A table with a column path that names sound files is a manifest: the model then holds sample rate,
 window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
-says that some recordings could not be used; the others were.
+says that some recordings could not be used; the others were. With the columns subject and sensor,
+recordings of a subject at the same time are one sample, of which single sensors may be broken.
 
 Large tables are read in blocks; columns are then planned and scaled by 50,000 random rows. On a
 cluster the workers read Parquet files themselves (the path must mean the same to all of them); the
@@ -54,6 +56,7 @@ def add_command(commands: Any) -> None:
     add_training_options(parser)
     add_unlabelled_option(parser)
     add_recording_options(parser)
+    add_sensor_option(parser)
     add_streaming_options(parser)
 
 
@@ -76,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             )
         learned = train_in_blocks(options)
     else:
-        training = train(options)
+        training = train(options, sensors=options.sensors)
         learned, problems = training.learned, training.problems
         if options.unlabelled is not None:
             emit_table(score_unlabelled(training), options.unlabelled)
@@ -84,12 +87,13 @@ def run(options: argparse.Namespace) -> int:
 
     with busy("saving"):
         save_model(learned.pipeline, options.out)
-    summary = {"model": options.out, **summary_of(learned)}
+    summary = {"model": options.out, **summary_of(learned), **sensors_of(learned.classifier)}
     if problems:
         summary["problems"] = problems
     if options.json:
         print(json.dumps(summary, indent=1))
     else:
-        for line in [*summary_lines(summary), f"model          {options.out}"]:
+        model_line = f"model          {options.out}"
+        for line in [*summary_lines(summary), *sensor_lines(summary), model_line]:
             say(line)
     return SOME_FAILED if problems else 0

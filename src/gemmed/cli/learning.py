@@ -5,14 +5,24 @@ from __future__ import annotations
 import argparse
 
 from .recordings import lists_recordings, train_on_recordings
+from .sensors import are_together, train_on_sensors
 from .training import Training, reading_of, train_on_table
 
 
-def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
-    """Read the table and fit; what was left out is said on standard error."""
+def train(
+    options: argparse.Namespace, *, not_features: tuple[str, ...] = (), sensors: str = "apart"
+) -> Training:
+    """Read the table and fit; what was left out is said on standard error.
+
+    Parameters
+    ----------
+    sensors : whether recordings of several sensors at the same time are one sample
+    """
     from ..rows.tables import read_table
 
     table = read_table(options.table, **reading_of(options))
     if lists_recordings(table, options.recordings):
+        if are_together(table, sensors):
+            return train_on_sensors(options, table)
         return train_on_recordings(options, table)
     return train_on_table(options, table, not_features=not_features)

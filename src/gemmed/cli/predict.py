@@ -11,6 +11,7 @@ from .commands import add_json_option, add_parser, add_raw_cells_option
 from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
 from .recordings import SOME_FAILED, is_sound
+from .sensors import is_sensor_model, predict_sensors
 from .terminal import busy, note, say, warnings_as_notes
 from .training import add_reading_options, reading_of, report_notes
 
@@ -104,6 +105,14 @@ def _predict_recordings(options: argparse.Namespace, model: Any) -> int:
         table = read_table(options.table[0], **reading_of(options))
         report_notes(table.notes)
         table.require_columns(["path"], "recordings")
+    if is_sensor_model(model):
+        with warnings_as_notes():
+            added, problems = predict_sensors(
+                model, table, proba=options.proba, rate=options.screen
+            )
+        assert table is not None  # else refused
+        _add_and_write(options, "the manifest", table.frame, added)
+        return SOME_FAILED if problems else 0
     heard = hear(model, options.table, table)
     with warnings_as_notes(), busy(f"predicting {len(heard.frame)} recordings"):
         added = predicted_recordings(model, heard, proba=options.proba, rate=options.screen)

@@ -108,7 +108,7 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     with busy(f"reading {len(files)} recordings"):
         reader.fit(files)
         segments = reader.read(files)
-    problems = _problems(table, positions, segments)
+    problems = problems_of(table, positions, segments)
     rows = positions[segments.recording]
     place = {int(row): i for i, row in enumerate(known.rows)}
     used = [i for i, row in enumerate(rows) if int(row) in place]
@@ -245,7 +245,7 @@ def reader_of(options: argparse.Namespace) -> Any:
     )
 
 
-def _problems(table: Table, positions: Any, segments: ReadSegments) -> list[dict[str, Any]]:
+def problems_of(table: Table, positions: Any, segments: ReadSegments) -> list[dict[str, Any]]:
     """Recordings that cannot be used, each said on standard error."""
     names = table.text(PATH)[0]
     problems = [

@@ -89,7 +89,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     no_good_sensor_proba_ : array of shape (n_samples,)
     true_label_proba_ : array of shape (n_samples, n_classes)
     nominal_proba_ : array of shape (n_samples,)
-        P(the label is right and a sensor is good).
+        P(the label is right and a sensor is good); ``anomaly_scores_`` is the rest.
     label_error_share_, label_error_interval_ : float, tuple
         Share of wrong labels, with a 90 % interval.
     fault_rates_ : dict
@@ -286,6 +286,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.no_good_sensor_proba_ = found.inferred.none_good[:n]
         self.true_label_proba_ = found.posterior.true_label
         self.nominal_proba_ = found.posterior.nominal * (1.0 - self.no_good_sensor_proba_)
+        self.anomaly_scores_ = 1.0 - self.nominal_proba_
         self.label_error_share_ = found.posterior.wrong_share.mean
         self.label_error_interval_ = found.posterior.wrong_share[1:]
         self.fault_rates_ = found.rates.described(self.sensor_names_)

@@ -18,13 +18,16 @@ from ...model.kernels.exact_or_features import (
 )
 from ...model.kernels.kernel import Kernel
 from ...model.med import learn_med
-from ...model.tuning import VARIANCES, WIDTHS, ToTune, choose_kernel, margin_cost
+from ...model.tuning import VARIANCES, ToTune, choose_kernel, margin_cost
 from ...rows.blocks import LocalBlocks
 from ...rows.training_rows import ArrayRows, BlockRows
 from ..stored_function import StoredFunction, function_of_features, function_of_samples
 
-MOST_TUNED = 600
+MOST_TUNED = 1200
 """Rows, of whole groups, by which a kernel is chosen if groups are held out."""
+GROUP_WIDTHS = (0.3, 0.6, 1.0, 1.7, 3.0)
+"""Candidates for gamma then, times 1 / (n_features * variance): steps of three are too coarse."""
+FIRST_VARIANCE = 1.0
 LEAST_DEVIATION = 1e-12
 FARTHEST = 6.0
 """Deviations at which scaled readings are cut: beyond it a kernel knows no difference."""
@@ -158,17 +161,27 @@ class ViewLearner:
         X, signs, groups = self._X[rows], self._signs[rows], self._groups[rows]
         if np.any(np.ptp(signs, axis=0) == 0):  # a class is missing in the part
             X, signs, groups, rows = self._X, self._signs, self._groups, np.arange(len(self._X))
-        best, lowest = kernel, np.inf
-        for width in WIDTHS if to_tune.gamma else (1.0,):
-            shape = replace(kernel, gamma=width * kernel.gamma)
-            for variance in VARIANCES if to_tune.variance else (kernel.function_variance,):
-                bias = variance if to_tune.bias else kernel.bias_variance
-                made = replace(shape, function_variance=variance, bias_variance=bias)
+        costs: dict[Kernel, float] = {}
+
+        def cost(made: Kernel) -> float:
+            if made not in costs:
                 space = exact_prior(made, X).space
                 learned = learn_med(space, signs, weights[rows], c, groups=groups)
-                cost = margin_cost(learned.held_out, weights[rows])
-                if cost < lowest:
-                    best, lowest = made, cost
+                costs[made] = margin_cost(learned.held_out, weights[rows])
+            return costs[made]
+
+        def with_variance(made: Kernel, variance: float) -> Kernel:
+            bias = variance if to_tune.bias else kernel.bias_variance
+            return replace(made, function_variance=variance, bias_variance=bias)
+
+        widths = GROUP_WIDTHS if to_tune.gamma else (1.0,)
+        best = with_variance(kernel, FIRST_VARIANCE) if to_tune.variance else kernel
+        last = None
+        while best != last:  # widths and amplitudes by turns; every round lowers the cost
+            last = best
+            best = min((replace(best, gamma=w * kernel.gamma) for w in widths), key=cost)
+            if to_tune.variance:
+                best = min((with_variance(best, v) for v in VARIANCES), key=cost)
         return best
 
     def _make_prior(self, good: FloatArray) -> Prior:

@@ -19,7 +19,14 @@ from .comparison import REFERENCE
 SENSORS = "sensors"
 FOLDERS = (vehicles.FOLDER, water.FOLDER, channels.FOLDER)
 CLASSIFIED = ("accuracy", "accuracy_with_a_broken_sensor", "auc", "recall", "false_alarms")
-DETECTED = ("event_recall", "false_alarms", "false_alarms_an_hour", "recall", "auc")
+DETECTED = (
+    "event_recall",
+    "false_alarms",
+    "false_alarms_an_hour",
+    "event_recall_at_5",
+    "recall",
+    "auc",
+)
 
 
 def sensors_target(options: Options) -> Target:
@@ -85,10 +92,18 @@ def _draw(rows: Rows, path: Path) -> None:
     """Accuracy with one standard error, and what is found in the water circuit."""
     pyplot = import_pyplot()
     cells = list(dict.fromkeys((row["data"], row["failure"]) for row in rows))
+    n_columns = min(len(cells), 3)
+    n_rows = -(-len(cells) // n_columns)
     figure, axes = pyplot.subplots(
-        1, len(cells), figsize=(3.1 * len(cells), 4.2), layout="constrained", squeeze=False
+        n_rows,
+        n_columns,
+        figsize=(4.2 * n_columns, 3.2 * n_rows),
+        layout="constrained",
+        squeeze=False,
     )
-    for ax, (data, failure) in zip(axes[0], cells, strict=True):
+    for ax in axes.ravel()[len(cells) :]:
+        ax.set_visible(False)
+    for ax, (data, failure) in zip(axes.ravel(), cells, strict=False):
         measure = "event_recall" if data == "water" else "accuracy"
         own = [r for r in rows if (r["data"], r["failure"]) == (data, failure)]
         chosen = [r for r in own if r["measure"] == measure]
