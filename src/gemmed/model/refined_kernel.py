@@ -1,13 +1,12 @@
 """Width and amplitude of a kernel, once more on ten times as many rows.
 
 What a thousand rows prefer is not what many thousands do: the more rows, the more detail they
-support, which is a larger amplitude or a smaller width. The neighbours of the kernel that few rows
-have chosen are compared with it by rows that take no part in the fits.
+support, which is a larger amplitude or a smaller width. These are compared with what few rows have
+chosen by rows that take no part in the fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -26,9 +25,10 @@ FROM = 8000
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
 MAX_ROWS, JUDGES = 10_000, 0.2
 """Rows that take part, and the share of them that judges."""
-N_LANDMARKS = 500
-AMPLITUDE, WIDTH = 3.0, 1.7
-"""Factors between neighbours."""
+N_LANDMARKS = 2500
+"""With few landmarks no function is rich enough for a larger amplitude to pay."""
+LARGER, MOST_LARGER, NARROWER = 3.0, 2, 1.7
+"""Factor of the amplitude, how often it is applied at most, and of the inverse square width."""
 GAP, MAX_STEPS = 3e-3, 20
 CERTAIN = 2.0
 """Standard errors by which a neighbour must be better."""
@@ -45,7 +45,7 @@ def refine_kernel(
     variance: bool,
     seed: int,
 ) -> Kernel:
-    """The kernel, or a neighbour of it that predicts held-out rows better.
+    """The kernel, or a larger or narrower one that predicts held-out rows better.
 
     Parameters
     ----------
@@ -72,25 +72,31 @@ def refine_kernel(
         margins = np.column_stack([own.decision.margins for own in found])[held]
         return held_out_losses(margins, weights[held])
 
-    best, best_losses = kernel, losses(kernel)
     shares = weights[held] / weights[held].sum()
-    for candidate in _neighbours(kernel, gamma, variance):
+    best_losses = losses(kernel)
+
+    def better(candidate: Kernel) -> bool:
+        nonlocal kernel, best_losses
         own = losses(candidate)
         gains = best_losses - own
         gain = float(shares @ gains)
         error = float(np.sqrt(np.sum(np.square(shares * (gains - gain)))))
-        if gain > CERTAIN * error:
-            best, best_losses = candidate, own
-    return best
+        if gain <= CERTAIN * error:
+            return False
+        kernel, best_losses = candidate, own
+        return True
 
-
-def _neighbours(kernel: Kernel, gamma: bool, variance: bool) -> Iterator[Kernel]:
-    if variance:
-        yield replace(
-            kernel,
-            function_variance=AMPLITUDE * kernel.function_variance,
-            bias_variance=AMPLITUDE * kernel.bias_variance,
-        )
+    for _ in range(MOST_LARGER if variance else 0):
+        if not better(_larger(kernel)):
+            break
     if gamma:
-        yield replace(kernel, gamma=WIDTH * kernel.gamma)
-        yield replace(kernel, gamma=kernel.gamma / WIDTH)
+        better(replace(kernel, gamma=NARROWER * kernel.gamma))
+    return kernel
+
+
+def _larger(kernel: Kernel) -> Kernel:
+    return replace(
+        kernel,
+        function_variance=LARGER * kernel.function_variance,
+        bias_variance=LARGER * kernel.bias_variance,
+    )

@@ -71,6 +71,7 @@ SAME = {
     "SVC": "SVM",
     "concatenated SVM": "SVM",
     "views": "MED",
+    "GEM-MED, transductive": "GEM-MED K/1000",
     "HistGradientBoosting": "boosting",
     "SVC, clean rows only": "oracle",
     "gemmed, kernel tuned": "GEM-MED",
