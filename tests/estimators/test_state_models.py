@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_wine, make_classification
+from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -110,6 +110,22 @@ def test_certainties_are_respected_exactly(data):
     np.testing.assert_array_equal(model.nominal_proba_[:5], 0.0)
     np.testing.assert_array_equal(model.nominal_proba_[5:10], 1.0)
     np.testing.assert_allclose(model.state_proba_.sum(axis=1), 1.0)
+
+
+def test_faults_that_were_found_still_count_in_the_rates():
+    """Taken out of the likelihood, what was found made the others seem rare."""
+    X, truth = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    wrong = np.random.default_rng(0).random(len(truth)) < 0.2
+    y = np.where(wrong, 1 - truth, truth)
+    first = GEMMEDClassifier(random_state=0).fit(X, y)
+    checked = np.argsort(first.nominal_proba_)[:40]
+    prior = np.full(len(y), 0.95)
+    prior[checked] = np.where(wrong[checked], 0.0, 1.0)
+    again = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
+    assert abs(again.label_error_share_ - wrong.mean()) < 0.05
+    low, high = again.label_error_interval_
+    assert low <= wrong.mean() <= high
 
 
 def test_what_is_told_of_a_sample_moves_its_log_odds(data, model):

@@ -129,7 +129,14 @@ def fit_states(
                 held_out_scores(base, X, class_index, weights, samples.groups, base_seed)
             )
         posterior = infer_states(
-            LabelModel(np.stack(members), class_index, nats, usable, distinct_share(rows))
+            LabelModel(
+                np.stack(members),
+                class_index,
+                nats,
+                samples.weights,
+                distinct_share(rows),
+                checked(samples),
+            )
         )
         states, true_label = with_prior(posterior, samples)
 
@@ -280,6 +287,15 @@ def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
     positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
     found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
     return found
+
+
+def checked(samples: Labelled) -> np.ndarray | None:
+    """What is certain beforehand: 1 nominal, -1 faulty, 0 neither; None if nothing is.
+
+    It speaks of the rates as well: what was found and taken out would make faults seem rare.
+    """
+    found = (samples.prior >= 1.0).astype(np.int8) - (samples.prior <= 0.0).astype(np.int8)
+    return found if np.any(found) else None
 
 
 def told_by(samples: Labelled) -> FloatArray:

@@ -65,6 +65,8 @@ class LabelModel:
     log_bayes : nats for "the measurement is bad", shape (n_samples,); None if nothing can be said
     weights : sample weights, shape (n_samples,)
     distinct : share of rows that are no copies: between few codes there is nowhere to stand
+    checked : what somebody found, 1 for nominal, -1 for faulty, 0 where nobody looked, shape
+        (n_samples,); other states have no part in the likelihood of such a sample
     """
 
     scores: FloatArray
@@ -72,6 +74,7 @@ class LabelModel:
     log_bayes: FloatArray | None
     weights: FloatArray
     distinct: float = 1.0
+    checked: np.ndarray | None = None
 
     @property
     def n_members(self) -> int:
@@ -108,7 +111,13 @@ class LabelModel:
         if len(rows) == len(self.class_index):
             return self
         nats = None if self.log_bayes is None else self.log_bayes[rows]
-        some = LabelModel(self.scores[:, rows], self.class_index[rows], nats, self.weights[rows])
+        some = LabelModel(
+            self.scores[:, rows],
+            self.class_index[rows],
+            nats,
+            self.weights[rows],
+            checked=None if self.checked is None else self.checked[rows],
+        )
         for name in ("member_scales", "class_shares", "clearness"):
             some.__dict__[name] = getattr(self, name)  # cached as what all samples say
         return some
@@ -153,7 +162,7 @@ class LabelModel:
     @cached_property
     def bayes(self) -> FloatArray:
         nats = np.zeros(len(self.class_index)) if self.log_bayes is None else self.log_bayes
-        return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES))
+        return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES)) * self.may_be_faulty
 
     @cached_property
     def own(self) -> FloatArray:
@@ -161,9 +170,24 @@ class LabelModel:
         return np.eye(self.n_classes)[self.class_index]
 
     @cached_property
+    def nominally(self) -> FloatArray:
+        """The same, 0 for samples that are known to be faulty."""
+        return self.own * self.may_be_nominal[:, None]
+
+    @cached_property
     def elsewhere(self) -> FloatArray:
         """Probability of the given label if it is wrong, by true label."""
-        return (1.0 - self.own) / (self.n_classes - 1)
+        return (1.0 - self.own) * self.may_be_faulty[:, None] / (self.n_classes - 1)
+
+    @cached_property
+    def may_be_nominal(self) -> FloatArray:
+        """0 for samples that are known to be faulty, else 1."""
+        return np.ones(len(self.class_index)) if self.checked is None else 1.0 * (self.checked >= 0)
+
+    @cached_property
+    def may_be_faulty(self) -> FloatArray:
+        """0 for samples that are known to be nominal, else 1."""
+        return np.ones(len(self.class_index)) if self.checked is None else 1.0 * (self.checked <= 0)
 
     @property
     def largest_rate(self) -> float:
@@ -242,8 +266,8 @@ def minus_log_posterior(
     eps = float(model.overlap(x)[0])
     p = (1.0 - eps) * plain + eps * model.class_shares
     u = model.rate_roots(x)
-    mixing = model.elsewhere - model.own
-    confusion = model.own + model.largest_rate * u * u * mixing
+    mixing = model.elsewhere - model.nominally
+    confusion = model.nominally + model.largest_rate * u * u * mixing
     good = np.einsum("nk,nk->n", confusion, p)
     e = float(model.bad_rate(x)[0])
     shares = model.class_shares[model.class_index]
@@ -317,10 +341,12 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     e = model.bad_rate(x).astype(single)
     rates = model.largest_rate * model.rate_roots(x) ** 2
     nominal = (1.0 - e) * (1.0 - rates.astype(single)[:, model.class_index]) * given
+    nominal *= model.may_be_nominal.astype(single)
     # A wrong label is any of the others, alike: all classes but the own one.
     weighted = np.einsum("dnk,dk->dn", clean, rates.astype(single))
     own = rates.astype(single)[:, model.class_index] * given
     wrong = (1.0 - e) * np.maximum(weighted - own, 0.0) / single(model.n_classes - 1)
+    wrong *= model.may_be_faulty.astype(single)
     shares = model.class_shares[model.class_index].astype(single)
     bad = e * (0.5 * model.bayes).astype(single) * (shares + given)
     likelihood = nominal + wrong + bad
