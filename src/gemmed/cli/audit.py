@@ -77,8 +77,8 @@ def add_command(commands: Any) -> None:
         action="extend",
         default=[],
         metavar="COLUMN",
-        help="columns that name the rows (identifier, annotator); copied, not learned from; rows of "
-        "one patient or machine are kept together by --group",
+        help="columns that name the rows (identifier, annotator); copied, not learned from; rows "
+        "of one patient or machine are kept together by --group",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"

@@ -25,10 +25,11 @@ FROM = 8000
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
 MAX_ROWS, JUDGES = 10_000, 0.2
 """Rows that take part, and the share of them that judges."""
-N_LANDMARKS = 2500
-"""With few landmarks no function is rich enough for a larger amplitude to pay."""
-LARGER, MOST_LARGER, NARROWER = 3.0, 2, 1.7
-"""Factor of the amplitude, how often it is applied at most, and of the inverse square width."""
+N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
+"""With few landmarks no function is rich enough for a larger amplitude to pay; functions of several
+classes share them, which bounds the time."""
+LARGER, NARROWER = 3.0, 1.7
+"""Factors of the amplitude and of the inverse square width."""
 GAP, MAX_STEPS = 3e-3, 20
 CERTAIN = 2.0
 """Standard errors by which a neighbour must be better."""
@@ -62,7 +63,8 @@ def refine_kernel(
     fitted = np.where(held, 0.0, weights)
     classes = np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
     blocks = LocalBlocks(X)
-    points = landmark_points(blocks, classes, N_LANDMARKS, rng, weights=fitted)
+    number = max(N_LANDMARKS // signs.shape[1], FEWEST_LANDMARKS)
+    points = landmark_points(blocks, classes, number, rng, weights=fitted)
 
     def losses(candidate: Kernel) -> FloatArray:
         made = nystroem_map(candidate, points)
@@ -75,22 +77,19 @@ def refine_kernel(
     shares = weights[held] / weights[held].sum()
     best_losses = losses(kernel)
 
-    def better(candidate: Kernel) -> bool:
+    def take_if_better(candidate: Kernel) -> None:
         nonlocal kernel, best_losses
         own = losses(candidate)
         gains = best_losses - own
         gain = float(shares @ gains)
         error = float(np.sqrt(np.sum(np.square(shares * (gains - gain)))))
-        if gain <= CERTAIN * error:
-            return False
-        kernel, best_losses = candidate, own
-        return True
+        if gain > CERTAIN * error:
+            kernel, best_losses = candidate, own
 
-    for _ in range(MOST_LARGER if variance else 0):
-        if not better(_larger(kernel)):
-            break
+    if variance:
+        take_if_better(_larger(kernel))
     if gamma:
-        better(replace(kernel, gamma=NARROWER * kernel.gamma))
+        take_if_better(replace(kernel, gamma=NARROWER * kernel.gamma))
     return kernel
 
 
