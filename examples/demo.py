@@ -26,6 +26,7 @@ from gemmed.report.palette import ANOMALOUS, BLUE, NOMINAL, PURPLE
 SHOWN = "human_with_animal-01"
 """The recording in the picture."""
 SENSOR_OF_THE_PICTURE = 0
+SEGMENT = 2.0  # seconds; spans name the segments by their beginnings
 
 
 class Table(NamedTuple):
@@ -101,7 +102,8 @@ def show_recording():
         where = f"sensor {fault.sensor + 1} in {SHOWN}"
         print(f"  really: {where}, {fault.kind} from {fault.start:.1f} to {fault.stop:.1f} s")
     for span in (s for s in spans if s.group == SHOWN):
-        print(f"  found:  {span} s")
+        where = f"sensor {span.sensor} in {span.group}"
+        print(f"  found:  {where}, from {span.start:.1f} to {span.stop + SEGMENT:.1f} s")
     sensor = SENSOR_OF_THE_PICTURE
     of_picture = [f for f in data.faults[subject] if f.sensor == sensor]
     found = [s for s in spans if s.group == SHOWN and s.sensor == names[sensor]]
@@ -109,7 +111,7 @@ def show_recording():
         data.signals[subject, sensor],
         data.rate,
         [(f.start, f.stop, f.kind.replace("_", " ")) for f in of_picture],
-        [(s.start, s.stop + 2.0) for s in found],  # a segment lasts two seconds
+        [(s.start, s.stop + SEGMENT) for s in found],
         f"{SHOWN}, sensor {names[sensor]}",
     )
 

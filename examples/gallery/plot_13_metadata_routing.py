@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import sklearn
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,20 +31,23 @@ y = np.where(rng.random(300) < 0.1, 1 - truth, truth)
 weight = np.where(np.arange(300) % 10 < 5, 0.5, 1.0)
 
 # %%
-# Routing is switched on once; then the classifier says which arguments of ``fit`` it wants. ``set_output`` keeps the names
+# Routing is switched on once; then the classifier says which arguments of ``fit`` it wants, and so does the
+# scorer. ``set_output`` keeps the names
 # of the columns, so that the reasons of ``explain`` name them.
 with sklearn.config_context(enable_metadata_routing=True):
     classifier = GEMMEDClassifier(random_state=0)
-    classifier.set_fit_request(sample_weight=True, groups=True).set_score_request(
-        sample_weight=True
-    )
+    classifier.set_fit_request(sample_weight=True, groups=True)
+    accuracy = get_scorer("accuracy").set_score_request(sample_weight=True)
     pipeline = Pipeline([("scale", StandardScaler()), ("gemmed", classifier)])
     pipeline["scale"].set_fit_request(sample_weight=False)
     pipeline.set_output(transform="pandas")
     grid = {"gemmed__C": [1.5, 3.0, 6.0, 12.0]}
     searches = {
-        "patients together": GridSearchCV(pipeline, grid, cv=GroupKFold(5)),
-        "rows at random": GridSearchCV(pipeline, grid, cv=KFold(5, shuffle=True, random_state=0)),
+        name: GridSearchCV(pipeline, grid, scoring=accuracy, cv=folds)
+        for name, folds in (
+            ("patients together", GroupKFold(5)),
+            ("rows at random", KFold(5, shuffle=True, random_state=0)),
+        )
     }
     for search in searches.values():
         search.fit(X, y, sample_weight=weight, groups=patient)
