@@ -7,6 +7,7 @@ wrong: another exception, a crash, more memory or time than the limits of the pr
 import io
 import json
 import zipfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from .mutations import mutant, mutant_tree
 CORPUS = Path(__file__).parent / "corpus"
 
 
-class Target:
+class Target(ABC):
     """A kind of file; ``case`` gives the content of the next file."""
 
     errors: tuple = ()
@@ -29,8 +30,9 @@ class Target:
         self.folder = Path(folder)
         self.seeds = [*self.honest(), *self.found()]
 
+    @abstractmethod
     def honest(self):
-        raise NotImplementedError
+        """Contents of files that are as they should be."""
 
     def found(self):
         """Cases that once went wrong."""
@@ -40,8 +42,9 @@ class Target:
     def case(self, number, rng):
         return self.seeds[number] if number < len(self.seeds) else mutant(self.seeds, rng)
 
+    @abstractmethod
     def attack(self, path):
-        raise NotImplementedError
+        """Read the file at this path."""
 
 
 class Csv(Target):

@@ -90,10 +90,7 @@ def test_states_are_those_of_the_sum_over_all_states_and_labels(n_classes, with_
             by_state[state][k] += w
     for state in by_state:
         found = getattr(draws, state)[0]
-        # Of a sample that is known to be faulty small parts are left, in single precision.
-        np.testing.assert_allclose(
-            found, by_state[state] / total, atol=5e-6 if with_checks else 3e-7
-        )
+        np.testing.assert_allclose(found, by_state[state] / total, atol=3e-7)
 
 
 def test_a_step_that_does_not_pay_needs_no_derivatives():

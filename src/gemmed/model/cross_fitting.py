@@ -14,7 +14,7 @@ import numpy as np
 from .._core.types import FloatArray
 from .decision_step import solve_med_functions
 from .kernels.function_space import FunctionSpace
-from .med import GAP, MAX_STEPS, LearnedMed
+from .med import GAP, MAX_STEPS, LearnedMed, wrong_predictions
 
 N_PARTS = 5
 CLEARLY = 2.0
@@ -46,8 +46,8 @@ def checked_margins(
     first = parts == 0
     refitted = without(0)
     judged = weights[first] > 0.0
-    by_fit = LearnedMed(refitted, refitted).wrong_predictions(signs[first])[judged]
-    by_order = learned.wrong_predictions(signs)[first][judged]
+    by_fit = wrong_predictions(refitted, signs[first])[judged]
+    by_order = wrong_predictions(learned.held_out[first], signs[first])[judged]
     differ = int(np.sum(by_fit != by_order))
     if int(by_order.sum()) - int(by_fit.sum()) <= CLEARLY * np.sqrt(differ):
         return learned

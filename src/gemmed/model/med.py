@@ -28,10 +28,14 @@ class LearnedMed(NamedTuple):
 
     def wrong_predictions(self, signs: FloatArray) -> np.ndarray:
         """Which samples are predicted as another class; ``signs`` as in :func:`learn_med`."""
-        if signs.shape[1] == 1:
-            return self.held_out[:, 0] <= 0.0
-        values = self.held_out * signs
-        return np.argmax(values, axis=1) != np.argmax(signs, axis=1)
+        return wrong_predictions(self.held_out, signs)
+
+
+def wrong_predictions(margins: FloatArray, signs: FloatArray) -> np.ndarray:
+    """Which margins, of the shape of ``signs``, are those of another class."""
+    if signs.shape[1] == 1:
+        return margins[:, 0] <= 0.0
+    return np.argmax(margins * signs, axis=1) != np.argmax(signs, axis=1)
 
 
 def learn_med(

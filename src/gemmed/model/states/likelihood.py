@@ -342,11 +342,12 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     rates = model.largest_rate * model.rate_roots(x) ** 2
     nominal = (1.0 - e) * (1.0 - rates.astype(single)[:, model.class_index]) * given
     nominal *= model.may_be_nominal.astype(single)
-    # A wrong label is any of the others, alike: all classes but the own one.
-    weighted = np.einsum("dnk,dk->dn", clean, rates.astype(single))
-    own = rates.astype(single)[:, model.class_index] * given
-    wrong = (1.0 - e) * np.maximum(weighted - own, 0.0) / single(model.n_classes - 1)
-    wrong *= model.may_be_faulty.astype(single)
+    # A wrong label is any of the others, alike: the own one is left out of the sum, not taken off
+    # it, for the sake of the digits.
+    clean[:, np.arange(n), model.class_index] = 0.0
+    wrong = np.einsum("dnk,dk->dn", clean, rates.astype(single))
+    clean[:, np.arange(n), model.class_index] = given
+    wrong *= (1.0 - e) * model.may_be_faulty.astype(single) / single(model.n_classes - 1)
     shares = model.class_shares[model.class_index].astype(single)
     bad = e * (0.5 * model.bayes).astype(single) * (shares + given)
     likelihood = nominal + wrong + bad
