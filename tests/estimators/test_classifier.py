@@ -292,8 +292,8 @@ def test_fit_does_not_change_its_input(ring):
 
 
 def test_a_solver_that_does_not_arrive_is_not_called_converged(ring):
-    """Weights of 1e8 leave no digits for the margins."""
-    weights = np.full(len(ring.y), 1e8)
+    """Weights of 1e10 leave no digits for the margins."""
+    weights = np.full(len(ring.y), 1e10)
     with pytest.warns(ConvergenceWarning, match="without converging"):
         model = GEMMEDClassifier(random_state=0).fit(ring.X, ring.y, sample_weight=weights)
     assert not model.converged_
