@@ -29,6 +29,8 @@ from .margin_loss import MarginLoss, doubted_loss, margin_loss
 
 SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
+MAX_STALLED = 10
+"""Newton steps without a smaller gap after which rounding decides, where passes are rough."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +308,8 @@ def solve_med_functions(
         move_all(functions, start)
     elif near is not None and isinstance(space, CentreSpace):
         _step_from(functions, space, near, weights)
+    tol = max(tol, space.least_gap)
+    best = [(np.inf, 0)] * len(functions)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):
@@ -316,7 +320,9 @@ def solve_med_functions(
         for j, moved, certificate in zip(left, improved, certificates, strict=True):
             converged = bool(certificate.gap <= tol * max(1.0, abs(certificate.primal)))
             found[j] = MedSolution(functions[j], certificate, n_iter, converged)
-            if moved and not converged:
+            best[j] = min(best[j], (certificate.gap, n_iter))
+            stalls = space.least_gap > 0.0 and n_iter - best[j][1] >= MAX_STALLED
+            if moved and not (converged or stalls):
                 still.append(j)
         left = still
         if stage is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.types import FloatArray
 from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import TrainingRows
+from ..rows.training_rows import TrainingRows, threads_of
 from .decision_step import solve_med_functions
 from .how_many import held_out_losses
 from .kernels.centre_space import CentreSpace
@@ -62,15 +62,19 @@ def refine_kernel(
     held = rng.random(len(some)) < JUDGES
     fitted = np.where(held, 0.0, weights)
     classes = np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
-    blocks = LocalBlocks(X)
+    blocks = LocalBlocks(X, n_threads=threads_of(rows))
     number = max(N_LANDMARKS // signs.shape[1], FEWEST_LANDMARKS)
     points = landmark_points(blocks, classes, number, rng, weights=fitted)
 
+    near: FloatArray | None = None
+
     def losses(candidate: Kernel) -> FloatArray:
+        nonlocal near
         made = nystroem_map(candidate, points)
         count = len(made.landmarks)
         space = CentreSpace(blocks, made, np.full(count, len(X) / count))
-        found = solve_med_functions(space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP)
+        found = solve_med_functions(space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, near=near)
+        near = np.column_stack([own.decision.f for own in found])
         margins = np.column_stack([own.decision.margins for own in found])[held]
         return held_out_losses(margins, weights[held])
 

@@ -155,6 +155,10 @@ class LocalBlocks:
         return self._source
 
     @property
+    def n_threads(self) -> int:
+        return self._n_threads
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(stop - start for start, stop in self._spans)
 

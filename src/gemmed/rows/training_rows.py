@@ -65,3 +65,8 @@ class BlockRows:
 
     def take(self, rows: np.ndarray) -> FloatArray:
         return take_rows(self.blocks, rows).astype(np.float64)
+
+
+def threads_of(rows: TrainingRows) -> int:
+    """Threads of passes over the rows in this process."""
+    return getattr(rows.blocks, "n_threads", 1) if isinstance(rows, BlockRows) else 1

@@ -27,18 +27,27 @@ from .sampled_factor import SampledFactors
 
 FORCING, PRECISE = 0.1, 1e-6
 """Reduction of the error of a Newton system with a known start and without."""
+NEAR = 0.01
+"""The same where the start is a function of other landmarks: one step has to bring it here."""
 MAX_STEPS = 200
+USUAL = 10
+"""Products for a reduction by FORCING with a factor of rows. Landmarks that took more have wasted
+them; once they have wasted as many as it costs to make factors of rows, these are made."""
 LEAST_PATIENCE = 5
 """Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
-KNOWN_PATIENCE = 8
+KNOWN_PATIENCE = 15
 """Products after which a factor of rows that was made for similar curvatures is made anew."""
-ROUGH = 0.1
-"""The same for the random functions by which posterior variances are estimated."""
+ROUGH = 0.07
+"""Reduction of the error for the random functions by which posterior variances are estimated."""
 DRAWS, FEW_DRAWS = 48, 16
 """Random functions for posterior variances; few where there are MANY_ROWS rows for a landmark."""
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
 """Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
+LEAST_GAP = 3e-5
+"""Relative duality gap of a function of landmarks, at least. Sums over rows in single precision err
+by some 1e-7, which L^-1 enlarges: with a smooth kernel and a large amplitude steps beyond 2e-5 move
+at random. Predictions at 3e-5 are those at 1e-6."""
 SIMILAR = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 MAX_REMEMBERED = 16
@@ -61,6 +70,7 @@ class CentreSpace(WeightParameters):
     """
 
     takes_columns = True
+    least_gap = LEAST_GAP
 
     def __init__(
         self,
@@ -78,6 +88,7 @@ class CentreSpace(WeightParameters):
         self._rough_factor = self._factor.astype(np.float32, order="F")
         self._stands_for = stands_for
         self._samples = SampledFactors(self._passes, self._rough_factor)
+        self._wasted = 0
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._variances: list[tuple[FloatArray, FloatArray]] = []
         self.n_products = 0
@@ -165,7 +176,7 @@ class CentreSpace(WeightParameters):
         """
         right = self.from_coefficients(pull + curvature * f)
         columns = right.reshape(len(right), -1)
-        found = self._solve(curvature.reshape(self.n_samples, -1), columns, FORCING)
+        found = self._solve(curvature.reshape(self.n_samples, -1), columns, NEAR)
         return found.reshape(right.shape)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
@@ -212,6 +223,7 @@ class CentreSpace(WeightParameters):
         """(I + Phi' W Phi)^-1 right, for each column its own W."""
         answer, residual = np.zeros_like(right), right
         patience = self._samples.patience(curvature)
+        usual = int(USUAL * np.log(reduction) / np.log(FORCING))
         wanted = np.full(right.shape[1], reduction)
         left = np.flatnonzero(np.any(right != 0.0, axis=0))
         if not left.size:
@@ -224,10 +236,10 @@ class CentreSpace(WeightParameters):
                 factors = [self._samples.make(w) for w in own.T]
             elif all(factor is not None for factor in factors):
                 max_steps = max(patience, KNOWN_PATIENCE)
-            elif patience < LEAST_PATIENCE:
+            elif patience - self._wasted < LEAST_PATIENCE:
                 continue
             else:
-                max_steps = patience
+                max_steps = usual + patience - self._wasted
             found = conjugate_gradients_of_columns(
                 partial(self._times, own),
                 partial(self._nearly_solved, own, factors),
@@ -236,6 +248,8 @@ class CentreSpace(WeightParameters):
                 max_steps=max_steps,
             )
             answer[:, left] += found.answer
+            if any(factor is None for factor in factors):
+                self._wasted += max(found.n_steps - usual, 0)
             if found.solved:
                 break
             residual = residual.copy()

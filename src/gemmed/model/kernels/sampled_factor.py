@@ -17,9 +17,9 @@ from .cholesky import cholesky_or_explain
 from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
 
-ROWS_PER_LANDMARK = 3
+ROWS_PER_LANDMARK = 1
 """Rows of a sample."""
-SIMILAR = 0.5
+SIMILAR = 0.9
 """Relative difference of W up to which a factor is used again."""
 CHECKED_ROWS = 1024
 """Rows at which W is compared."""
