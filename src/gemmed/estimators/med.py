@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from .._core.threads import blas_threads
-from ..model.decision_step import solve_med
+from .._core.threads import blas_threads, block_threads
+from .._core.types import FloatArray
+from ..model.decision_step import solve_med_functions
+from ..model.how_many import feature_prior
 from ..model.kernels.choose_space import function_space
+from ..model.kernels.exact_or_features import Prior, components_for
+from ..model.kernels.kernel import Kernel
+from ..rows.blocks import LocalBlocks
+from ..rows.training_rows import BlockRows
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -16,11 +23,12 @@ from .kernel_classifier import (
     probability_slope,
     warn_not_converged,
 )
-from .stored_function import function_of_samples
+from .stored_function import function_of_features, function_of_samples
 from .validation import (
     check_margin_rate,
     check_n_jobs,
     check_number,
+    check_number_or_auto,
     check_training_data,
     check_weights,
     make_kernel,
@@ -55,9 +63,15 @@ class MEDClassifier(KernelMarginClassifier):
     max_iter : int, default=200
         Newton steps at most.
     tol : float, default=1e-6
-        Duality gap at which to stop, relative to the objective.
+        Duality gap at which to stop, relative to the objective; 3e-5 at least with landmarks.
+    n_components : "auto", int or None, default="auto"
+        Landmarks whose kernel functions make up the decision function. "auto" keeps the exact
+        kernel for small samples and asks the data how many they need above
+        (docs/large.md); None keeps the exact kernel at any size.
     n_jobs : int or None, default=None
-        BLAS threads; None leaves large problems alone and uses one thread for small ones.
+        Threads; None takes all cores for large samples and one for small ones.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the landmarks.
 
     Attributes
     ----------
@@ -101,7 +115,9 @@ class MEDClassifier(KernelMarginClassifier):
         C: float = 3.0,
         max_iter: int = 200,
         tol: float = 1e-6,
+        n_components: Any = "auto",
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -112,7 +128,9 @@ class MEDClassifier(KernelMarginClassifier):
         self.C = C
         self.max_iter = max_iter
         self.tol = tol
+        self.n_components = n_components
         self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MEDClassifier:
@@ -127,26 +145,32 @@ class MEDClassifier(KernelMarginClassifier):
         check_margin_rate(self.C)
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
+        if self.n_components is not None:
+            check_number_or_auto("n_components", self.n_components, at_least=1, whole=True)
         check_n_jobs(self.n_jobs)
         X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
         classes, signs = encode_labels(y)
         kernel = make_kernel(self, X)
-        with blas_threads(self.n_jobs, len(X)):
-            space, projection = function_space(kernel, X)
-            columns = signs.reshape(len(X), -1)
-            solved = [
-                solve_med(
-                    space, labels, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
-                )
-                for labels in columns.T
-            ]
+        columns = signs.reshape(len(X), -1)
+        number = None
+        if kernel.name != "precomputed":
+            n_iterated = columns.shape[1] if kernel.has_width else 0
+            number = components_for(self.n_components, len(X), n_iterated=n_iterated)
+        with blas_threads(self.n_jobs, len(X), in_blocks=number is not None):
+            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number)
+            space = prior.space
+            solved = solve_med_functions(
+                space, columns, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
+            )
             lam = np.column_stack([own.certificate.lam for own in solved])
             coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
             slope = probability_slope(
                 space,
                 columns,
-                parameters_of(space, coefficients),
+                parameters_of(space, coefficients)
+                if prior.feature_map is None
+                else tuple(own.decision.parameters for own in solved),
                 lam,
                 np.ones(len(X)),
                 weights,
@@ -160,7 +184,38 @@ class MEDClassifier(KernelMarginClassifier):
         self.n_iter_ = max(own.n_iter for own in solved)
         self.converged_ = all(own.converged for own in solved)
         self.probability_slope_ = slope
-        self._function = function_of_samples(kernel, X, coefficients, projection)
+        if prior.feature_map is None:
+            self._function = function_of_samples(kernel, X, coefficients, prior.projection)
+        else:
+            weights_of = np.column_stack([own.decision.parameters for own in solved])
+            self._function = function_of_features(
+                kernel, prior.feature_map, weights_of[:, 0] if len(solved) == 1 else weights_of
+            )
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
+
+    def _prior(
+        self,
+        kernel: Kernel,
+        X: FloatArray,
+        class_index: np.ndarray,
+        weights: FloatArray,
+        n_components: int | None,
+    ) -> Prior:
+        if n_components is None:
+            iterative = self.n_components == "auto"  # where that is faster
+            return Prior(*function_space(kernel, X, iterative=iterative))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)))
+        everybody = np.ones(len(X))
+        return feature_prior(
+            kernel,
+            rows,
+            class_index,
+            everybody,
+            n_components,
+            seed,
+            c=float(self.C),
+            weights=weights,
+        )
