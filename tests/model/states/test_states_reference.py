@@ -208,9 +208,7 @@ def product_rule(sizes):
     return nodes.reshape(-1, len(sizes)), sum(grids).ravel()
 
 
-def random_data(
-    n, n_classes, n_members=1, with_bad=True, seed=0, weighted=False, some_known=False
-):
+def random_data(n, n_classes, n_members=1, with_bad=True, seed=0, weighted=False, some_known=False):
     """A few samples, some of which contradict their labels; the true labels of three may be known:
     one that is wrong and looks so, one that is right, one that is wrong and does not look so."""
     rng = np.random.default_rng(seed)

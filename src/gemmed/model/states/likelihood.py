@@ -51,7 +51,7 @@ make better."""
 LARGEST_OVERLAP = 0.5
 LARGEST_LOG_BAYES = 30.0
 LEAST, LEAST_SINGLE = 1e-300, 1e-37
-"""Likelihood of a known wrong label of a class that has next to none; smaller ones have no digits."""
+"""Of a known wrong label in a class that has next to none; smaller likelihoods have no digits."""
 FARTHEST = 8.0
 """Exponents beyond it are as good as infinite; draws and steps may go there."""
 
@@ -69,8 +69,8 @@ class LabelModel:
     distinct : share of rows that are no copies: between few codes there is nowhere to stand
     checked : what somebody found, 1 for nominal, -1 for faulty, 0 where nobody looked, shape
         (n_samples,); other states have no part in the likelihood of such a sample
-    known : true class of the samples of which it is known, -1 elsewhere, shape (n_samples,). Of such
-        a sample L_n is the one term (1 - e) T[t, y_n] p(t | x_n)
+    known : true class of the samples of which it is known, -1 elsewhere, shape (n_samples,). L_n of
+        such a sample is the one term (1 - e) T[t, y_n] p(t | x_n)
     """
 
     scores: FloatArray
