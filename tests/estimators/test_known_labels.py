@@ -74,7 +74,6 @@ def test_what_is_known_is_certain(n_classes, base):
     np.testing.assert_array_equal(
         table["suggested_label"][checked & ~right], truth[checked & ~right]
     )
-    np.testing.assert_array_equal(table["suggested_proba"][checked & ~right], 1.0)
     np.testing.assert_array_equal(
         table["prior"][checked], np.where(right, np.inf, -np.inf)[checked]
     )

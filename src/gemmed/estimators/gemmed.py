@@ -171,6 +171,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     _multi_class = True
     nominal_proba_: FloatArray
     state_proba_: FloatArray
+    true_label_proba_: FloatArray
     _held_out_proba: FloatArray
     _told: FloatArray
     bad_measurement_share_: float
@@ -354,6 +355,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
             states = JudgedStates(
                 self.state_proba_,
                 self._held_out_proba,
+                self.true_label_proba_,
                 terms_of_states(
                     self.state_proba_,
                     self._told,

@@ -94,6 +94,7 @@ def taught_index(class_index: np.ndarray, known: np.ndarray | None) -> np.ndarra
 
 def as_objects(values: Any) -> np.ndarray:
     """An array of objects, None where something is masked."""
+    missing: Any
     if isinstance(values, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(values)
         values = values.data

@@ -272,7 +272,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_calibrated_together": True,
         "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
         "_told": told_by(samples),
-        "_held_out_proba": with_known(posterior.clean, samples),
+        "_held_out_proba": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
+from ..estimators.explanation import OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
 from ..estimators.verdicts import Verdicts, verdicts_of
 
@@ -28,6 +29,15 @@ MOST_COUNTED = 2000
 """Suspicious rows in which odd columns are counted."""
 
 
+class Settled(NamedTuple):
+    """Rows whose labels are no longer in question: a person has confirmed or corrected them."""
+
+    rows: np.ndarray
+    """Positions among the rows that have a label."""
+    wrong_share: float
+    """Of the weight of all fitted rows, that of the ones whose given label was wrong."""
+
+
 @dataclass(frozen=True, eq=False)
 class Audited:
     """Rows, how a person reads them, and the classifier that was fitted to them.
@@ -40,7 +50,7 @@ class Audited:
     table_rows: np.ndarray
     """Positions in the table, from 0."""
     labels: np.ndarray
-    """As text, as they were fitted."""
+    """As text; as corrected, where a person has settled them."""
     frame: Any
     """Columns that were learned from: floats with NaN, and strings."""
     categories: list[str]
@@ -55,6 +65,7 @@ class Audited:
     """How the table was read: pairs of a word and what it says."""
     cells: Any = None
     """Whole rows as they are in the file, or None."""
+    settled: Settled | None = None
 
 
 class Share(NamedTuple):
@@ -95,8 +106,16 @@ class Findings:
         self._suggested = suggested
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
+        if audited.settled is not None:
+            self._settle(audited.settled.rows)
         self._known_reasons: dict[int, SampleReasons] = {}
         self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
+
+    def _settle(self, rows: np.ndarray) -> None:
+        """With its corrected label a row is what it should be, whatever was thought of it."""
+        self.nominal[rows], self.verdicts[rows], self._suggested[rows] = 1.0, OK, -1
+        if self.states is not None:
+            self.states[rows] = (1.0, 0.0, 0.0)
 
     # -- numbers of all rows -------------------------------------------------------------------
 
@@ -147,16 +166,22 @@ class Findings:
 
     @cached_property
     def shares(self) -> dict[str, Share]:
-        """Estimated shares of faulty rows with 90 % intervals, where the model has them."""
+        """Estimated shares of faulty rows with 90 % intervals, where the model has them.
+
+        Of the rows as they are shown: wrong labels that were corrected are faults no more.
+        """
         model, found = self.audited.classifier, {}
+        settled = self.audited.settled
+        mended = 0.0 if settled is None else settled.wrong_share
         for ranking, mean, interval in (
             ("joint", "contamination_", "contamination_interval_"),
             ("label", "label_error_share_", "label_error_interval_"),
             ("measurement", "bad_measurement_share_", "bad_measurement_interval_"),
         ):
             if hasattr(model, mean) and hasattr(model, interval):
-                low, high = getattr(model, interval)
-                found[ranking] = Share(float(getattr(model, mean)), float(low), float(high))
+                less = 0.0 if ranking == "measurement" else mended
+                ends = getattr(model, mean), *getattr(model, interval)
+                found[ranking] = Share(*(max(float(end) - less, 0.0) for end in ends))
         return found
 
     def sentence(self, threshold: float = FLAGGED) -> str:
@@ -167,8 +192,9 @@ class Findings:
         if "joint" not in self.shares:
             return text + "."
         share = self.shares["joint"]
+        whole = "altogether" if self.audited.settled is None else "with the corrections"
         return (
-            f"{text}; altogether {percent(share.mean)} of the rows are estimated to be faulty "
+            f"{text}; {whole} {percent(share.mean)} of the rows are estimated to be faulty "
             f"(90 % interval {percent(share.low)} to {percent(share.high)}: "
             f"{round(share.low * n)} to {round(share.high * n)} rows), those included that cannot "
             "be named one by one."

@@ -328,7 +328,7 @@ def test_averages_are_those_of_the_whole_prior(n_members, n_classes, with_bad, s
 
 
 def test_known_labels_tell_the_rates():
-    """Four right and four wrong labels of one class, and nothing else: the rate is what they say."""
+    """Four right and four wrong labels of one class, two right ones of the other."""
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
     known = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
     scores = np.full((1, 10, 2), [0.0, 1e-9])  # next to nothing is known from elsewhere
