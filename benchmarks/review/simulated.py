@@ -70,7 +70,7 @@ def states_order(X, given, known, seed):
 
 def forest_order(X, given, known, seed):
     marked = apply_marks(given, given.astype(str), known, GEMMEDClassifier())
-    kept = marked.kept
+    kept = marked.good
     labels = np.unique(marked.corrected[kept], return_inverse=True)[1]
     folds = min(5, int(np.bincount(labels).min()))
     forest = RandomForestClassifier(100, random_state=seed)
@@ -116,8 +116,8 @@ def errors(X, given, known, X_test, y_test, seed):
     """Test errors of a forest and of GEM-MED fitted to the corrected table."""
     own = GEMMEDClassifier(model="states", random_state=seed)
     marked = apply_marks(given, given.astype(str), known, own)
-    kept = marked.kept
-    forest = RandomForestClassifier(200, random_state=seed).fit(X[kept], marked.corrected[kept])
+    good = marked.good
+    forest = RandomForestClassifier(200, random_state=seed).fit(X[good], marked.corrected[good])
     own = marked.fit(own, X)
     return [float(np.mean(model.predict(X_test) != y_test)) for model in (forest, own)]
 

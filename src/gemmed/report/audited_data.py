@@ -15,8 +15,9 @@ from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
 from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
-from .findings import Audited, Findings, Settled
+from .findings import Audited, Findings
 from .html_report import HtmlReport
+from .settled import Settled
 
 
 def audited_table(

@@ -13,6 +13,7 @@ from ..estimators.column_reasons import learn_columns
 from ..estimators.explanation import OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
 from ..estimators.verdicts import Verdicts, verdicts_of
+from .settled import Settled
 
 RANKINGS = {
     "joint": "any fault",
@@ -23,19 +24,12 @@ RANKINGS = {
 N_NEIGHBOURS = 3
 """Trusted rows of each class that a sample is shown with."""
 FLAGGED = 0.5
+LEFT_OUT = "left out"
+"""Verdict on rows that were not fitted, or that a person called bad."""
 MOST_SHOWN_COLUMNS = 40
 """Columns of a sample that are shown, the oddest first; neighbours show the same ones."""
 MOST_COUNTED = 2000
 """Suspicious rows in which odd columns are counted."""
-
-
-class Settled(NamedTuple):
-    """Rows whose labels are no longer in question: a person has confirmed or corrected them."""
-
-    rows: np.ndarray
-    """Positions among the rows that have a label."""
-    wrong_share: float
-    """Of the weight of all fitted rows, that of the ones whose given label was wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,23 +93,28 @@ class Findings:
         if found.held_out is not None:
             self._held_out = _spread_out(found.held_out, audited.fitted, n)
         self._crowding = _spread_out(found.crowding, audited.fitted, n)
-        self.verdicts = np.full(n, "left out", dtype=object)
+        self.verdicts = np.full(n, LEFT_OUT, dtype=object)
         self.verdicts[audited.fitted] = found.verdicts
         suggested = np.full(n, -1)
         suggested[audited.fitted] = found.suggested
         self._suggested = suggested
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
-        if audited.settled is not None:
-            self._settle(audited.settled.rows)
+        self._left, self._mended = 1.0, dict[str, float]()
+        if audited.settled:
+            self._left, self._mended = audited.settled.shares(found, audited.fitted)
+            self._settle(audited.settled)
         self._known_reasons: dict[int, SampleReasons] = {}
         self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
 
-    def _settle(self, rows: np.ndarray) -> None:
-        """With its corrected label a row is what it should be, whatever was thought of it."""
+    def _settle(self, settled: Settled) -> None:
+        """With its corrected label a row is what it should be; a bad one is out."""
+        rows, bad = settled.rows, settled.bad
         self.nominal[rows], self.verdicts[rows], self._suggested[rows] = 1.0, OK, -1
+        self.nominal[bad], self.verdicts[bad], self._suggested[bad] = np.nan, LEFT_OUT, -1
+        self.fitted[bad] = False
         if self.states is not None:
-            self.states[rows] = (1.0, 0.0, 0.0)
+            self.states[rows], self.states[bad] = (1.0, 0.0, 0.0), np.nan
 
     # -- numbers of all rows -------------------------------------------------------------------
 
@@ -168,20 +167,20 @@ class Findings:
     def shares(self) -> dict[str, Share]:
         """Estimated shares of faulty rows with 90 % intervals, where the model has them.
 
-        Of the rows as they are shown: wrong labels that were corrected are faults no more.
+        Of the rows as they are shown: what was corrected or left out is a fault no more.
         """
         model, found = self.audited.classifier, {}
-        settled = self.audited.settled
-        mended = 0.0 if settled is None else settled.wrong_share
         for ranking, mean, interval in (
             ("joint", "contamination_", "contamination_interval_"),
             ("label", "label_error_share_", "label_error_interval_"),
             ("measurement", "bad_measurement_share_", "bad_measurement_interval_"),
         ):
             if hasattr(model, mean) and hasattr(model, interval):
-                less = 0.0 if ranking == "measurement" else mended
+                less = self._mended.get(ranking, 0.0)
                 ends = getattr(model, mean), *getattr(model, interval)
-                found[ranking] = Share(*(max(float(end) - less, 0.0) for end in ends))
+                found[ranking] = Share(
+                    *(min(max((float(end) - less) / self._left, 0.0), 1.0) for end in ends)
+                )
         return found
 
     def sentence(self, threshold: float = FLAGGED) -> str:
@@ -192,7 +191,7 @@ class Findings:
         if "joint" not in self.shares:
             return text + "."
         share = self.shares["joint"]
-        whole = "altogether" if self.audited.settled is None else "with the corrections"
+        whole = "with the corrections" if self.audited.settled else "altogether"
         return (
             f"{text}; {whole} {percent(share.mean)} of the rows are estimated to be faulty "
             f"(90 % interval {percent(share.low)} to {percent(share.high)}: "

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
-from ..report.findings import Settled
+from ..report.settled import Settled
 
 
 class Known(NamedTuple):
@@ -29,25 +29,22 @@ class Marked(NamedTuple):
     labels: np.ndarray
     """Labels to fit: as given, because corrected ones would hide how many are wrong."""
     kept: np.ndarray
-    """Positions of the rows to fit."""
+    """Positions of the rows to fit; with those marked as bad, unless nothing is learned from how
+    many they are."""
     options: dict[str, np.ndarray]
     """Of ``fit``."""
-    certain: np.ndarray
-    """Positions of the rows whose labels are certain."""
+    settled: Settled
+    """What is no longer in question, for whoever shows the fit."""
+
+    @property
+    def good(self) -> np.ndarray:
+        """Positions of the rows that nobody marked as bad."""
+        return np.setdiff1d(np.arange(len(self.labels)), self.settled.bad)
 
     def fit(self, classifier: Any, X: np.ndarray) -> Any:
         """A copy of the classifier, fitted."""
         options = {name: values[self.kept] for name, values in self.options.items()}
         return clone(classifier).fit(X[self.kept], self.labels[self.kept], **options)
-
-    def settled(self) -> Settled | None:
-        """What is no longer in question, for whoever shows the fit."""
-        rows = np.intersect1d(self.certain, self.kept)
-        if not len(rows):
-            return None
-        wrong = rows[self.corrected[rows] != self.labels[rows]]
-        weights = self.options.get("sample_weight", np.ones(len(self.labels)))
-        return Settled(rows, float(weights[wrong].sum() / weights[self.kept].sum()))
 
 
 def apply_marks(
@@ -63,41 +60,48 @@ def apply_marks(
     ----------
     labels : as the classifier takes them, shape (n_rows,)
     texts : the same as text
-    classifier : model="states" learns from given and true labels; model="paper" knows no rates of
-        wrong labels and takes corrected ones, as certainly nominal
+    classifier : model="states" learns from given and true labels, and from how many rows are bad;
+        model="paper" knows no rates: it takes corrected labels as certainly nominal, and bad rows
+        are left out
     options : of ``fit`` before anything was said; marks count more
     """
     options = dict(options or {})
+    n_rows, bad = len(labels), np.array(sorted(known.bad), dtype=np.intp)
     positions = {str(text): i for i, text in enumerate(texts)}
-    true = options.get("known_labels", np.full(len(labels), None, dtype=object)).copy()
+    true = options.pop("known_labels", np.full(n_rows, None, dtype=object)).copy()
     for row, label in known.certain.items():
         if label not in positions:
             raise ReviewError(
                 f"a mark gives row {row + 1} the label {label!r}, which no row of the table has"
             )
         true[row] = labels[positions[label]]
+    true[bad] = None
     certain = np.flatnonzero([label is not None for label in true])
     corrected = labels.copy()
     corrected[certain] = true[certain]
-    kept = np.setdiff1d(np.arange(len(labels)), sorted(known.bad))
-    if len(np.unique(corrected[kept])) < 2:
+    good = np.setdiff1d(np.arange(n_rows), bad)
+    if len(np.unique(corrected[good])) < 2:
         raise ReviewError(
             "with these marks fewer than two classes are left: there is nothing to tell apart"
         )
-    if not len(certain):
-        return Marked(corrected, labels, kept, options, certain)
-    usual = np.full(len(labels), float(classifier.prior_nominal))
-    prior = options.get("prior_nominal", usual).copy()
+    settled = Settled(certain, bad, options.get("sample_weight", np.ones(n_rows)))
+    if not len(certain) and not len(bad):
+        return Marked(corrected, labels, good, options, settled)
+    prior = np.full(n_rows, float(classifier.prior_nominal))
+    prior = options.get("prior_nominal", prior).copy()
     if classifier.model != "states":
         prior[certain] = 1.0
-        return Marked(corrected, corrected, kept, {**options, "prior_nominal": prior}, certain)
-    options["known_labels"] = true
-    if "prior_nominal" in options:
+        return Marked(corrected, corrected, good, {**options, "prior_nominal": prior}, settled)
+    if len(certain):
+        options["known_labels"] = true
+    if len(bad) or "prior_nominal" in options:
         prior[certain] = 0.5  # marks count, whatever a column says
+        prior[bad] = 0.0
         options["prior_nominal"] = prior
     # A class that only a mistake gave to rows, or that only marks give, is none of the given ones.
-    both = np.intersect1d(labels[kept], corrected[kept])
+    both = np.intersect1d(labels[good], corrected[good])
     fitted = np.where(np.isin(labels, both) & np.isin(corrected, both), labels, corrected)
-    if not np.array_equal(np.unique(fitted[kept]), np.unique(corrected[kept])):
+    if not np.array_equal(np.unique(fitted[good]), np.unique(corrected[good])):
         fitted = corrected  # classes that come and go by marks in turn
-    return Marked(corrected, fitted, kept, options, certain)
+    learned = bad[np.isin(fitted[bad], fitted[good])]
+    return Marked(corrected, fitted, np.union1d(good, learned), options, settled)

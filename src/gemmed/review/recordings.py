@@ -99,7 +99,7 @@ class RecordingSubject:
             X=self._X,
             classifier=marked.fit(self._classifier, self._X),
             fitted=marked.kept,
-            settled=marked.settled(),
+            settled=marked.settled,
             identifiers={name: self.table.text(name)[0][self.rows] for name in self._identifiers},
             facts=[
                 (
@@ -123,8 +123,8 @@ class RecordingSubject:
         """The recording of a row for the page; inside it, unless there are addresses."""
         alike = np.zeros(len(self.rows), dtype=bool)
         alike[audited.fitted] = audited.classifier.nominal_proba_ >= 0.5
-        if audited.settled is not None:
-            alike[audited.settled.rows] = True
+        if audited.settled:
+            alike[audited.settled.rows], alike[audited.settled.bad] = True, False
         alike &= audited.labels == audited.labels[row]
         return self._recordings.sound(row, alike, urls=urls)
 

@@ -82,7 +82,7 @@ class TableSubject:
             marked.fit(self._classifier, self._X),
             target=self.target,
             identifiers=self._identifiers,
-            settled=marked.settled(),
+            settled=marked.settled,
             labels=marked.corrected,
             fitted=marked.kept,
         )
