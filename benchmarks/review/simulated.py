@@ -5,7 +5,7 @@ python benchmarks/review/simulated.py FOLDER [--tables a,b,c] [--rows 1000] [--s
 FOLDER holds .tsv.gz tables with the class in the column "target". 15 % of the training rows get a
 fault: 9 % a wrong label, 6 % half of their values zeroed, saturated, noisy or swapped. A reviewer
 who is always right looks at the rows of an order, 5 % of them at a time, and marks them; then the
-order is made anew from what is known (as "Fit again" does): marked labels are right, bad rows are
+order is made anew from what is known (as "Fit again" does): marked labels are known, bad rows are
 out. Orders: any fault by GEM-MED; self-confidence of a forest (out of five folds); LOF; random.
 
 Printed: share of the faults found after looking at 5, 10 and 20 % of the rows, and the test error
@@ -27,14 +27,13 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import StandardScaler
 
 from gemmed import GEMMEDClassifier
-from gemmed.review.subjects import Known, apply_marks
+from gemmed.review.applied_marks import Known, apply_marks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "states"))
 from protocol import KINDS, split, tables
 
 WRONG, BAD = 0.09, 0.06
 STEP, LOOKS = 0.05, (0.05, 0.10, 0.20)
-PRIOR = 0.95
 
 
 def inject(X, y, seed):
@@ -64,15 +63,15 @@ def inject(X, y, seed):
 
 
 def states_order(X, given, known, seed):
-    labels, priors, kept = apply_marks(given, given.astype(str), known, PRIOR)
     model = GEMMEDClassifier(model="states", random_state=seed)
-    options = {"prior_nominal": priors[kept]} if known.certain else {}
-    return kept, model.fit(X[kept], labels[kept], **options).anomaly_scores_
+    marked = apply_marks(given, given.astype(str), known, model)
+    return marked.kept, marked.fit(model, X).anomaly_scores_
 
 
 def forest_order(X, given, known, seed):
-    labels, _, kept = apply_marks(given, given.astype(str), known, PRIOR)
-    labels = np.unique(labels[kept], return_inverse=True)[1]
+    marked = apply_marks(given, given.astype(str), known, GEMMEDClassifier())
+    kept = marked.good
+    labels = np.unique(marked.corrected[kept], return_inverse=True)[1]
     folds = min(5, int(np.bincount(labels).min()))
     forest = RandomForestClassifier(100, random_state=seed)
     proba = cross_val_predict(forest, X[kept], labels, cv=max(2, folds), method="predict_proba")
@@ -115,11 +114,11 @@ def review(X, given, truth, bad, order, seed):
 
 def errors(X, given, known, X_test, y_test, seed):
     """Test errors of a forest and of GEM-MED fitted to the corrected table."""
-    labels, priors, kept = apply_marks(given, given.astype(str), known, PRIOR)
-    forest = RandomForestClassifier(200, random_state=seed).fit(X[kept], labels[kept])
-    options = {"prior_nominal": priors[kept]} if known.certain else {}
     own = GEMMEDClassifier(model="states", random_state=seed)
-    own.fit(X[kept], labels[kept], **options)
+    marked = apply_marks(given, given.astype(str), known, own)
+    good = marked.good
+    forest = RandomForestClassifier(200, random_state=seed).fit(X[good], marked.corrected[good])
+    own = marked.fit(own, X)
     return [float(np.mean(model.predict(X_test) != y_test)) for model in (forest, own)]
 
 

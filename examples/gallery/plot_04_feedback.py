@@ -23,21 +23,21 @@ ROUNDS, EACH, DRAWS = 3, 40, 5
 
 
 # %%
-# A judged row goes back with ``prior_nominal``: 0 if its label turned out to be wrong, 1 if it is right. Both are kept
-# exactly, and both tell the next fit how frequent wrong labels are; so leave the label as it was given, and correct
-# the table when you are done. Rows that nobody looked at keep the prior of 0.95.
+# A judged row goes back with ``known_labels``: the label that it should have, right or not. The next fit learns it, and
+# from the label that was given how frequent wrong ones are; so leave the labels as they were given, and correct the
+# table when you are done.
 def check_rows(draw, again):
     """How many wrong labels were met after each check, fitting again after a round or not."""
     given = corrupt(X, truth, "flips", 0.2, random_state=draw).y
-    prior, met = np.full(len(given), 0.95), []
+    known, met = np.full(len(given), np.nan), []
     for turn in range(ROUNDS):
         if turn == 0 or again:
-            model = GEMMEDClassifier(random_state=0).fit(X, given, prior_nominal=prior)
+            model = GEMMEDClassifier(random_state=0).fit(X, given, known_labels=known)
             scores = model.anomaly_scores_.copy()
-        scores[prior != 0.95] = -1.0
+        scores[~np.isnan(known)] = -1.0
         for row in np.argsort(-scores)[:EACH]:
             met.append(given[row] != truth[row])
-            prior[row] = float(given[row] == truth[row])
+            known[row] = truth[row]
     return np.cumsum(met), int((given != truth).sum())
 
 

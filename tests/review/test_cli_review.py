@@ -45,6 +45,36 @@ def mark(table, row, kind, label=None):
     store.close()
 
 
+def test_export_with_true_labels_beside_the_given_ones(table, capsys, tmp_path):
+    given = read_table(table, encoding="latin-1").frame["diagnosis"]
+    true = "kränk" if given.iloc[3] == "gesund" else "gesund"
+    mark(table, 3, "wrong", true)
+    mark(table, 4, "right")
+    mark(table, 20, "bad")
+    out = tmp_path / "known.csv"
+    common = (table, *COMMON, "--export", out, "--labels", "given")
+    code, text, err = call(capsys, *common)
+    assert code == 0, err
+    assert text.startswith("1 labels wrong (column known_label), 1 bad rows (left out)")
+    written = read_table(out, encoding="latin-1").frame
+    assert written.columns[-1] == "known_label" and len(written) == 119
+    assert written["diagnosis"].tolist() == given.drop(20).tolist()
+    filled = {i: cell for i, cell in enumerate(written["known_label"]) if cell}
+    assert filled == {3: true, 4: given.iloc[4]}
+    log = (tmp_path / "known.csv.changes.csv").read_text(encoding="utf-8")
+    assert "label, in its own column" in log
+    code, text, _ = call(capsys, *common, "--bad", "flag", "--json")
+    assert code == 0 and json.loads(text)["known"] == "known_label"
+    # and from there into a fit
+    arguments = ("--target", "diagnosis", "--drop", "patient", "review", "--encoding", "latin-1")
+    code = main(["audit", str(out), *arguments, "--known", "known_label", "--json"])
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    suspicious = {row["row"]: row for row in json.loads(captured.out)["suspicious"]}
+    assert suspicious[4]["anomaly_score"] == 1.0 and suspicious[4]["suggested_label"] == true
+    assert 5 not in suspicious
+
+
 def test_export_without_a_browser(table, capsys, tmp_path):
     mark(table, 3, "wrong", "kränk")
     mark(table, 20, "bad")

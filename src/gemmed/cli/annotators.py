@@ -25,6 +25,7 @@ def audit_annotators(options: argparse.Namespace) -> int:
         ("--target", options.target),
         ("--weight", options.weight),
         ("--prior", options.prior),
+        ("--known", options.known),
     ):
         if value is not None:
             raise ValueError(f"{name} {value} has no meaning with --annotators: leave it out")

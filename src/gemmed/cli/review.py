@@ -81,6 +81,13 @@ def add_command(commands: Any) -> None:
         default="drop",
         help="with --export: bad measurements are left out, flagged in a column, or kept",
     )
+    parser.add_argument(
+        "--labels",
+        choices=["corrected", "given"],
+        default="corrected",
+        help="with --export: corrected labels, or labels as given and a column known_label with "
+        "the true ones, for gemmed fit --known known_label",
+    )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_json_option(parser, "with --export: print the summary as JSON")
@@ -129,12 +136,15 @@ def _read(options: argparse.Namespace) -> Table:
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     from ..review.corrected import export
 
-    done = export(table, options.target, store, options.export, bad=options.bad)
+    done = export(
+        table, options.target, store, options.export, bad=options.bad, labels=options.labels
+    )
     if options.json:
         print(json.dumps(done._asdict(), indent=1))
     else:
+        corrected = "corrected" if done.known is None else f"wrong (column {done.known})"
         print(
-            f"{done.corrected} labels corrected, {done.bad} bad rows "
+            f"{done.corrected} labels {corrected}, {done.bad} bad rows "
             f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
             f"{done.table}, log {done.log}"
         )

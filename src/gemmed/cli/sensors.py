@@ -341,6 +341,8 @@ def _classifier_of(options: argparse.Namespace) -> Any:
         raise ValueError(f"--model {options.model} knows no sensors: add --sensors apart")
     if options.prior is not None:
         raise ValueError("--prior has no meaning with several sensors: add --sensors apart")
+    if options.known is not None:
+        raise ValueError("--known has no meaning with several sensors: add --sensors apart")
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
     from ..estimators.sensors import SensorGEMMEDClassifier

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .column_options import add_column_options
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
 
@@ -104,48 +105,7 @@ def add_training_options(parser: Any, *, target_required: bool = True) -> None:
     parser.add_argument(
         "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
     )
-    columns = parser.add_argument_group("columns")
-    columns.add_argument(
-        "--group",
-        metavar="COLUMN",
-        help="rows of one group (a person, a recording) do not vouch for each other",
-    )
-    columns.add_argument("--weight", metavar="COLUMN", help="how often each row counts")
-    columns.add_argument(
-        "--prior",
-        metavar="COLUMN",
-        help="probability that each row is correct, before the fit; 0 and 1 are certainties",
-    )
-    columns.add_argument(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns not to learn from",
-    )
-    columns.add_argument(
-        "--categorical",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns of numbers that are codes (a postcode, a machine)",
-    )
-    columns.add_argument(
-        "--numeric",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns to learn from as numbers although they hold dates or count the rows",
-    )
-    columns.add_argument(
-        "--scaling",
-        choices=["robust", "standard"],
-        default="robust",
-        help="numbers by median and quartiles (default), or by mean and standard deviation",
-    )
+    add_column_options(parser.add_argument_group("columns"))
     _add_handling_options(parser.add_argument_group("rows and words"))
     _add_classifier_options(parser.add_argument_group("classifier"))
     add_reading_options(parser)
@@ -283,6 +243,7 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         (*options.drop, *not_features),
         tuple(options.categorical),
         tuple(options.numeric),
+        options.known,
     )
 
 

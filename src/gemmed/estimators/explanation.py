@@ -45,6 +45,8 @@ class JudgedStates(NamedTuple):
     """Nominal, wrong label, bad measurement, shape (n_samples, 3)."""
     clean: FloatArray
     """Class probabilities without the sample itself, shape (n_samples, n_classes)."""
+    true_label: FloatArray
+    """Class probabilities with all that is known, of the same shape."""
     terms: StateTerms
 
 
@@ -140,24 +142,26 @@ def judge(
 
 
 def judge_states(
-    states: FloatArray, clean: FloatArray, class_index: np.ndarray
+    states: FloatArray, clean: FloatArray, true_label: FloatArray, class_index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Verdict and suggested class of every sample of which the states are known.
 
     Parameters
     ----------
     states : nominal, wrong label, bad measurement, shape (n_samples, 3)
-    clean : class probabilities without the sample itself, shape (n_samples, n_classes)
+    clean, true_label : class probabilities without the sample itself, and with all that is known,
+        shape (n_samples, n_classes)
 
     Returns
     -------
     verdicts : array of str, shape (n_samples,)
-    suggested : class index, the likeliest other one if the label is suspicious, else the own one:
-        of a broken measurement no class can be read
+    suggested : class index, the likeliest other one without the sample itself if the label is
+        suspicious, the true one if it is known to be wrong, else the own one: of a broken
+        measurement no class can be read
     """
     doubted = np.where(states[:, 1] >= states[:, 2], LABEL, MEASUREMENT)
     verdicts = np.where(states[:, 0] >= 0.5, OK, doubted)
-    others = clean.copy()
+    others = np.where(states[:, 1:2] >= 1.0, true_label, clean)
     others[np.arange(len(clean)), class_index] = -np.inf
     return verdicts, np.where(verdicts == LABEL, np.argmax(others, axis=1), class_index)
 

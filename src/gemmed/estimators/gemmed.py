@@ -171,6 +171,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     _multi_class = True
     nominal_proba_: FloatArray
     state_proba_: FloatArray
+    true_label_proba_: FloatArray
     _held_out_proba: FloatArray
     _told: FloatArray
     bad_measurement_share_: float
@@ -239,6 +240,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         sample_weight: Any = None,
         prior_nominal: Any = None,
         groups: Any = None,
+        known_labels: Any = None,
     ) -> GEMMEDClassifier:
         """Fit classifier and nominal probabilities together.
 
@@ -255,6 +257,10 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         groups : array-like of shape (n_samples,), optional
             Samples of one group (a subject, a recording) are not neighbours of each other, and do
             not vouch for each other's labels (ten groups a class, at most 3,000 samples).
+        known_labels : array-like of shape (n_samples,), optional
+            Not of model="paper": true labels of samples that somebody has checked; None, NaN or
+            masked elsewhere. Leave y as it was given: the classifier learns the true label, the
+            rates how often given labels are wrong. Bad measurements have ``prior_nominal`` of 0.
         """
         check_parameters(self)
         engine = resolve_engine(self.engine)
@@ -262,7 +268,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
-        samples = label_samples(self, engine, y, weights, prior_nominal, groups)
+        samples = label_samples(self, engine, y, weights, prior_nominal, groups, known_labels)
         n_components = features_for(self.n_components, engine, kernel, samples)
         rows: TrainingRows = ArrayRows(X)
         if kernel.name == "precomputed":
@@ -289,6 +295,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         sample_weight: Any = None,
         prior_nominal: Any = None,
         groups: Any = None,
+        known_labels: Any = None,
     ) -> GEMMEDClassifier:
         """Fit from blocks of rows that need not fit into memory.
 
@@ -299,7 +306,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         ----------
         blocks : ``gemmed.rows.Blocks`` (of a memory map, a file, a Dask cluster), a path of a .npy
             file, a memory map, or what ``gemmed.rows.read_parquet(...).X`` gives
-        y, sample_weight, prior_nominal, groups : as in ``fit``
+        y, sample_weight, prior_nominal, groups, known_labels : as in ``fit``
         """
         check_parameters(self)
         engine = resolve_engine(self.engine)
@@ -310,7 +317,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         some = rows.take(subsample_rows(np.ones((len(y), 1)), np.ones(len(y)), 0))
         kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
-        samples = label_samples(self, engine, y, weights, prior_nominal, groups)
+        samples = label_samples(self, engine, y, weights, prior_nominal, groups, known_labels)
         n_components = components_for(self.n_components, len(y)) or MOST_COMPONENTS
         found = fit_model(self, rows, kernel, samples, engine, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
@@ -348,6 +355,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
             states = JudgedStates(
                 self.state_proba_,
                 self._held_out_proba,
+                self.true_label_proba_,
                 terms_of_states(
                     self.state_proba_,
                     self._told,

@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core.types import FloatArray
+from .._core.types import BoolArray, FloatArray
 from ..engines.base import needs_of, refuse_unfit
 from ..evidence.neighbours import Neighbourhood
 from ..model.kernels.exact_or_features import components_for
 from ..model.kernels.kernel import Kernel
 from ..model.tuning import ToTune
-from .kernel_classifier import encode_labels
+from .kernel_classifier import encode_labels, signs_of
+from .known_labels import (
+    check_known_labels,
+    check_priors_agree,
+    check_taught_classes,
+    taught_index,
+)
 from .validation import (
     TUNED,
     check_choice,
@@ -48,10 +54,31 @@ class Labelled(NamedTuple):
     groups: np.ndarray | None
     usual_prior: float
     """Of samples of which nothing is known."""
+    known: np.ndarray | None = None
+    """True classes, -1 where they are not known; None if none is. The prior of such samples is 1 or
+    0: their labels are right or wrong."""
 
     @property
     def names(self) -> list:
         return self.classes.tolist()
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Samples whose true labels are known."""
+        return np.zeros(len(self.prior), dtype=bool) if self.known is None else self.known >= 0
+
+    @property
+    def useless(self) -> BoolArray:
+        """Samples that are certainly faulty, in a way that leaves nothing to learn from them."""
+        return (self.prior <= 0.0) & ~self.is_known
+
+    @property
+    def taught(self) -> Labelled:
+        """The same with the true labels, where they are known, in place of the given ones."""
+        if self.known is None:
+            return self
+        index = taught_index(self.class_index, self.known)
+        return self._replace(class_index=index, labels=signs_of(index, len(self.classes)))
 
 
 class Settings(NamedTuple):
@@ -106,6 +133,7 @@ def label_samples(
     weights: FloatArray,
     prior_nominal: Any,
     groups: Any,
+    known_labels: Any = None,
 ) -> Labelled:
     """Labels, and what the arguments of ``fit`` say of the samples.
 
@@ -117,11 +145,18 @@ def label_samples(
     prior = np.full(len(y), float(estimator.prior_nominal))
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
-        check_some_trust(prior, weights)
     class_index = np.searchsorted(classes, y)
+    known = check_known_labels(known_labels, classes, len(y), estimator.model)
+    if known is not None:
+        check_taught_classes(class_index, known, weights, classes)
+        if prior_nominal is not None:
+            check_priors_agree(prior, class_index, known, classes)
+        prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
     groups = check_groups(groups, len(y))
     usual = float(estimator.prior_nominal)
-    return Labelled(classes, labels, class_index, weights, prior, groups, usual)
+    samples = Labelled(classes, labels, class_index, weights, prior, groups, usual, known)
+    check_some_trust(~samples.useless, weights)
+    return samples
 
 
 def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labelled) -> int | None:

@@ -138,7 +138,9 @@ def explain_samples(
         terms = judged.terms._asdict()
         wrong, bad = judged.states[:, 1], judged.states[:, 2]
         by_state = {"wrong_label_proba": wrong, "bad_measurement_proba": bad}
-        verdicts, suggested = judge_states(judged.states, judged.clean, class_index)
+        verdicts, suggested = judge_states(
+            judged.states, judged.clean, judged.true_label, class_index
+        )
     doubtful = np.flatnonzero(verdicts != OK)
     conflicting = np.empty(len(class_index), dtype=object)
     conflicting[:] = [[] for _ in class_index]

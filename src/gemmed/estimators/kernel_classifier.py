@@ -148,9 +148,15 @@ def encode_labels(y: np.ndarray) -> tuple[np.ndarray, FloatArray]:
     (n_samples, n_classes), +1 in the column of the own class.
     """
     classes, index = np.unique(y, return_inverse=True)
-    if len(classes) == 2:
-        return classes, 2.0 * index - 1.0
-    return classes, np.where(index[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    return classes, signs_of(index, len(classes))
+
+
+def signs_of(index: np.ndarray, n_classes: int) -> FloatArray:
+    """Class indices as -1.0 / +1.0, in the shape that ``encode_labels`` has."""
+    if n_classes == 2:
+        signs: FloatArray = 2.0 * index - 1.0
+        return signs
+    return np.where(index[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
 def warn_not_converged(estimator: Any, reached: str) -> None:

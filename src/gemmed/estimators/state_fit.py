@@ -89,7 +89,8 @@ def fit_states(
             f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
             "fit_blocks or kernel='precomputed'."
         )
-    class_index, signs = samples.class_index, samples.labels.reshape(len(samples.labels), -1)
+    taught = samples.taught
+    class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
     in_blocks = isinstance(rows, BlockRows)
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
@@ -100,11 +101,10 @@ def fit_states(
         if not isinstance(rows, GramRows):
             assert isinstance(rows, (ArrayRows, BlockRows))
             measurements = judge_measurements(rows, class_index, rng)
-        known_bad = samples.prior <= 0.0
-        good = np.where(known_bad, 0.0, 1.0)
+        good = np.where(samples.useless, 0.0, 1.0)
         if measurements is not None:
-            good *= 1.0 - measurements.bad_probability
-        usable = samples.weights * ~known_bad
+            good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
+        usable = samples.weights * ~samples.useless
         faults = shared_faults(rows, distances.knn, class_index, good > 0.5, seed)
 
         far, kernel, candidates = Sample(
@@ -112,9 +112,10 @@ def fit_states(
         ).weigh(faults.far, kernel, good)
         shared = np.maximum(far, faults.sure)
         nats, good = together(measurements, shared, good)
+        good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
 
         report("features")
-        prior = prior_of(rows, kernel, samples, good, settings)
+        prior = prior_of(rows, kernel, taught, good, settings)
 
         report("probabilities")
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
@@ -131,18 +132,19 @@ def fit_states(
         posterior = infer_states(
             LabelModel(
                 np.stack(members),
-                class_index,
+                samples.class_index,
                 nats,
                 samples.weights,
                 distinct_share(rows),
                 checked(samples),
+                samples.known,
             )
         )
         states, true_label = with_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
         # What a person called faulty teaches nothing, whatever its fault is.
-        kept = samples.weights * ~known_bad * (1.0 - states[:, 2])
+        kept = usable * (1.0 - states[:, 2])
         doubt = doubts(true_label, signs)
         start = learned.coefficients
         solutions = solve_med_functions(
@@ -318,10 +320,11 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     log_states[:, 0] += np.clip(told_by(samples), -700.0, 700.0)
     moved = special.softmax(log_states, axis=1)
     moved[samples.prior >= 1.0] = (1.0, 0.0, 0.0)
-    known_bad = samples.prior <= 0.0
+    faulty = samples.prior <= 0.0
     others = states[:, 1:] / np.maximum(states[:, 1:].sum(axis=1, keepdims=True), 1e-300)
-    moved[known_bad, 0] = 0.0
-    moved[known_bad, 1:] = others[known_bad]
+    moved[faulty, 0] = 0.0
+    moved[faulty, 1:] = others[faulty]
+    moved[faulty & samples.is_known] = (0.0, 1.0, 0.0)
     rows = np.arange(len(moved))
     # P(true label) = P(nominal) at the given one, and what the other states say of it.
     rest = posterior.true_label.copy()
@@ -330,4 +333,13 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), 1e-300)
     true_label = (1.0 - moved[:, :1]) * rest
     true_label[rows, samples.class_index] += moved[:, 0]
-    return moved, true_label / true_label.sum(axis=1, keepdims=True)
+    true_label /= np.maximum(true_label.sum(axis=1, keepdims=True), 1e-300)
+    return moved, with_known(true_label, samples)
+
+
+def with_known(proba: FloatArray, samples: Labelled) -> FloatArray:
+    """Class probabilities, 1 for the true label where it is known; shape (n_samples, n_classes)."""
+    if samples.known is None:
+        return proba
+    certain = np.eye(proba.shape[1])[samples.known]
+    return np.where(samples.is_known[:, None], certain, proba)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
 from ..rows.notes import Note
-from ..rows.spellings import MERGED, SPELLINGS, listed, replaced, variants
+from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns
 from .table_preparation import TablePreparation
@@ -98,9 +98,9 @@ class Known(NamedTuple):
 class Roles(NamedTuple):
     """What the columns of a table are for; those without a role are features.
 
-    ``group``, ``weight`` and ``prior`` are ``groups``, ``sample_weight`` and ``prior_nominal`` of
-    fit; ``categorical`` are features that are categories even if they hold numbers,
-    ``numeric`` are numbers even if they hold dates or count the rows.
+    ``group``, ``weight``, ``prior`` and ``known`` are ``groups``, ``sample_weight``,
+    ``prior_nominal`` and ``known_labels`` of fit; ``categorical`` are features that are categories
+    even if they hold numbers, ``numeric`` are numbers even if they hold dates or count the rows.
     """
 
     target: str
@@ -110,11 +110,12 @@ class Roles(NamedTuple):
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    known: str | None = None
 
     @property
     def special(self) -> list[str]:
         """Columns that say something of the rows and are not features."""
-        names = (self.target, self.group, self.weight, self.prior)
+        names = (self.target, self.group, self.weight, self.prior, self.known)
         return [name for name in names if name is not None]
 
     @property
@@ -128,6 +129,7 @@ class Roles(NamedTuple):
             "group": self.group,
             "weight": self.weight,
             "prior": self.prior,
+            "known": self.known,
         }
         for purpose, name in special.items():
             if name is not None:
@@ -155,7 +157,11 @@ class Roles(NamedTuple):
         if self.prior is not None:
             options["prior_nominal"] = table.complete_numbers(self.prior, "prior")[rows]
         known = Known(found, rows, options, notes, len(labels) - len(rows))
-        return _without_rare_classes(known, self.target, handling.min_rows)
+        known = _without_rare_classes(known, self.target, handling.min_rows)
+        if self.known is not None:
+            merged = handling.spelling == MERGED
+            known.options["known_labels"] = _true_labels(table, self.known, known, merged=merged)
+        return known
 
 
 def training_data(
@@ -168,6 +174,7 @@ def training_data(
     drop: tuple[str, ...] = (),
     categorical: tuple[str, ...] = (),
     numeric: tuple[str, ...] = (),
+    known: str | None = None,
     handling: Handling | None = None,
 ) -> TrainingData:
     """Features, labels and what is known of the rows, out of a table.
@@ -175,7 +182,8 @@ def training_data(
     Parameters
     ----------
     target : column of the class labels
-    group, weight, prior : columns for ``groups``, ``sample_weight`` and ``prior_nominal`` of fit
+    group, weight, prior, known : columns for ``groups``, ``sample_weight``, ``prior_nominal`` and
+        ``known_labels`` of fit
     drop : further columns that are not features
     categorical : columns to treat as categories even if they hold numbers
     numeric : columns to treat as numbers even if they hold dates or count the rows
@@ -183,32 +191,32 @@ def training_data(
     """
     handling = handling or Handling()
     handling.check()
-    roles = Roles(target, group, weight, prior, drop, categorical, numeric)
+    roles = Roles(target, group, weight, prior, drop, categorical, numeric, known)
     roles.check(table)
-    known = roles.what_is_known(table, handling)
+    said = roles.what_is_known(table, handling)
     plan = plan_columns(
         table,
         exclude=roles.not_features,
         categorical=categorical,
         numeric=numeric,
-        rows=known.rows,
+        rows=said.rows,
         spelling=handling.spelling,
     )
-    frame = feature_frame(table, plan).iloc[known.rows].reset_index(drop=True)
-    repeats, notes = _repeated(frame, known, handling.duplicates)
-    left_out = known.rows[:0]
+    frame = feature_frame(table, plan).iloc[said.rows].reset_index(drop=True)
+    repeats, notes = _repeated(frame, said, handling.duplicates)
+    left_out = said.rows[:0]
     if handling.duplicates == ONCE and repeats.any():
-        left_out = known.rows[repeats]
-        known, frame = known.only(~repeats), frame[~repeats].reset_index(drop=True)
-    notes = [*table.notes, *known.notes, *plan.notes, *notes]
+        left_out = said.rows[repeats]
+        said, frame = said.only(~repeats), frame[~repeats].reset_index(drop=True)
+    notes = [*table.notes, *said.notes, *plan.notes, *notes]
     return TrainingData(
         frame,
-        known.labels,
-        known.rows,
+        said.labels,
+        said.rows,
         plan,
-        known.options,
+        said.options,
         tuple(notes),
-        known.n_unlabelled,
+        said.n_unlabelled,
         left_out,
     )
 
@@ -360,6 +368,28 @@ def _groups(table: Table, name: str) -> np.ndarray:
             f"{table.row_number(row)}: fill it in"
         )
     return cells.astype(str)
+
+
+def _true_labels(table: Table, name: str, known: Known, *, merged: bool) -> np.ndarray:
+    """True labels of the rows that have one, None elsewhere."""
+    cells, present = table.text(name)
+    if known.labels.dtype.kind == "i":  # 3, 3.0 and 03 are one label there
+        cells = table.labels(name)[0].astype(str)
+    elif merged:
+        cells = in_known_spelling(cells, known.labels.tolist())
+    labels = {str(label): label for label in np.unique(known.labels).tolist()}
+    found = np.full(len(known.rows), None, dtype=object)
+    for i, row in enumerate(known.rows):
+        if not present[row]:
+            continue
+        if str(cells[row]) not in labels:
+            raise TableError(
+                f"column {name!r} of {table.name} (known) has {str(cells[row])!r} in row "
+                f"{table.row_number(row)}, which is no class of the target: use one of its labels, "
+                "or leave the cell empty where the true label is not known"
+            )
+        found[i] = labels[str(cells[row])]
+    return found
 
 
 def _check_classes(table: Table, target: str, labels: np.ndarray) -> None:

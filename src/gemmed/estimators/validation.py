@@ -309,9 +309,9 @@ def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
     return array
 
 
-def check_some_trust(prior: FloatArray, weights: FloatArray) -> None:
+def check_some_trust(usable: np.ndarray, weights: FloatArray) -> None:
     """Refuse prior probabilities and weights that leave no sample to learn from."""
-    if not np.any((prior > 0) & (weights > 0)):
+    if not np.any(usable & (weights > 0)):
         raise ValueError(
             "prior_nominal is 0 for every sample (of a weight above 0): nothing is left to learn "
             "from. Give the samples that may be correct a probability above 0."

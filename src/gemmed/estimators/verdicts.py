@@ -32,7 +32,9 @@ def verdicts_of(model: Any) -> Verdicts:
     crowding = np.asarray(model.knn_distances_)
     if hasattr(model, "state_proba_"):
         states, held_out = model.state_proba_, model._held_out_proba
-        verdicts, suggested = judge_states(states, held_out, model._kept.class_index)
+        verdicts, suggested = judge_states(
+            states, held_out, model.true_label_proba_, model._kept.class_index
+        )
         suggested = np.where(verdicts == LABEL, suggested, -1)
         return Verdicts(nominal, verdicts, suggested, states, held_out, crowding)
     table = model.explain()

@@ -17,6 +17,7 @@ from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
 from .findings import Audited, Findings
 from .html_report import HtmlReport
+from .settled import Settled
 
 
 def audited_table(
@@ -29,6 +30,7 @@ def audited_table(
     identifiers: tuple[str, ...] = (),
     labels: np.ndarray | None = None,
     fitted: np.ndarray | None = None,
+    settled: Settled | None = None,
 ) -> Audited:
     """Rows of a table and the classifier that was fitted to them.
 
@@ -36,8 +38,9 @@ def audited_table(
     ----------
     X : what the classifier saw of all rows of ``data``
     identifiers : columns that name the rows; the unnamed first column of a file always does
-    labels : those that were fitted, if not those of the table; shape (n_rows,)
+    labels : those to show, if not those of the table; shape (n_rows,)
     fitted : positions, among the rows with a label, of those that were fitted; all by default
+    settled : what a person has settled
     """
     rows = data.rows
     facts = [("note", note.text) for note in data.notes]
@@ -59,6 +62,7 @@ def audited_table(
         fitted=np.arange(len(rows)) if fitted is None else fitted,
         identifiers=named,
         facts=facts,
+        settled=settled,
         cells=table.frame.iloc[rows].reset_index(drop=True),
     )
 

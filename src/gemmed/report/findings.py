@@ -10,8 +10,10 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
+from ..estimators.explanation import OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
 from ..estimators.verdicts import Verdicts, verdicts_of
+from .settled import Settled
 
 RANKINGS = {
     "joint": "any fault",
@@ -22,6 +24,8 @@ RANKINGS = {
 N_NEIGHBOURS = 3
 """Trusted rows of each class that a sample is shown with."""
 FLAGGED = 0.5
+LEFT_OUT = "left out"
+"""Verdict on rows that were not fitted, or that a person called bad."""
 MOST_SHOWN_COLUMNS = 40
 """Columns of a sample that are shown, the oddest first; neighbours show the same ones."""
 MOST_COUNTED = 2000
@@ -40,7 +44,7 @@ class Audited:
     table_rows: np.ndarray
     """Positions in the table, from 0."""
     labels: np.ndarray
-    """As text, as they were fitted."""
+    """As text; as corrected, where a person has settled them."""
     frame: Any
     """Columns that were learned from: floats with NaN, and strings."""
     categories: list[str]
@@ -55,6 +59,7 @@ class Audited:
     """How the table was read: pairs of a word and what it says."""
     cells: Any = None
     """Whole rows as they are in the file, or None."""
+    settled: Settled | None = None
 
 
 class Share(NamedTuple):
@@ -88,15 +93,28 @@ class Findings:
         if found.held_out is not None:
             self._held_out = _spread_out(found.held_out, audited.fitted, n)
         self._crowding = _spread_out(found.crowding, audited.fitted, n)
-        self.verdicts = np.full(n, "left out", dtype=object)
+        self.verdicts = np.full(n, LEFT_OUT, dtype=object)
         self.verdicts[audited.fitted] = found.verdicts
         suggested = np.full(n, -1)
         suggested[audited.fitted] = found.suggested
         self._suggested = suggested
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
+        self._left, self._mended = 1.0, dict[str, float]()
+        if audited.settled:
+            self._left, self._mended = audited.settled.shares(found, audited.fitted)
+            self._settle(audited.settled)
         self._known_reasons: dict[int, SampleReasons] = {}
         self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
+
+    def _settle(self, settled: Settled) -> None:
+        """With its corrected label a row is what it should be; a bad one is out."""
+        rows, bad = settled.rows, settled.bad
+        self.nominal[rows], self.verdicts[rows], self._suggested[rows] = 1.0, OK, -1
+        self.nominal[bad], self.verdicts[bad], self._suggested[bad] = np.nan, LEFT_OUT, -1
+        self.fitted[bad] = False
+        if self.states is not None:
+            self.states[rows], self.states[bad] = (1.0, 0.0, 0.0), np.nan
 
     # -- numbers of all rows -------------------------------------------------------------------
 
@@ -147,7 +165,10 @@ class Findings:
 
     @cached_property
     def shares(self) -> dict[str, Share]:
-        """Estimated shares of faulty rows with 90 % intervals, where the model has them."""
+        """Estimated shares of faulty rows with 90 % intervals, where the model has them.
+
+        Of the rows as they are shown: what was corrected or left out is a fault no more.
+        """
         model, found = self.audited.classifier, {}
         for ranking, mean, interval in (
             ("joint", "contamination_", "contamination_interval_"),
@@ -155,8 +176,11 @@ class Findings:
             ("measurement", "bad_measurement_share_", "bad_measurement_interval_"),
         ):
             if hasattr(model, mean) and hasattr(model, interval):
-                low, high = getattr(model, interval)
-                found[ranking] = Share(float(getattr(model, mean)), float(low), float(high))
+                less = self._mended.get(ranking, 0.0)
+                ends = getattr(model, mean), *getattr(model, interval)
+                found[ranking] = Share(
+                    *(min(max((float(end) - less) / self._left, 0.0), 1.0) for end in ends)
+                )
         return found
 
     def sentence(self, threshold: float = FLAGGED) -> str:
@@ -167,8 +191,9 @@ class Findings:
         if "joint" not in self.shares:
             return text + "."
         share = self.shares["joint"]
+        whole = "with the corrections" if self.audited.settled else "altogether"
         return (
-            f"{text}; altogether {percent(share.mean)} of the rows are estimated to be faulty "
+            f"{text}; {whole} {percent(share.mean)} of the rows are estimated to be faulty "
             f"(90 % interval {percent(share.low)} to {percent(share.high)}: "
             f"{round(share.low * n)} to {round(share.high * n)} rows), those included that cannot "
             "be named one by one."

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from .._core.exceptions import ReviewError, TableError
 from .._core.types import FloatArray
@@ -15,7 +14,7 @@ from ..acoustics.transformers import SegmentPCA
 from ..report.findings import Audited
 from ..report.recordings_read import Recordings, SoundFile
 from ..rows.tables import Table
-from .subjects import Known, apply_marks
+from .applied_marks import Known, apply_marks
 
 SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".aif", ".aiff")
 COMPONENTS = 50
@@ -84,28 +83,23 @@ class RecordingSubject:
 
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
-        classifier = clone(self._classifier)
-        corrected, priors, kept = apply_marks(
-            self._labels, self.labels, known, classifier.prior_nominal
-        )
-        options: dict[str, Any] = {}
-        if known.certain:
-            options["prior_nominal"] = priors[kept]
+        options: dict[str, np.ndarray] = {}
         if self._group is not None:
-            options["groups"] = self.table.text(self._group)[0][self.rows].astype(str)[kept]
-        classifier.fit(self._X[kept], corrected[kept], **options)
+            options["groups"] = self.table.text(self._group)[0][self.rows].astype(str)
+        marked = apply_marks(self._labels, self.labels, known, self._classifier, options)
         n_frames = self._recordings.mfcc.shape[2]
         facts = [("recordings that cannot be used", problem) for problem in self.problems]
         return Audited(
             name=self.table.name.strip("'"),
             target=self.target,
             table_rows=self.rows,
-            labels=corrected.astype(str),
+            labels=marked.corrected.astype(str),
             frame=self._recordings.frame(),
             categories=[],
             X=self._X,
-            classifier=classifier,
-            fitted=kept,
+            classifier=marked.fit(self._classifier, self._X),
+            fitted=marked.kept,
+            settled=marked.settled,
             identifiers={name: self.table.text(name)[0][self.rows] for name in self._identifiers},
             facts=[
                 (
@@ -129,6 +123,8 @@ class RecordingSubject:
         """The recording of a row for the page; inside it, unless there are addresses."""
         alike = np.zeros(len(self.rows), dtype=bool)
         alike[audited.fitted] = audited.classifier.nominal_proba_ >= 0.5
+        if audited.settled:
+            alike[audited.settled.rows], alike[audited.settled.bad] = True, False
         alike &= audited.labels == audited.labels[row]
         return self._recordings.sound(row, alike, urls=urls)
 

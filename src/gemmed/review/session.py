@@ -15,8 +15,9 @@ from .._core.exceptions import ReviewError
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
 from ..rows.tables import Table
+from .applied_marks import Known
 from .marks import KINDS, Judgement, Mark, MarkStore, judgements
-from .subjects import Known, Subject
+from .subjects import Subject
 
 LONGEST_NAME = 80
 """Characters of a reviewer's name."""

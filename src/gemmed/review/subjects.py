@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from sklearn.base import clone
 
-from .._core.exceptions import ReviewError
 from ..estimators.table_columns import Handling, Roles, TrainingData, table_pipeline, training_data
 from ..report.audited_data import audited_table
 from ..report.findings import Audited
 from ..rows.tables import Table
-
-
-class Known(NamedTuple):
-    """What reviewers said, by position among the rows with a label."""
-
-    certain: Mapping[int, str]
-    """Rows whose label is certain now, with that label."""
-    bad: frozenset[int]
-    """Rows not to learn from."""
+from .applied_marks import Known, apply_marks
 
 
 class Subject(Protocol):
@@ -48,35 +37,6 @@ class Subject(Protocol):
 
     def bounds(self, row: int) -> tuple[float | None, float | None]:
         """Seconds in that file between which the recording lies."""
-
-
-def apply_marks(
-    labels: np.ndarray, texts: np.ndarray, known: Known, prior: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, prior probabilities and the rows to fit, with what is known.
-
-    Parameters
-    ----------
-    labels : as the classifier takes them, shape (n_rows,)
-    texts : the same as text
-    prior : probability of being nominal before anything was said
-    """
-    positions = {str(text): i for i, text in enumerate(texts)}
-    corrected = labels.copy()
-    priors = np.broadcast_to(np.asarray(prior, dtype=float), labels.shape).copy()
-    for row, label in known.certain.items():
-        if label not in positions:
-            raise ReviewError(
-                f"a mark gives row {row + 1} the label {label!r}, which no row of the table has"
-            )
-        corrected[row] = labels[positions[label]]
-        priors[row] = 1.0
-    kept = np.setdiff1d(np.arange(len(labels)), sorted(known.bad))
-    if len(np.unique(corrected[kept])) < 2:
-        raise ReviewError(
-            "with these marks fewer than two classes are left: there is nothing to tell apart"
-        )
-    return corrected, priors, kept
 
 
 class TableSubject:
@@ -114,21 +74,17 @@ class TableSubject:
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
         data = self.data
-        given = data.options.get("prior_nominal", self._classifier.prior_nominal)
-        corrected, priors, kept = apply_marks(data.labels, self.labels, known, given)
-        options = {name: values[kept] for name, values in data.options.items()}
-        if known.certain:
-            options["prior_nominal"] = priors[kept]
-        classifier = clone(self._classifier).fit(self._X[kept], corrected[kept], **options)
+        marked = apply_marks(data.labels, self.labels, known, self._classifier, data.options)
         return audited_table(
             self.table,
             data,
             self._X,
-            classifier,
+            marked.fit(self._classifier, self._X),
             target=self.target,
             identifiers=self._identifiers,
-            labels=corrected,
-            fitted=kept,
+            settled=marked.settled,
+            labels=marked.corrected,
+            fitted=marked.kept,
         )
 
     def sound(

@@ -42,6 +42,22 @@ class Coordinates(NamedTuple):
         return cls(*np.split(z, np.cumsum(widths), axis=1))
 
 
+class Data(NamedTuple):
+    """What the labels are explained by."""
+
+    scores: np.ndarray
+    y: np.ndarray
+    nats: np.ndarray | None
+    weights: np.ndarray
+    known: np.ndarray | None = None
+    """True labels, -1 where they are not known."""
+
+    @property
+    def model(self):
+        """The same for the code."""
+        return LabelModel(*self[:4], known=self.known)
+
+
 class Parts(NamedTuple):
     """Terms of the likelihood (45)."""
 
@@ -56,13 +72,16 @@ class Parts(NamedTuple):
 
     @property
     def likelihood(self):
-        return self.joint.sum(axis=2) + self.bad
+        # A known wrong label may have no chance at all in a draw.
+        return np.maximum(self.joint.sum(axis=2) + self.bad, 1e-300)
 
 
 def emptiness(data):
     """h of section 10: 1 where no good sample stands near the boundary, 0 where it is crowded."""
-    scores, _, nats, weights = data
+    scores, _, nats, weights, known = data
     good = weights > 0 if nats is None else (weights > 0) & (nats <= 0)
+    if known is not None:  # a measurement whose true label is known is a good one
+        good |= (weights > 0) & (known >= 0)
     leads = np.sort(scores[0][good], axis=1)
     leads = leads[:, -1] - leads[:, -2]
     if not len(leads):
@@ -80,7 +99,7 @@ def member_factors(scores):
 
 def parts_of(data, x):
     """(43)-(45) for many draws."""
-    scores, y, nats, weights = data
+    scores, y, nats, weights, known = data
     n_members, n, k = scores.shape
     share = np.exp(x.members)
     share = share / share.sum(axis=1, keepdims=True) if n_members > 1 else np.ones((1, 1))
@@ -103,7 +122,11 @@ def parts_of(data, x):
         e, bayes = 1.0 / (1.0 + 49.0 * np.exp(-1.5 * x.bad)), np.exp(nats)
     given = p[:, np.arange(n), y]
     bad = e * bayes * (shares[y] + given) / 2.0
-    return Parts(p, rho, (1.0 - e[:, :, None]) * confusion * p, bad)
+    joint = (1.0 - e[:, :, None]) * confusion * p
+    if known is not None:
+        bad = np.where(known >= 0, 0.0, bad)
+        joint = joint * ((known[:, None] < 0) | (known[:, None] == np.arange(k)))
+    return Parts(p, rho, joint, bad)
 
 
 def tempered_log_likelihood(data, parts):
@@ -185,8 +208,9 @@ def product_rule(sizes):
     return nodes.reshape(-1, len(sizes)), sum(grids).ravel()
 
 
-def random_data(n, n_classes, n_members=1, with_bad=True, seed=0, weighted=False):
-    """A few samples, some of which contradict their labels."""
+def random_data(n, n_classes, n_members=1, with_bad=True, seed=0, weighted=False, some_known=False):
+    """A few samples, some of which contradict their labels; the true labels of three may be known:
+    one that is wrong and looks so, one that is right, one that is wrong and does not look so."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     scores = 0.25 * rng.normal(size=(n_members, n, n_classes))
@@ -194,17 +218,23 @@ def random_data(n, n_classes, n_members=1, with_bad=True, seed=0, weighted=False
     scores[:, 0, y[0]] -= 1.2  # a wrong label, most likely
     nats = rng.normal(-0.5, 2.0, n) if with_bad else None
     weights = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
-    return scores, y, nats, weights
+    known = None
+    if some_known:
+        known = np.full(n, -1)
+        known[:3] = (y[0] + 1) % n_classes, y[1], (y[2] + n_classes - 1) % n_classes
+    return Data(scores, y, nats, weights, known)
 
 
 CASES = list(product((1, 2), (2, 3), (False, True)))
+KNOWN = pytest.mark.parametrize("some_known", [False, True], ids=["given", "known"])
 
 
+@KNOWN
 @pytest.mark.parametrize(("n_members", "n_classes", "with_bad"), CASES)
-def test_density_and_gradient(n_members, n_classes, with_bad):
+def test_density_and_gradient(n_members, n_classes, with_bad, some_known):
     """Value of the reference; gradient by finite differences of the reference."""
-    data = random_data(9, n_classes, n_members, with_bad, weighted=True)
-    model = LabelModel(*data)
+    data = random_data(9, n_classes, n_members, with_bad, weighted=True, some_known=some_known)
+    model = data.model
 
     def minus_log(x):
         parts = parts_of(data, Coordinates.of(model, x))
@@ -219,19 +249,20 @@ def test_density_and_gradient(n_members, n_classes, with_bad):
 
 def test_more_samples_count_no_more_than_five_hundred():
     data = random_data(1200, 2, seed=3)
-    model = LabelModel(*data)
+    model = data.model
     x = np.random.default_rng(2).normal(size=model.n_coordinates)
     parts = parts_of(data, Coordinates.of(model, x))
     expected = 0.5 * x @ x - tempered_log_likelihood(data, parts)[0]
     assert minus_log_posterior(model, x).value == pytest.approx(expected, rel=1e-10)
 
 
+@KNOWN
 @pytest.mark.parametrize(("n_members", "n_classes", "with_bad"), CASES)
-def test_states_given_everything_else(n_members, n_classes, with_bad):
+def test_states_given_everything_else(n_members, n_classes, with_bad, some_known):
     """Sums over all joint assignments of true labels and faults to four samples."""
     n = 4
-    data = random_data(n, n_classes, n_members, with_bad, seed=4)
-    model = LabelModel(*data)
+    data = random_data(n, n_classes, n_members, with_bad, seed=4, some_known=some_known)
+    model = data.model
     x = 0.8 * np.random.default_rng(3).normal(size=(1, model.n_coordinates))
     parts = parts_of(data, Coordinates.of(model, x))
     y = data[1]
@@ -251,6 +282,8 @@ def test_states_given_everything_else(n_members, n_classes, with_bad):
         np.testing.assert_allclose(found, expected / total, rtol=1e-5, atol=1e-7, err_msg=name)
     np.testing.assert_allclose(draws.clean[0], parts.p[0], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(draws.rates[0], parts.rho[0], rtol=1e-5)
+    if some_known:
+        assert draws.wrong[0, 0] == draws.nominal[0, 1] == draws.wrong[0, 2] == 1.0
 
 
 def test_two_ways_to_average_over_the_prior_agree():
@@ -269,15 +302,20 @@ def test_two_ways_to_average_over_the_prior_agree():
         np.testing.assert_allclose(getattr(even, name), getattr(dense, name), atol=4e-3)
 
 
+@KNOWN
 @pytest.mark.parametrize(("n_members", "n_classes", "with_bad"), CASES)
 @pytest.mark.parametrize("seed", [7, 8])
-def test_averages_are_those_of_the_whole_prior(n_members, n_classes, with_bad, seed):
+def test_averages_are_those_of_the_whole_prior(n_members, n_classes, with_bad, seed, some_known):
     """Importance sampling with a few hundred draws against 32,768 points of the prior."""
     n = 7
-    data = random_data(n, n_classes, n_members, with_bad, seed)
+    data = random_data(n, n_classes, n_members, with_bad, seed, some_known=some_known)
     exact = averages(data, prior_draws(n_members, n_classes, with_bad))
     assert exact.effective > 1000
-    found = infer_states(LabelModel(*data))
+    found = infer_states(data.model)
+    if some_known:
+        known = np.flatnonzero(data.known >= 0)
+        truth = np.eye(n_classes)[data.known[known]]
+        np.testing.assert_allclose(found.true_label[known], truth, atol=1e-6)
     for name in ("nominal", "wrong", "bad", "true_label", "rates"):
         np.testing.assert_allclose(
             getattr(found, name), getattr(exact, name), atol=0.06, err_msg=name
@@ -287,3 +325,29 @@ def test_averages_are_those_of_the_whole_prior(n_members, n_classes, with_bad, s
     assert found.wrong_share.mean == pytest.approx(share, abs=0.03)
     low, high = (round(n * end) for end in found.wrong_share[1:])
     assert exact.count_of_wrong[low : high + 1].sum() > 0.87
+
+
+def test_known_labels_tell_the_rates():
+    """Four right and four wrong labels of one class, two right ones of the other."""
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+    known = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
+    scores = np.full((1, 10, 2), [0.0, 1e-9])  # next to nothing is known from elsewhere
+    data = Data(scores, y, None, np.ones(10), known)
+    exact = averages(data, prior_draws(1, 2, False))
+    found = infer_states(data.model)
+    np.testing.assert_allclose(found.rates, exact.rates, atol=0.02)
+    assert found.rates[0] > found.rates[1] + 0.05
+    assert found.wrong_share == pytest.approx((0.4, 0.4, 0.4))
+
+
+def test_a_class_may_have_no_wrong_labels_in_a_draw():
+    """However small the rate of a known wrong label is in a draw, nothing becomes infinite."""
+    data = random_data(6, 3, some_known=True)
+    model = data.model
+    x = np.zeros((2, model.n_coordinates))
+    x[0, model.places.rate], x[1, model.places.own_rates], x[1, model.places.spread] = -60, -9, 2
+    draws = states_of_draws(model, x)
+    for found in (draws.log_likelihood, draws.nominal, draws.wrong, draws.bad):
+        assert np.all(np.isfinite(found))
+    assert np.isfinite(minus_log_posterior(model, x[0]).value)
+    assert np.all(np.isfinite(minus_log_posterior(model, x[1]).gradient))

@@ -50,6 +50,8 @@ each other through the shared classifier, and the link is an approximation that 
 make better."""
 LARGEST_OVERLAP = 0.5
 LARGEST_LOG_BAYES = 30.0
+LEAST, LEAST_SINGLE = 1e-300, 1e-37
+"""Of a known wrong label in a class that has next to none; smaller likelihoods have no digits."""
 FARTHEST = 8.0
 """Exponents beyond it are as good as infinite; draws and steps may go there."""
 
@@ -67,6 +69,8 @@ class LabelModel:
     distinct : share of rows that are no copies: between few codes there is nowhere to stand
     checked : what somebody found, 1 for nominal, -1 for faulty, 0 where nobody looked, shape
         (n_samples,); other states have no part in the likelihood of such a sample
+    known : true class of the samples of which it is known, -1 elsewhere, shape (n_samples,). L_n of
+        such a sample is the one term (1 - e) T[t, y_n] p(t | x_n)
     """
 
     scores: FloatArray
@@ -75,6 +79,7 @@ class LabelModel:
     weights: FloatArray
     distinct: float = 1.0
     checked: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     @property
     def n_members(self) -> int:
@@ -117,6 +122,7 @@ class LabelModel:
             nats,
             self.weights[rows],
             checked=None if self.checked is None else self.checked[rows],
+            known=None if self.known is None else self.known[rows],
         )
         for name in ("member_scales", "class_shares", "clearness"):
             some.__dict__[name] = getattr(self, name)  # cached as what all samples say
@@ -162,7 +168,7 @@ class LabelModel:
     @cached_property
     def bayes(self) -> FloatArray:
         nats = np.zeros(len(self.class_index)) if self.log_bayes is None else self.log_bayes
-        return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES)) * self.may_be_faulty
+        return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES)) * self.may_be_bad
 
     @cached_property
     def own(self) -> FloatArray:
@@ -171,23 +177,48 @@ class LabelModel:
 
     @cached_property
     def nominally(self) -> FloatArray:
-        """The same, 0 for samples that are known to be faulty."""
+        """The same, 0 for samples that are known not to be nominal."""
         return self.own * self.may_be_nominal[:, None]
 
     @cached_property
     def elsewhere(self) -> FloatArray:
         """Probability of the given label if it is wrong, by true label."""
-        return (1.0 - self.own) * self.may_be_faulty[:, None] / (self.n_classes - 1)
+        chances: FloatArray = (1.0 - self.own) * self.may_be_wrong[:, None] / (self.n_classes - 1)
+        rows, labels = self.known_wrong
+        chance = chances[rows, labels]
+        chances[rows] = 0.0
+        chances[rows, labels] = chance
+        return chances
+
+    @cached_property
+    def true_label(self) -> np.ndarray:
+        """Of the samples of which it is known, -1 elsewhere."""
+        unknown = np.full(len(self.class_index), -1)
+        return unknown if self.known is None else self.known
+
+    @cached_property
+    def known_wrong(self) -> tuple[np.ndarray, np.ndarray]:
+        """Samples whose label is known to be wrong, and their true labels."""
+        rows = np.flatnonzero((self.true_label >= 0) & (self.true_label != self.class_index))
+        return rows, self.true_label[rows]
 
     @cached_property
     def may_be_nominal(self) -> FloatArray:
         """0 for samples that are known to be faulty, else 1."""
-        return np.ones(len(self.class_index)) if self.checked is None else 1.0 * (self.checked >= 0)
+        possible = (self.true_label < 0) | (self.true_label == self.class_index)
+        return 1.0 * (possible if self.checked is None else possible & (self.checked >= 0))
 
     @cached_property
-    def may_be_faulty(self) -> FloatArray:
-        """0 for samples that are known to be nominal, else 1."""
-        return np.ones(len(self.class_index)) if self.checked is None else 1.0 * (self.checked <= 0)
+    def may_be_wrong(self) -> FloatArray:
+        """0 for samples whose label is known to be right, else 1."""
+        possible = self.true_label != self.class_index
+        return 1.0 * (possible if self.checked is None else possible & (self.checked <= 0))
+
+    @cached_property
+    def may_be_bad(self) -> FloatArray:
+        """0 for samples of which the true label, or that they are nominal, is known, else 1."""
+        possible = self.true_label < 0
+        return 1.0 * (possible if self.checked is None else possible & (self.checked <= 0))
 
     @property
     def largest_rate(self) -> float:
@@ -272,7 +303,7 @@ def minus_log_posterior(
     e = float(model.bad_rate(x)[0])
     shares = model.class_shares[model.class_index]
     bad = model.bayes * 0.5 * (shares + p[np.arange(len(p)), model.class_index])
-    likelihood = (1.0 - e) * good + e * bad
+    likelihood = np.maximum((1.0 - e) * good + e * bad, LEAST)
     value = 0.5 * float(x @ x) - float(weights @ np.log(likelihood))
     if value >= below:
         return Density(value, np.empty(0))
@@ -347,10 +378,12 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     clean[:, np.arange(n), model.class_index] = 0.0
     wrong = np.einsum("dnk,dk->dn", clean, rates.astype(single))
     clean[:, np.arange(n), model.class_index] = given
-    wrong *= (1.0 - e) * model.may_be_faulty.astype(single) / single(model.n_classes - 1)
+    rows, labels = model.known_wrong
+    wrong[:, rows] = clean[:, rows, labels] * rates.astype(single)[:, labels]
+    wrong *= (1.0 - e) * model.may_be_wrong.astype(single) / single(model.n_classes - 1)
     shares = model.class_shares[model.class_index].astype(single)
     bad = e * (0.5 * model.bayes).astype(single) * (shares + given)
-    likelihood = nominal + wrong + bad
+    likelihood = np.maximum(nominal + wrong + bad, single(LEAST_SINGLE))
     return StateDraws(
         np.log(likelihood) @ model.tempered,
         clean,
