@@ -42,13 +42,24 @@ def learn_limits(X: FloatArray) -> GrossLimits:
     return GrossLimits(middle, np.where(deviation > 0.0, limit, np.inf))
 
 
-def gross_rows(rows: TrainingRows, seed: int) -> BoolArray:
-    """Which rows have a gross value; none where there are no values but a kernel."""
+def gross_rows(rows: TrainingRows, seed: int, considered: BoolArray | None = None) -> BoolArray:
+    """Which rows have a gross value; none where there are no values but a kernel.
+
+    Parameters
+    ----------
+    considered : rows that are not known to be bad already, shape (n_samples,): what is usual is
+        learned from these. Bad rows would make a column vary that holds one value.
+    """
+    nothing = np.zeros(rows.n_samples, dtype=bool)
+    usable = ~nothing if considered is None else considered
+    if not isinstance(rows, (ArrayRows, BlockRows)) or not np.any(usable):
+        return nothing
     if isinstance(rows, ArrayRows):
-        return learn_limits(rows.X).rows(rows.X)
-    if not isinstance(rows, BlockRows):
-        return np.zeros(rows.n_samples, dtype=bool)
-    some = np.sort(np.random.default_rng(seed).permutation(rows.n_samples)[:SEARCHED_ROWS])
+        return learn_limits(rows.X[usable]).rows(rows.X)
+    some = np.random.default_rng(seed).permutation(rows.n_samples)[:SEARCHED_ROWS]
+    some = np.sort(some[usable[some]])
+    if not len(some):
+        return nothing
     return np.concatenate(list(rows.blocks.map(_of_block, learn_limits(rows.take(some)))))
 
 

@@ -41,5 +41,5 @@ def shared_faults(
     """
     return SharedFaults(
         far_groups(distances_of(rows), knn, class_index, seed, considered),
-        np.where(stuck_rows(rows, seed) | gross_rows(rows, seed), EVIDENCE, 0.0),
+        np.where(stuck_rows(rows, seed) | gross_rows(rows, seed, considered), EVIDENCE, 0.0),
     )
