@@ -86,7 +86,8 @@ class MeasurementRule:
         if self.place is None:
             return low, high
         own, error = self.place.share, 2.0 / n_rows
-        return max(own - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
+        core = min(self.place.core, own)
+        return max(core - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
 
 
 def judge_measurements(
