@@ -101,11 +101,12 @@ def fit_states(
             assert isinstance(rows, (ArrayRows, BlockRows))
             measurements = judge_measurements(rows, class_index, rng)
         known_bad = samples.prior <= 0.0
-        good = np.where(known_bad, 0.0, 1.0)
+        good, usual = np.where(known_bad, 0.0, 1.0), ~known_bad
         if measurements is not None:
             good *= 1.0 - measurements.bad_probability
+            usual &= measurements.in_place <= 0.5
         usable = samples.weights * ~known_bad
-        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, seed)
+        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
 
         far, kernel, candidates = Sample(
             rows, signs, class_index, usable, settings.c, settings.to_tune, seed
