@@ -26,7 +26,7 @@ class DeadReadings(NamedTuple):
         """Which rows read one of these."""
         found = np.zeros(len(X), dtype=bool)
         for reading in self.readings:
-            found |= np.all(X == reading, axis=1)
+            found |= np.all(reading == X, axis=1)
         return found
 
 
