@@ -74,7 +74,7 @@ class MeasurementRule:
         nats = np.where(vouched, special.log_expit(nats), nats)
         share = self.belief.mean_share
         bad: FloatArray = special.expit(nats + special.logit(share))
-        in_place = np.zeros(len(X))
+        in_place: FloatArray = np.zeros(len(X))
         if self.place is not None:
             in_place = self.place.probability(X)
             bad = 1.0 - (1.0 - bad) * (1.0 - in_place)
