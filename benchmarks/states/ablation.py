@@ -48,6 +48,7 @@ WITHOUT = {
     "tight places": {f"{JUDGED}.find_dense_place": nothing},
     "far groups": {"gemmed.evidence.shared_faults.far_groups": no_far_groups},
     "stuck readings": {"gemmed.evidence.shared_faults.stuck_rows": nobody},
+    "dead rows": {"gemmed.evidence.shared_faults.dead_rows": nobody},
     "gross values": {"gemmed.evidence.shared_faults.gross_rows": nobody},
     "company": {f"{JUDGED}.COMPANY": 0.0},
     "vouching for far groups": {"gemmed.evidence.far_groups.vouched_for": nobody},

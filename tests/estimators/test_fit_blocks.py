@@ -42,14 +42,17 @@ def assert_same_model(ours, theirs, X, atol=1e-6):
 
 
 def test_as_many_landmarks_as_samples_take_the_path_of_the_exact_kernel():
-    """The same iterations, to what single precision allows."""
+    """The same iterations, to what single precision allows.
+
+    Rounding may exchange one of the 200 draws that states are averaged over.
+    """
     X, y = sample(300)
     exact = classifier(n_components=None, **KERNEL).fit(X, y)
     features = classifier(n_components=300, **KERNEL).fit(X, y)
     np.testing.assert_allclose(features.knn_distances_, exact.knn_distances_, rtol=1e-9)
     np.testing.assert_allclose(features.entropy_statistic_, exact.entropy_statistic_, atol=1e-9)
-    np.testing.assert_allclose(features.nominal_proba_, exact.nominal_proba_, atol=1e-3)
-    np.testing.assert_allclose(features.dual_coef_, exact.dual_coef_, atol=1e-3)
+    np.testing.assert_allclose(features.nominal_proba_, exact.nominal_proba_, atol=2e-3)
+    np.testing.assert_allclose(features.dual_coef_, exact.dual_coef_, atol=5e-3)
 
 
 @pytest.mark.parametrize("options", [KERNEL, {}], ids=["given kernel", "tuned kernel"])

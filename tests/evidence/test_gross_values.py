@@ -41,3 +41,18 @@ def test_blocks_are_judged_alike():
     np.testing.assert_array_equal(gross_rows(ArrayRows(X), 0), expected)
     in_blocks = BlockRows(LocalBlocks(X, block_rows=70))
     np.testing.assert_array_equal(gross_rows(in_blocks, 0), expected)
+
+
+def test_rows_known_to_be_bad_do_not_say_what_is_usual():
+    """A column that mostly holds zeros; a quarter of the rows reads something else there."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3))
+    X[:, 1] = 0.0
+    X[:20, 1] = rng.uniform(5.0, 9.0, size=20)
+    X[300:, 1] = 0.01
+    known = np.arange(400) >= 300
+    assert gross_rows(ArrayRows(X), 0)[:300].any()
+    assert not gross_rows(ArrayRows(X), 0, ~known)[:300].any()
+    in_blocks = BlockRows(LocalBlocks(X, block_rows=70))
+    assert not gross_rows(in_blocks, 0, ~known)[:300].any()
+    assert not gross_rows(ArrayRows(X), 0, np.zeros(400, dtype=bool)).any()

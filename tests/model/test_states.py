@@ -66,6 +66,7 @@ def test_states_are_those_of_the_sum_over_all_states_and_labels(n_classes, with_
     draws = states_of_draws(model, x)
     clean, rates, e = draws.clean[0], draws.rates[0], float(model.bad_rate(x)[0, 0])
     y, shares = model.class_index, model.class_shares
+    usual = special.softmax(model.centred.mean(axis=0), axis=1)
 
     def weight(sample, state, label):
         """Joint weight of a state and a true label of one sample."""
@@ -73,7 +74,7 @@ def test_states_are_those_of_the_sum_over_all_states_and_labels(n_classes, with_
             return 0.0
         p = clean[sample, label]
         if state == "bad":  # the label may have been given with or without the measurement
-            given = 0.5 * (shares[y[sample]] + clean[sample, y[sample]])
+            given = 0.5 * (shares[y[sample]] + usual[sample, y[sample]])
             return e * np.exp(nats[sample]) * given * p
         right = label == y[sample]
         if right != (state == "nominal"):
@@ -181,6 +182,25 @@ def test_bad_measurements_are_told_from_wrong_labels():
     low, high = found.bad_share[1:]
     assert low <= 30 / 400 <= high
     assert np.mean(found.wrong[wrong & ~bad] > 0.5) > 0.8
+
+
+def test_many_bad_measurements_with_one_label_do_not_teach_that_label():
+    """Classes overlap; a third of the rows is bad for certain, and all of these have label 1."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=300)
+    scores = scores_of(truth, 2, rng, 0.15)
+    alone = infer_states(LabelModel(scores[None], truth, np.full(300, -3.0), np.ones(300)))
+    beside = LabelModel(
+        np.concatenate([scores, np.tile([0.1, -0.1], (150, 1))])[None],
+        np.concatenate([truth, np.ones(150, dtype=int)]),
+        np.repeat([-3.0, 20.0], [300, 150]),
+        np.ones(450),
+    )
+    found = infer_states(beside)
+    assert found.bad[300:].min() > 0.99
+    # The rate of a class does not rise because of rows that are not of it.
+    assert np.all(found.rates < alone.rates + 0.1)
+    assert np.sum(found.wrong[:300]) < np.sum(alone.wrong) + 15
 
 
 def test_an_interval_holds_its_mass_and_both_modes():

@@ -101,11 +101,12 @@ def fit_states(
         if not isinstance(rows, GramRows):
             assert isinstance(rows, (ArrayRows, BlockRows))
             measurements = judge_measurements(rows, class_index, rng)
-        good = np.where(samples.useless, 0.0, 1.0)
+        good, usual = np.where(samples.useless, 0.0, 1.0), ~samples.useless
         if measurements is not None:
             good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
+            usual &= measurements.in_place <= 0.5
         usable = samples.weights * ~samples.useless
-        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, seed)
+        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
 
         far, kernel, candidates = Sample(
             rows, signs, class_index, usable, settings.c, settings.to_tune, seed

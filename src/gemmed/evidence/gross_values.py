@@ -42,13 +42,24 @@ def learn_limits(X: FloatArray) -> GrossLimits:
     return GrossLimits(middle, np.where(deviation > 0.0, limit, np.inf))
 
 
-def gross_rows(rows: TrainingRows, seed: int) -> BoolArray:
-    """Which rows have a gross value; none where there are no values but a kernel."""
+def gross_rows(rows: TrainingRows, seed: int, usual: BoolArray | None = None) -> BoolArray:
+    """Which rows have a gross value; none where there are no values but a kernel.
+
+    Parameters
+    ----------
+    usual : rows from which it is learned what is usual, all unless given, shape (n_samples,): many
+        bad rows in one place would make a column vary that holds one value
+    """
+    nothing = np.zeros(rows.n_samples, dtype=bool)
+    usual = ~nothing if usual is None else usual
+    if not isinstance(rows, (ArrayRows, BlockRows)) or not np.any(usual):
+        return nothing
     if isinstance(rows, ArrayRows):
-        return learn_limits(rows.X).rows(rows.X)
-    if not isinstance(rows, BlockRows):
-        return np.zeros(rows.n_samples, dtype=bool)
-    some = np.sort(np.random.default_rng(seed).permutation(rows.n_samples)[:SEARCHED_ROWS])
+        return learn_limits(rows.X[usual]).rows(rows.X)
+    some = np.random.default_rng(seed).permutation(rows.n_samples)[:SEARCHED_ROWS]
+    some = np.sort(some[usual[some]])
+    if not len(some):
+        return nothing
     return np.concatenate(list(rows.blocks.map(_of_block, learn_limits(rows.take(some)))))
 
 

@@ -64,7 +64,7 @@ def find_stuck_values(X: FloatArray) -> StuckValues:
     n_columns = X.shape[1]
     if not _values_are_shared(X):
         return StuckValues(np.empty(0, dtype=np.intp), np.empty(0))
-    needed = 1 if n_columns <= FEW_COLUMNS else _at_least_two(COLUMN_SHARE * n_columns)
+    needed = 1 if n_columns <= FEW_COLUMNS else columns_needed(n_columns)
     return _stuck_together(X, needed)
 
 
@@ -77,8 +77,9 @@ def _values_are_shared(X: FloatArray) -> bool:
     return bool(np.any(ordered[:, fewest - 1 :] == ordered[:, : len(X) - fewest + 1]))
 
 
-def _at_least_two(number: float) -> int:
-    return max(2, int(np.ceil(number)))
+def columns_needed(n_columns: int) -> int:
+    """Columns that must read the same together before it is no coincidence."""
+    return max(2, int(np.ceil(COLUMN_SHARE * n_columns)))
 
 
 def _stuck_together(X: FloatArray, needed: int) -> StuckValues:

@@ -120,8 +120,10 @@ def parts_of(data, x):
         e, bayes = np.zeros((len(p), 1)), np.zeros(n)
     else:
         e, bayes = 1.0 / (1.0 + 49.0 * np.exp(-1.5 * x.bad)), np.exp(nats)
-    given = p[:, np.arange(n), y]
-    bad = e * bayes * (shares[y] + given) / 2.0
+    usual = special.softmax(
+        np.tensordot(np.exp(h / 2) * member_factors(scores) / n_members, scores, 1), axis=1
+    )
+    bad = e * bayes * (shares[y] + usual[np.arange(n), y]) / 2.0
     joint = (1.0 - e[:, :, None]) * confusion * p
     if known is not None:
         bad = np.where(known >= 0, 0.0, bad)

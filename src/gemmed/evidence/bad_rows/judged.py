@@ -41,6 +41,8 @@ class Measurements(NamedTuple):
     """Nats for "bad"."""
     bad_probability: FloatArray
     """By these nats alone."""
+    in_place: FloatArray
+    """P(one of a tight place)."""
     share_interval: tuple[float, float] = (0.0, 1.0)
     """90 % interval of the share of bad rows, as far as it was learned with the nats."""
 
@@ -72,12 +74,14 @@ class MeasurementRule:
         nats = np.where(vouched, special.log_expit(nats), nats)
         share = self.belief.mean_share
         bad: FloatArray = special.expit(nats + special.logit(share))
+        in_place: FloatArray = np.zeros(len(X))
         if self.place is not None:
-            bad = 1.0 - (1.0 - bad) * (1.0 - self.place.probability(X))
+            in_place = self.place.probability(X)
+            bad = 1.0 - (1.0 - bad) * (1.0 - in_place)
             share += (1.0 - share) * self.place.share
             certain = np.clip(bad, 1e-300, 1.0 - 1e-15)
             nats = special.logit(certain) - special.logit(share)
-        return Measurements(nats, bad)
+        return Measurements(nats, bad, in_place)
 
     def share_interval(self, n_rows: int) -> tuple[float, float]:
         """Of the share of bad rows, 90 %."""
@@ -86,7 +90,8 @@ class MeasurementRule:
         if self.place is None:
             return low, high
         own, error = self.place.share, 2.0 / n_rows
-        return max(own - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
+        core = min(self.place.core, own)
+        return max(core - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
 
 
 def judge_measurements(
@@ -112,8 +117,8 @@ def judge_measurements(
             found = rule.rule.of(rows.X, parents)
         return found._replace(share_interval=interval)
     parts = list(rows.blocks.map(_of_block, rule.rule, [parents]))
-    nats, bad = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    return Measurements(nats, bad, interval)
+    nats, bad, in_place = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return Measurements(nats, bad, in_place, interval)
 
 
 def in_order(X: FloatArray) -> np.ndarray:

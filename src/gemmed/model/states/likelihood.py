@@ -4,12 +4,12 @@ Every unknown is a coordinate x of a standard normal vector (docs/model.md, sect
 
     (43)  p(t | x_n) = (1 - eps) softmax(sum_j b_j F_jn + c)_t + eps pi_t
     (44)  rho_t = rho_max Phi(x_0 + tau (x_t + x_t^3 / 3))^2
-    (45)  L_n = (1 - e) sum_t T[t, y_n] p(t | x_n) + e B_n (pi_y + p(y_n | x_n)) / 2,
+    (45)  L_n = (1 - e) sum_t T[t, y_n] p(t | x_n) + e B_n (pi_y + p_0(y_n | x_n)) / 2,
           T[t, y] = 1 - rho_t if y = t, else rho_t / (K - 1)
 
 F_j are held-out class scores of the members: the kernel classifier, and a base classifier if there
-is one. A sample is nominal, wrongly labelled or badly measured in proportion to the three parts of
-L_n. The cube in (44) lets a single class have a rate of its own.
+is one; p_0 is (43) at x = 0 without eps. A sample is nominal, wrongly labelled or badly measured in
+proportion to the three parts of L_n. The cube in (44) lets a single class have a rate of its own.
 """
 
 from __future__ import annotations
@@ -171,6 +171,18 @@ class LabelModel:
         return np.exp(np.clip(nats, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES)) * self.may_be_bad
 
     @cached_property
+    def label_if_bad(self) -> FloatArray:
+        """Probability of the given label of a bad measurement, shape (n_samples,).
+
+        It was given before the measurement went bad or after, hence the mean of two. What is
+        learned of good samples has no part in it: else many bad ones with one label would teach
+        that label to all.
+        """
+        rows = np.arange(len(self.class_index))
+        usual = special.softmax(self.centred.mean(axis=0), axis=1)[rows, self.class_index]
+        return 0.5 * (self.class_shares[self.class_index] + usual)
+
+    @cached_property
     def own(self) -> FloatArray:
         """1 in the column of the given label, shape (n_samples, n_classes)."""
         return np.eye(self.n_classes)[self.class_index]
@@ -301,8 +313,7 @@ def minus_log_posterior(
     confusion = model.nominally + model.largest_rate * u * u * mixing
     good = np.einsum("nk,nk->n", confusion, p)
     e = float(model.bad_rate(x)[0])
-    shares = model.class_shares[model.class_index]
-    bad = model.bayes * 0.5 * (shares + p[np.arange(len(p)), model.class_index])
+    bad = model.bayes * model.label_if_bad
     likelihood = np.maximum((1.0 - e) * good + e * bad, LEAST)
     value = 0.5 * float(x @ x) - float(weights @ np.log(likelihood))
     if value >= below:
@@ -310,7 +321,6 @@ def minus_log_posterior(
     inverse = 1.0 / likelihood
     # d log L / d p, then through the softmax.
     slope_p = ((1.0 - e) * inverse)[:, None] * confusion
-    slope_p += (0.5 * e * inverse * model.bayes)[:, None] * model.own
     through = np.einsum("nk,nk->n", plain, slope_p)
     slope_g = (1.0 - eps) * plain * (slope_p - through[:, None])
     by_member = np.einsum("jnk,nk->jn", model.centred, slope_g) * b[:, None]
@@ -381,8 +391,7 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     rows, labels = model.known_wrong
     wrong[:, rows] = clean[:, rows, labels] * rates.astype(single)[:, labels]
     wrong *= (1.0 - e) * model.may_be_wrong.astype(single) / single(model.n_classes - 1)
-    shares = model.class_shares[model.class_index].astype(single)
-    bad = e * (0.5 * model.bayes).astype(single) * (shares + given)
+    bad = e * (model.bayes * model.label_if_bad).astype(single)
     likelihood = np.maximum(nominal + wrong + bad, single(LEAST_SINGLE))
     return StateDraws(
         np.log(likelihood) @ model.tempered,
