@@ -1,11 +1,14 @@
 """Rates of wrong labels on simulated tables: are they inside their 90 % intervals?
 
 python benchmarks/states/rates.py [--sizes 200 1000 5000] [--runs 4] [--out rates.csv]
+python benchmarks/states/rates.py --kinds pair --tables "three classes"
 
-Every table has known true labels; rates from .05 to .45, of all classes (symmetric) or of the first
-one alone (one-sided). Two things are judged: the share of wrong labels among the samples at hand
-(label_error_interval_), and the rate of each true class that the labels were drawn with
-(label_error_rate_intervals_). Standard errors count the tables of a row as independent.
+Every table has known true labels; rates from .05 to .45, of all classes (symmetric), of the first
+one alone (one-sided), or of the first two, which are taken for each other only (pair). Judged are
+the share of wrong labels among the samples at hand (label_error_interval_), the rate of each true
+class that the labels were drawn with (label_error_rate_intervals_), and, of pairs, how many of the
+wrong labels are found between the two classes, by expected counts (true_label_proba_).
+Standard errors count the tables of a row as independent.
 """
 
 import argparse
@@ -22,6 +25,7 @@ from gemmed import GEMMEDClassifier
 SIZES = (200, 1000, 5000)
 RATES = (0.05, 0.1, 0.2, 0.3, 0.45)
 KINDS = ("symmetric", "one-sided")
+PAIR = "pair"
 TABLES = ("overlapping", "moons", "three classes")
 
 
@@ -41,8 +45,11 @@ def mislabel(y, kind, rate, seed):
     """Given labels, and the rate of each true class."""
     rng = np.random.default_rng([seed, 13])
     n_classes = int(y.max()) + 1
-    rates = np.full(n_classes, rate) if kind == "symmetric" else rate * (np.arange(n_classes) == 0)
+    touched = {"symmetric": n_classes, "one-sided": 1, PAIR: 2}[kind]
+    rates = rate * (np.arange(n_classes) < touched)
     wrong = rng.random(len(y)) < rates[y]
+    if kind == PAIR:
+        return np.where(wrong, 1 - y, y), rates
     return np.where(wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), rates
 
 
@@ -56,6 +63,10 @@ def judge(table, kind, rate, n, seed):
     share = float(np.mean(y != truth))
     low, high = model.label_error_interval_
     intervals = np.asarray(model.label_error_rate_intervals_)
+    in_pair = (y < 2)[:, None] & (np.arange(len(rates)) < 2)
+    other = np.arange(len(rates)) != y[:, None]
+    between = float((model.true_label_proba_ * (in_pair & other)).sum())
+    elsewhere = float((model.true_label_proba_ * (other & ~in_pair)).sum())
     inside = (intervals[:, 0] <= rates + 1e-9) & (rates <= intervals[:, 1] + 1e-9)
     return {
         "table": table,
@@ -71,6 +82,8 @@ def judge(table, kind, rate, n, seed):
         "rates_covered": float(inside.mean()),
         "rates_error": float(np.abs(model.label_error_rates_ - rates).mean()),
         "rates_width": float((intervals[:, 1] - intervals[:, 0]).mean()),
+        "between": between,
+        "elsewhere": elsewhere,
         "cpu_seconds": seconds,
     }
 
@@ -99,8 +112,19 @@ def report(rows):
     for key in ("n", "table", "kind"):
         for value in dict.fromkeys(row[key] for row in rows):
             print(line(value, [row for row in rows if row[key] == value]))
-    for kind, rate in itertools.product(KINDS, RATES):
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    for kind, rate in itertools.product(kinds, RATES):
         print(line(f"{kind} {rate}", [r for r in rows if r["kind"] == kind and r["rate"] == rate]))
+    for n, rate in itertools.product(dict.fromkeys(row["n"] for row in rows), RATES):
+        some = [r for r in rows if (r["n"], r["rate"], r["kind"]) == (n, rate, PAIR)]
+        if some:
+            true, between, elsewhere = np.mean(
+                [(r["share"] * n, r["between"], r["elsewhere"]) for r in some], axis=0
+            )
+            print(
+                f"pair, N = {n}, rate {rate}: {true:.0f} wrong labels, expected {between:.0f} "
+                f"between the two classes, {elsewhere:.0f} elsewhere"
+            )
     for n in dict.fromkeys(row["n"] for row in rows):
         seconds = np.mean([row["cpu_seconds"] for row in rows if row["n"] == n])
         print(f"N = {n}: {seconds:.2f} s of CPU time a fit")
@@ -110,11 +134,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, PAIR), default=KINDS)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", help="write the fits to a CSV file")
     options = parser.parse_args()
-    cells = itertools.product(options.sizes, range(options.runs), options.tables, KINDS, RATES)
+    cells = itertools.product(
+        options.sizes, range(options.runs), options.tables, options.kinds, RATES
+    )
     rows = Parallel(options.jobs)(
         delayed(judge)(table, kind, rate, n, seed) for n, seed, table, kind, rate in cells
     )
