@@ -127,3 +127,32 @@ def test_weights_count_copies(data):
     )
     np.testing.assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_landmarks_stand_for_the_kernel(n_classes):
+    X, y = make_classification(
+        1500, 4, n_informative=4, n_redundant=0, n_classes=n_classes, random_state=2
+    )
+    kernel = {"gamma": 0.1, "random_state": 0}
+    exact = MEDClassifier(n_components=None, **kernel).fit(X[:1000], y[:1000])
+    some = MEDClassifier(n_components=300, **kernel).fit(X[:1000], y[:1000])
+    assert some.converged_
+    assert len(some._function.used) <= 300
+    assert some.dual_coef_.shape == exact.dual_coef_.shape
+    values, wanted = some.decision_function(X[1000:]), exact.decision_function(X[1000:])
+    assert np.abs(values - wanted).mean() < 0.02 * np.abs(wanted).mean()
+    assert some.dual_value_ == pytest.approx(exact.dual_value_, rel=1e-2)
+    again = MEDClassifier(n_components=300, n_jobs=2, **kernel).fit(X[:1000], y[:1000])
+    np.testing.assert_array_equal(again.margin_duals_, some.margin_duals_)
+
+
+def test_a_kernel_matrix_has_no_landmarks(data):
+    X, y = data
+    model = MEDClassifier("precomputed", n_components=20).fit(X @ X.T, y)
+    assert len(model.dual_coef_) == len(y)
+
+
+def test_a_number_of_landmarks_that_is_none(data):
+    with pytest.raises(ValueError, match="n_components"):
+        MEDClassifier(n_components=0).fit(*data)
