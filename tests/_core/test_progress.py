@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info
 
 from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier
 from gemmed._core.progress import STAGES, listening, report, reported
+from gemmed._core.threads import blas_threads
 from gemmed.rows.blocks import BLOCK_ROWS
 
 KERNEL = {"gamma": 0.3, "function_variance": 1.0, "bias_variance": 1.0}
@@ -230,9 +231,16 @@ def test_n_jobs_limits_the_threads(n_jobs, n_components):
     before = threadpool_info()
     with listening(count):
         GEMMEDClassifier(n_components=n_components, n_jobs=n_jobs, **KERNEL).fit(X, y)
-    # Passes over blocks have threads of our own, beside which BLAS has one.
-    assert seen == {n_jobs if n_components is None else 1}
+    # Passes over blocks have threads of our own, beside which BLAS has one; few samples need one.
+    assert seen == {1}
     assert threadpool_info() == before
+
+
+@pytest.mark.parametrize(("n_jobs", "n_samples", "wanted"), [(2, 20_000, 2), (2, 5000, 1)])
+def test_n_jobs_is_what_a_fit_may_take(n_jobs, n_samples, wanted):
+    with blas_threads(n_jobs, n_samples):
+        seen = {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
+    assert seen == {wanted}
 
 
 # -- scikit-learn's callbacks ------------------------------------------------------------------

@@ -108,8 +108,8 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     random_state : int, RandomState instance or None, default=None
         Random halves of the bipartite graph, and the draws of the sampling engines.
     n_jobs : int or None, default=None
-        Threads: of passes over blocks of rows with Nystroem features, of BLAS otherwise. None takes
-        all cores for large problems and one thread for small ones.
+        Threads at most: of passes over blocks of rows with landmarks, of BLAS otherwise; None for
+        all cores. Small samples take one thread, which is faster.
 
     Attributes
     ----------

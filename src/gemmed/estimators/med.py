@@ -69,7 +69,7 @@ class MEDClassifier(KernelMarginClassifier):
         kernel for small samples and asks the data how many they need above
         (docs/large.md); None keeps the exact kernel at any size.
     n_jobs : int or None, default=None
-        Threads; None takes all cores for large samples and one for small ones.
+        Threads at most; None for all cores. Small samples take one, which is faster.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks.
 
