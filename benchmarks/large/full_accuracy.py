@@ -31,6 +31,7 @@ from sklearn.datasets import make_classification
 MADE = ("hard", "clusters16")
 STORED = ("elec", "sleep", "shuttle", "krkopt")
 N_TEST = 5000
+FEWEST_OF_A_CLASS = 5
 
 
 def made(name, n, n_classes=2):
@@ -63,6 +64,9 @@ def stored(name, folder):
 def problem(name, n, flips=0.0, folder=None):
     """Rows standardised by the training part; a share of its labels is another one."""
     X, y = made(name, n) if name in MADE else stored(name, folder)
+    n = min(n, len(X) - 2000)
+    kept = np.isin(y, np.flatnonzero(np.bincount(y[:n]) >= FEWEST_OF_A_CLASS))
+    X, y = X[kept], np.unique(y[kept], return_inverse=True)[1]
     n = min(n, len(X) - 2000)
     X = (X - X[:n].mean(axis=0)) / np.maximum(X[:n].std(axis=0), 1e-9)
     n_classes = int(y.max()) + 1
