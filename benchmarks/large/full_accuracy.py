@@ -92,6 +92,14 @@ def say(**row):
     print(json.dumps(rounded), flush=True)
 
 
+def measured(model, X, y, X_test, y_test):
+    """Seconds and accuracy of a classifier."""
+    _, cpu = timed(lambda: model.fit(X, y))
+    wall = timed.wall
+    accuracy, predict = timed(lambda: model.score(X_test, y_test))
+    return {"cpu": cpu, "wall": wall, "predict": predict, "accuracy": accuracy}
+
+
 def defaults(options):
     import gemmed
 
@@ -108,19 +116,15 @@ def defaults(options):
                         gamma=1.0 / X.shape[1], n_components=m, n_jobs=THREADS, random_state=0
                     )
                 for method, model in ways.items():
-                    _, seconds = timed(lambda: model.fit(X, y))
-                    wall = timed.wall
-                    score, predict = timed(lambda: model.score(X_test, y_test))
+                    found = measured(model, X, y, X_test, y_test)
+                    count = len(model._function.used)
                     say(
                         problem=name,
                         n=len(X),
                         flips=flips,
                         method=method,
-                        cpu=seconds,
-                        wall=wall,
-                        predict=predict,
-                        accuracy=score,
-                        samples_or_landmarks=len(model._function.used),
+                        **found,
+                        samples_or_landmarks=count,
                     )
                 if options.intelex:
                     svc = [options.intelex, __file__, "svc", "--n", str(n), "--problems", name]
@@ -141,19 +145,9 @@ def svc(options):
                 X, y, X_test, y_test = problem(name, n, flips, options.data)
                 for C in (1.0, 10.0):
                     model = SVC(C=C, gamma=1.0 / X.shape[1], cache_size=1000)
-                    _, seconds = timed(lambda: model.fit(X, y))
-                    wall = timed.wall
-                    score, predict = timed(lambda: model.score(X_test, y_test))
-                    say(
-                        problem=name,
-                        n=len(X),
-                        flips=flips,
-                        method=f"{SVC.__module__.split('.')[0]} SVC C={C:g}",
-                        cpu=seconds,
-                        wall=wall,
-                        predict=predict,
-                        accuracy=score,
-                    )
+                    method = f"{SVC.__module__.split('.')[0]} SVC C={C:g}"
+                    found = measured(model, X, y, X_test, y_test)
+                    say(problem=name, n=len(X), flips=flips, method=method, **found)
 
 
 def spaces(X, class_index, m):

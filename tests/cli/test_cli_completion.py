@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from test_cli_models import call, refusal
 
 from gemmed.cli.completion import SHELLS
 from gemmed.cli.main import build_parser
+from patients import call, refusal
 
 pytest.importorskip("shtab")
 

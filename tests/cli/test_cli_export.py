@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from test_cli_models import FIT, call, patients, refusal
 
 from gemmed import GEMMEDClassifier, save_model
 from gemmed.acoustics import write_audio
 from gemmed.cli import main
 from gemmed.estimators.model_files import load_model
+from patients import FIT, call, patients, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("onnx")

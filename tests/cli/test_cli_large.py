@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from test_cli_models import call, refusal
 
 from gemmed._core.exceptions import TableError
 from gemmed.cli import main
@@ -18,6 +17,7 @@ from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_ta
 from gemmed.estimators.table_columns import Roles
 from gemmed.rows.table_batches import BATCH_ROWS, open_batches
 from gemmed.rows.tables import read_table
+from patients import call, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

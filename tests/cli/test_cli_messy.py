@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from test_cli_models import FLIPPED, call, patients, refusal
+
+from patients import FLIPPED, call, patients, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

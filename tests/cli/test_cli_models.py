@@ -1,4 +1,4 @@
-"""The commands fit, predict and audit, as a user would run them."""
+"""The commands fit and predict, as a user would run them."""
 
 import io
 import json
@@ -11,80 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special
 
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.cli import main
 from gemmed.estimators.model_files import load_model, read_header, save_model
+from patients import FIT, FLIPPED, call, refusal, run
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-
-FLIPPED = [3, 14, 27, 55, 80, 101, 116, 133]
-"""Positions of rows with the wrong label; the row numbers are one more."""
-VERDICTS = {"ok", "suspicious label", "suspicious measurement", "both"}
-
-
-def patients(n=160):
-    """Two classes eight units apart in both measurements; the labels of FLIPPED are wrong."""
-    rng = np.random.default_rng(0)
-    ill = rng.permutation(n) % 2 == 0
-    given = ill.copy()
-    given[FLIPPED] = ~given[FLIPPED]
-    return pd.DataFrame(
-        {
-            "patient": [f"P{i:03d}" for i in range(n)],
-            "age": rng.normal(size=n) + 8.0 * ill,
-            "dose": rng.normal(size=n) + 8.0 * ill,
-            "ward": rng.choice(["north", "south"], n),
-            "visit": np.arange(n) // 4,
-            "diagnosis": np.where(given, "ill", "well"),
-        }
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """t.csv, the model m.gemmed fitted on it, and new.csv without labels."""
-    path = tmp_path_factory.mktemp("models")
-    table = patients()
-    table.to_csv(path / "t.csv", index=False)
-    table.drop(columns="diagnosis").head(30).to_csv(path / "new.csv", index=False)
-    assert main(["fit", str(path / "t.csv"), *FIT, "--out", str(path / "m.gemmed")]) == 0
-    return path
-
-
-FIT = ["--target", "diagnosis", "--drop", "visit"]
-
-
-def run(*arguments, stdin=None):
-    return subprocess.run(
-        [sys.executable, "-m", "gemmed", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        input=stdin,
-    )
-
-
-def call(capsys, *arguments):
-    """Exit code, output and error output of a command."""
-    capsys.readouterr()
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def refusal(capsys, *arguments):
-    """The one line of an error."""
-    code, out, err = call(capsys, *arguments)
-    lines = [line for line in err.splitlines() if not line.startswith("gemmed: note: ")]
-    assert (code, out, len(lines)) == (2, "", 1), err
-    assert lines[0].startswith("gemmed: error: ")
-    return lines[0]
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "audit"])
@@ -142,55 +75,6 @@ def test_options_reach_the_classifier(folder, capsys, tmp_path):
     assert code == 0, err
     found = load_model(tmp_path / "m")[-1].get_params()
     assert {name: found[name] for name in expected} == expected
-
-
-def with_known(folder, path, spelling=str):
-    """The table with a column of true labels of four wrong rows and one right one."""
-    table = pd.read_csv(folder / "t.csv")
-    right = [None] * len(table)
-    for row in (*FLIPPED[:4], 0):
-        other = {"ill": "well", "well": "ill"}[table["diagnosis"][row]]
-        right[row] = spelling(other if row in FLIPPED else table["diagnosis"][row])
-    table.assign(checked=right).to_csv(path, index=False)
-    return table
-
-
-@pytest.mark.parametrize("further", [(), ("--stream",), ("--spelling", "as-written")])
-def test_known_labels_come_from_a_column(folder, capsys, tmp_path, further):
-    spelling = str if "as-written" in further else str.upper
-    table = with_known(folder, tmp_path / "k.csv", spelling)
-    command = ("fit", tmp_path / "k.csv", *FIT, "--known", "checked", "--out", tmp_path / "m")
-    code, _, err = call(capsys, *command, *further)
-    assert code == 0, err
-    model = load_model(tmp_path / "m")
-    assert "checked" not in list(model.feature_names_in_)
-    states = model[-1].state_proba_
-    np.testing.assert_array_equal(states[FLIPPED[:4], 1], 1.0)
-    assert states[0, 0] == 1.0
-    assert len(states) == len(table)
-
-
-def test_known_labels_that_make_no_sense(folder, capsys, tmp_path):
-    with_known(folder, tmp_path / "k.csv", lambda text: text[::-1])
-    command = ("fit", tmp_path / "k.csv", *FIT, "--out", tmp_path / "m", "--known", "checked")
-    said = refusal(capsys, *command)
-    assert "column 'checked'" in said and "row 1, which is no class of the target" in said
-    with_known(folder, tmp_path / "k.csv")
-    assert "belong to model='states'" in refusal(capsys, *command, "--model", "paper")
-    assert "both target and known" in refusal(capsys, *command[:-1], "diagnosis")
-    assert "no column 'nobody'" in refusal(capsys, *command[:-1], "nobody")
-
-
-def test_known_labels_of_numbers(folder, capsys, tmp_path):
-    table = with_known(folder, tmp_path / "k.csv")
-    checked = pd.read_csv(tmp_path / "k.csv")["checked"]
-    codes = {"ill": 1, "well": 2}
-    table = table.assign(diagnosis=table["diagnosis"].map(codes), checked=checked.map(codes))
-    table.to_csv(tmp_path / "k.csv", index=False)  # 1.0 and 2.0, because of the empty cells
-    command = ("fit", tmp_path / "k.csv", *FIT, "--known", "checked", "--out", tmp_path / "m")
-    code, _, err = call(capsys, *command)
-    assert code == 0, err
-    np.testing.assert_array_equal(load_model(tmp_path / "m")[-1].state_proba_[FLIPPED[:4], 1], 1.0)
 
 
 def test_the_same_seed_gives_the_same_model(folder, capsys, tmp_path):
@@ -486,91 +370,3 @@ def test_a_closed_pipe_is_not_an_error(folder):
     )
     assert result.stdout.startswith("patient,age,")
     assert "Traceback" not in result.stderr
-
-
-# -- audit -------------------------------------------------------------------------------------
-
-
-def test_the_flipped_labels_come_first(folder, capsys, tmp_path):
-    found = tmp_path / "suspicious.csv"
-    code, out, err = call(
-        capsys, "audit", folder / "t.csv", *FIT, "--id", "patient", "--out", found, "--top", "5"
-    )
-    assert code == 0, err
-    table = pd.read_csv(found)
-    top = table.head(len(FLIPPED))
-    assert set(top["row"] - 1) == set(FLIPPED)
-    assert top["patient"].tolist() == [f"P{row - 1:03d}" for row in top["row"]]
-    assert (top["label"] != top["suggested_label"]).all()
-    assert top["verdict"].isin({"suspicious label", "both"}).all()
-    assert table["anomaly_score"].is_monotonic_decreasing
-    assert (table["anomaly_score"] > 0.5).all()
-    assert "160 (ill: " in out and "contamination" in out and "verdicts" in out
-    assert sum(line.startswith(tuple("0123456789")) for line in out.splitlines()) == 5
-    assert str(found) in out
-
-
-def test_the_terms_add_up_and_the_conflicts_are_rows_of_the_table(folder, capsys):
-    code, out, err = call(
-        capsys, "audit", folder / "t.csv", *FIT, "--threshold", "0", "--json", "--id", "patient"
-    )
-    assert code == 0, err
-    report = json.loads(out)
-    labels = pd.read_csv(folder / "t.csv")["diagnosis"]
-    assert report["rows"] == len(report["suspicious"]) == sum(report["verdicts"].values()) == 160
-    assert set(report["verdicts"]) <= VERDICTS
-    low, high = report["contamination_interval"]
-    assert 0 <= low <= report["contamination"] <= high <= 1
-    for entry in report["suspicious"]:
-        assert entry["label"] == labels[entry["row"] - 1]
-        total = sum(entry[name] for name in ("prior", "label_term", "measurement_term"))
-        assert total == pytest.approx(special.logit(1 - entry["anomaly_score"]), abs=1e-5)
-        assert len(entry["conflicting_rows"]) <= 3
-        assert all(1 <= row <= 160 and row != entry["row"] for row in entry["conflicting_rows"])
-
-
-def test_rows_keep_their_numbers_when_labels_are_missing(folder, capsys, tmp_path):
-    table = pd.read_csv(folder / "t.csv")
-    table.loc[[0, 1, 60], "diagnosis"] = None
-    table.to_csv(tmp_path / "t.csv", index=False)
-    code, out, _ = call(capsys, "audit", tmp_path / "t.csv", *FIT, "--json")
-    report = json.loads(out)
-    assert code == 0
-    assert report["rows"] == 157 and report["rows_without_label"] == 3
-    rows = [entry["row"] - 1 for entry in report["suspicious"][: len(FLIPPED)]]
-    assert set(rows) == set(FLIPPED)
-
-
-def test_certainties_are_respected(folder, capsys, tmp_path):
-    """A row declared wrong stays wrong; JSON has no infinite log-odds."""
-    table = pd.read_csv(folder / "t.csv").assign(trust=0.95)
-    table.loc[10, "trust"] = 0.0
-    table.to_csv(tmp_path / "t.csv", index=False)
-    code, out, _ = call(capsys, "audit", tmp_path / "t.csv", *FIT, "--prior", "trust", "--json")
-    assert code == 0
-    entry = next(e for e in json.loads(out)["suspicious"] if e["row"] == 11)
-    assert entry["anomaly_score"] == 1.0 and entry["prior"] is None
-
-
-def test_the_ranking_can_be_piped(folder):
-    result = run("audit", folder / "t.csv", *FIT, "--out", "-")
-    assert result.returncode == 0, result.stderr
-    table = pd.read_csv(io.StringIO(result.stdout))
-    assert list(table.columns[:2]) == ["row", "label"]
-    assert set(table["row"].head(len(FLIPPED)) - 1) == set(FLIPPED)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--threshold", "2"], ["--threshold 2.0"]),
-        (["--top", "-1"], ["--top -1"]),
-        (["--id", "nothing"], ["'nothing'"]),
-        (["--id", "diagnosis"], ["'diagnosis'", "target"]),
-        (["--out", "/dev/null/x.csv"], ["--out"]),
-    ],
-)
-def test_bad_arguments_of_audit(folder, capsys, arguments, words):
-    line = refusal(capsys, "audit", folder / "t.csv", *FIT, *arguments)
-    for word in words:
-        assert word in line

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from test_cli_models import call, refusal
 
 from gemmed.acoustics import read_audio, recording_features, write_audio
 from gemmed.cli import main
 from gemmed.estimators.model_files import load_model
+from patients import call, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("soundfile")

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from test_cli_models import call, refusal
 
 from gemmed.acoustics import write_audio
 from gemmed.acoustics.several_sensors import SensorComponents, moments_of
 from gemmed.estimators.model_files import load_model
+from patients import call, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("soundfile")

@@ -156,3 +156,13 @@ def test_a_kernel_matrix_has_no_landmarks(data):
 def test_a_number_of_landmarks_that_is_none(data):
     with pytest.raises(ValueError, match="n_components"):
         MEDClassifier(n_components=0).fit(*data)
+
+
+def test_a_model_of_an_earlier_version_had_the_kernel_itself(data):
+    model = MEDClassifier().fit(*data)
+    state = model.__getstate__()
+    del state["n_components"], state["random_state"]
+    older = MEDClassifier.__new__(MEDClassifier)
+    older.__setstate__(state)
+    assert older.get_params()["n_components"] is None
+    np.testing.assert_array_equal(older.predict(data[0]), model.predict(data[0]))

@@ -5,7 +5,6 @@ import pytest
 from scipy import special
 from scipy.spatial.distance import cdist
 
-from gemmed.evidence.bad_rows import row_statistics
 from gemmed.evidence.bad_rows.belief import SHARES, _loss, learn_belief
 from gemmed.evidence.bad_rows.columns import normal_scores
 from gemmed.evidence.bad_rows.dense_place import find_dense_place
@@ -287,12 +286,3 @@ def test_more_columns_than_rows_heavy_tails_and_copies_are_not_accused():
     for X in (wide, heavy, copied):
         y = np.arange(len(X)) % 2
         assert np.mean(judged(X, y).bad_probability > 0.5) < 0.03
-
-
-@pytest.mark.parametrize("digits", [0, 1, 6])
-def test_of_equal_distances_the_first_are_the_nearest(digits):
-    values = np.round(np.random.default_rng(digits).normal(size=(50, 80)), digits)
-    wanted = np.argsort(values, axis=1, kind="stable")[:, :7]
-    np.testing.assert_array_equal(
-        np.sort(row_statistics._smallest(values, 7), axis=1), np.sort(wanted, axis=1)
-    )

@@ -70,9 +70,8 @@ def test_export_with_true_labels_beside_the_given_ones(table, capsys, tmp_path):
     code = main(["audit", str(out), *arguments, "--known", "known_label", "--json"])
     captured = capsys.readouterr()
     assert code == 0, captured.err
-    suspicious = {row["row"]: row for row in json.loads(captured.out)["suspicious"]}
-    assert suspicious[4]["anomaly_score"] == 1.0 and suspicious[4]["suggested_label"] == true
-    assert 5 not in suspicious
+    # What was checked is not asked again.
+    assert not {4, 5} & {row["row"] for row in json.loads(captured.out)["suspicious"]}
 
 
 def test_export_without_a_browser(table, capsys, tmp_path):

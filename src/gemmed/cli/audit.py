@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         **summary_of(training.learned),
         "threshold": options.threshold,
         "suspicious_rows": len(findings.flagged(options.threshold)),
-        "verdicts": dict(Counter(ranked["verdict"])),
+        "verdicts": dict(Counter(findings.verdicts)),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
     if training.problems:

@@ -30,12 +30,14 @@ def audited_rows(
     """
     from ..report.audited_data import audited_table
     from ..report.findings import Findings
+    from ..report.settled import settled_by_labels
 
     if training.data is None:
         return _recordings(training, options, identifiers)
     pipeline, group = training.learned.pipeline, options.group
     features = pipeline[0].transform_frame(training.data.frame)
     named = identifiers if group is None else (*identifiers, group)
+    labels, settled = settled_by_labels(training.data.labels, training.data.options)
     audited = audited_table(
         training.table,
         training.data,
@@ -43,6 +45,8 @@ def audited_rows(
         pipeline[-1],
         target=options.target,
         identifiers=tuple(dict.fromkeys(named)),
+        labels=labels,
+        settled=settled,
     )
     return AuditedRows(Findings(audited), None)
 

@@ -102,6 +102,9 @@ class MEDClassifier(KernelMarginClassifier):
     """
 
     _multi_class = True
+    # What models of earlier versions were fitted with.
+    n_components: Any = None
+    random_state: Any = None
 
     def __init__(
         self,

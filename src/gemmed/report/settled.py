@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -36,3 +37,17 @@ class Settled(NamedTuple):
             counted["label"] = float(known @ found.states[:, 1])
             counted["measurement"] = float(known @ found.states[:, 2])
         return 1.0 - float(weights @ out), counted
+
+
+def settled_by_labels(
+    labels: np.ndarray, options: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, Settled | None]:
+    """Labels to show, and what is settled, if ``known_labels`` are among the options of a fit."""
+    known = options.get("known_labels")
+    if known is None:
+        return labels, None
+    rows = np.flatnonzero([label is not None for label in known])
+    corrected = labels.copy()
+    corrected[rows] = known[rows]
+    weights = options.get("sample_weight", np.ones(len(labels)))
+    return corrected, Settled(rows, np.empty(0, dtype=np.intp), weights)

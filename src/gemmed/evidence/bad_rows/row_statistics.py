@@ -103,7 +103,7 @@ class RowStatistics:
         own = np.flatnonzero(parents >= 0)
         squares[own, parents[own]] = np.inf
         k = max(self._nearest, self._local)
-        who = _smallest(squares, k)
+        who = np.argpartition(squares, k, axis=1)[:, :k]
         found = np.take_along_axis(squares, who, axis=1)
         order = np.argsort(found, axis=1, kind="stable")
         distances = np.sqrt(np.maximum(np.take_along_axis(found, order, axis=1), 0.0))
@@ -122,23 +122,6 @@ class RowStatistics:
         numerator = own + left * along[:, None]
         result: FloatArray = numerator / (np.diag(self._precision) + left**2 / kept[:, None])
         return result
-
-
-def _smallest(values: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k smallest values of each row, shape (n_rows, k); of equal ones the first.
-
-    By the k-th smallest value, since sorting values alone is several times as fast as sorting them
-    with their columns.
-    """
-    bound = np.partition(values, k - 1, axis=1)[:, k - 1 : k]
-    rows, columns = np.nonzero(values <= bound)
-    first = np.searchsorted(rows, np.arange(len(values)))
-    if len(rows) == k * len(values):
-        return columns.reshape(-1, k)
-    # Several at the bound: those below it come first, then the bound's own in their order.
-    at_bound = values[rows, columns] == bound[rows, 0]
-    columns = columns[np.lexsort((columns, at_bound, rows))]
-    return columns[first[:, None] + np.arange(k)]
 
 
 def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -1,0 +1,102 @@
+"""The command audit, as a user would run it."""
+
+import io
+import json
+
+import pytest
+from scipy import special
+
+from patients import FIT, FLIPPED, call, refusal, run
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+VERDICTS = {"ok", "suspicious label", "suspicious measurement", "both"}
+
+
+# -- audit -------------------------------------------------------------------------------------
+
+
+def test_the_flipped_labels_come_first(folder, capsys, tmp_path):
+    found = tmp_path / "suspicious.csv"
+    code, out, err = call(
+        capsys, "audit", folder / "t.csv", *FIT, "--id", "patient", "--out", found, "--top", "5"
+    )
+    assert code == 0, err
+    table = pd.read_csv(found)
+    top = table.head(len(FLIPPED))
+    assert set(top["row"] - 1) == set(FLIPPED)
+    assert top["patient"].tolist() == [f"P{row - 1:03d}" for row in top["row"]]
+    assert (top["label"] != top["suggested_label"]).all()
+    assert top["verdict"].isin({"suspicious label", "both"}).all()
+    assert table["anomaly_score"].is_monotonic_decreasing
+    assert (table["anomaly_score"] > 0.5).all()
+    assert "160 (ill: " in out and "contamination" in out and "verdicts" in out
+    assert sum(line.startswith(tuple("0123456789")) for line in out.splitlines()) == 5
+    assert str(found) in out
+
+
+def test_the_terms_add_up_and_the_conflicts_are_rows_of_the_table(folder, capsys):
+    code, out, err = call(
+        capsys, "audit", folder / "t.csv", *FIT, "--threshold", "0", "--json", "--id", "patient"
+    )
+    assert code == 0, err
+    report = json.loads(out)
+    labels = pd.read_csv(folder / "t.csv")["diagnosis"]
+    assert report["rows"] == len(report["suspicious"]) == sum(report["verdicts"].values()) == 160
+    assert set(report["verdicts"]) <= VERDICTS
+    low, high = report["contamination_interval"]
+    assert 0 <= low <= report["contamination"] <= high <= 1
+    for entry in report["suspicious"]:
+        assert entry["label"] == labels[entry["row"] - 1]
+        total = sum(entry[name] for name in ("prior", "label_term", "measurement_term"))
+        assert total == pytest.approx(special.logit(1 - entry["anomaly_score"]), abs=1e-5)
+        assert len(entry["conflicting_rows"]) <= 3
+        assert all(1 <= row <= 160 and row != entry["row"] for row in entry["conflicting_rows"])
+
+
+def test_rows_keep_their_numbers_when_labels_are_missing(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv")
+    table.loc[[0, 1, 60], "diagnosis"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    code, out, _ = call(capsys, "audit", tmp_path / "t.csv", *FIT, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["rows"] == 157 and report["rows_without_label"] == 3
+    rows = [entry["row"] - 1 for entry in report["suspicious"][: len(FLIPPED)]]
+    assert set(rows) == set(FLIPPED)
+
+
+def test_certainties_are_respected(folder, capsys, tmp_path):
+    """A row declared wrong stays wrong; JSON has no infinite log-odds."""
+    table = pd.read_csv(folder / "t.csv").assign(trust=0.95)
+    table.loc[10, "trust"] = 0.0
+    table.to_csv(tmp_path / "t.csv", index=False)
+    code, out, _ = call(capsys, "audit", tmp_path / "t.csv", *FIT, "--prior", "trust", "--json")
+    assert code == 0
+    entry = next(e for e in json.loads(out)["suspicious"] if e["row"] == 11)
+    assert entry["anomaly_score"] == 1.0 and entry["prior"] is None
+
+
+def test_the_ranking_can_be_piped(folder):
+    result = run("audit", folder / "t.csv", *FIT, "--out", "-")
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(io.StringIO(result.stdout))
+    assert list(table.columns[:2]) == ["row", "label"]
+    assert set(table["row"].head(len(FLIPPED)) - 1) == set(FLIPPED)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--threshold", "2"], ["--threshold 2.0"]),
+        (["--top", "-1"], ["--top -1"]),
+        (["--id", "nothing"], ["'nothing'"]),
+        (["--id", "diagnosis"], ["'diagnosis'", "target"]),
+        (["--out", "/dev/null/x.csv"], ["--out"]),
+    ],
+)
+def test_bad_arguments_of_audit(folder, capsys, arguments, words):
+    line = refusal(capsys, "audit", folder / "t.csv", *FIT, *arguments)
+    for word in words:
+        assert word in line
