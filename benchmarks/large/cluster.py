@@ -63,7 +63,7 @@ def main():
             continue
         with (
             LocalCluster(
-                n_workers=int(workers[0]), threads_per_worker=1, dashboard_address=None
+                n_workers=int(workers[0]), threads_per_worker=1, dashboard_address="127.0.0.1:0"
             ) as cluster,
             Client(cluster) as client,
         ):

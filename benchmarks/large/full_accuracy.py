@@ -3,8 +3,9 @@
 python benchmarks/large/full_accuracy.py defaults --n 5000 20000 [--flips 0 0.2] [--data FOLDER]
     [--intelex PYTHON]     GEMMEDClassifier and SVC with C = 1 and 10; FOLDER holds elec/elec.csv.gz
                            and pmlb_fresh/*.tsv.gz, PYTHON has scikit-learn-intelex
-    [--landmarks 4000]     MEDClassifier with so many landmarks as well: like SVC it has its kernel
-                           given (the same gamma, C = 3), and learns nothing about samples
+    [--landmarks 4000]     MEDClassifier with so many landmarks as well ("auto": as many as it
+                           asks for): like SVC it has its kernel given (the same gamma, C = 3),
+                           and learns nothing about samples
 python benchmarks/large/full_accuracy.py solvers --n 20000 --m 1000 2000 4000
                            the decision step alone: this solver against that of version 0.5
 python benchmarks/large/full_accuracy.py classes --n 20000 --m 1000
@@ -162,9 +163,8 @@ def spaces(X, class_index, m):
     blocks, rng = LocalBlocks(X), np.random.default_rng(0)
     points = landmark_points(blocks, class_index, m, rng, weights=np.ones(len(X)))
     made = nystroem_map(Kernel("rbf", gamma=1.0 / X.shape[1]), points)
-    count = len(made.landmarks)
     return made, {
-        "landmarks precondition": lambda: CentreSpace(blocks, made, np.full(count, len(X) / count)),
+        "landmarks precondition": lambda: CentreSpace(blocks, made),
         "0.5": lambda: BlockFeatureSpace(blocks, made),
     }
 
@@ -241,7 +241,8 @@ def main():
     parser.add_argument("--flips", type=float, nargs="+", default=[0.0])
     parser.add_argument("--problems", nargs="+", choices=MADE + STORED, default=list(MADE))
     parser.add_argument("--data", type=Path, default=Path())
-    parser.add_argument("--landmarks", type=int, nargs="*", default=[])
+    number = lambda text: text if text == "auto" else int(text)  # noqa: E731
+    parser.add_argument("--landmarks", type=number, nargs="*", default=[])
     parser.add_argument("--model", help="of GEMMEDClassifier; its default if left out")
     parser.add_argument("--only", help="one of the solvers")
     parser.add_argument("--intelex", help="a Python that has scikit-learn-intelex")

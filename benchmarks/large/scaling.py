@@ -65,6 +65,26 @@ def measure(method, folder, n_landmarks):
     }
 
 
+def write_rows(n, folder):
+    """The files that :func:`measure` reads."""
+    sample = data(n, flipped=0.1)
+    np.save(f"{folder}/X.npy", sample.X)
+    np.savez(
+        f"{folder}/rest.npz",
+        y=sample.y,
+        X_test=sample.X_test,
+        y_test=sample.y_test,
+        gamma=rbf_width(sample.X),
+    )
+
+
+def in_own_process(method, folder, n_landmarks):
+    """What :func:`measure` returns in a process of its own."""
+    command = [sys.executable, __file__, "--one", method, folder, "--landmarks", str(n_landmarks)]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(answer.stdout.strip().splitlines()[-1])
+
+
 class StageWatch:
     """A listener that sums up the time of every stage."""
 
@@ -107,25 +127,9 @@ def main():
         if not wanted:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            sample = data(n, flipped=0.1)
-            np.save(f"{folder}/X.npy", sample.X)
-            np.savez(
-                f"{folder}/rest.npz",
-                y=sample.y,
-                X_test=sample.X_test,
-                y_test=sample.y_test,
-                gamma=rbf_width(sample.X),
-            )
-            del sample
+            write_rows(n, folder)
             for method in wanted:
-                answer = subprocess.run(
-                    [sys.executable, __file__, "--one", method, folder]
-                    + ["--landmarks", str(options.landmarks)],
-                    check=True,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                found = json.loads(answer.stdout.strip().splitlines()[-1])
+                found = in_own_process(method, folder, options.landmarks)
                 record.add(n=n, method=method, landmarks=options.landmarks, **found)
 
 

@@ -212,7 +212,9 @@ def dask():
         from gemmed.distributed import dask_blocks
     X, y, X_new = classification(5000)
     with (
-        LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(
+            2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         Client(cluster) as client,
     ):
         import dask.array

@@ -26,8 +26,7 @@ def spaces(n=600, m=60, *, cache=10**9, n_threads=1, block_rows=64):
     X = rows(n)
     made = nystroem_map(KERNEL, X[:m])
     blocks = LocalBlocks(X, block_rows=block_rows, n_threads=n_threads)
-    count = len(made.landmarks)
-    space = CentreSpace(blocks, made, np.full(count, n / count), cache_bytes=cache)
+    space = CentreSpace(blocks, made, cache_bytes=cache)
     return space, FeatureSpace(made.features(X).astype(np.float64))
 
 
@@ -144,7 +143,7 @@ def test_landmarks_stand_for_rows():
     assert len(made.landmarks) == 50
     phi = made.features(X).astype(np.float64)
     preconditioner = CentrePreconditioner(
-        made.factor.astype(np.float32, order="F"), np.sqrt(0.5), np.ones(50)
+        made.factor.astype(np.float32, order="F"), np.sqrt(0.5), 1.0
     )
     right = rows(51, 2)
     found = preconditioner.solve(right, np.array([0.3, 3.0]))
@@ -157,10 +156,37 @@ def test_objective_is_that_of_the_solver_with_factors():
     n, m = 3000, 200
     X, labels = rows(n), signs(n, 1)[:, 0]
     made = nystroem_map(KERNEL, X[:m])
-    blocks, count = LocalBlocks(X), len(made.landmarks)
+    blocks = LocalBlocks(X)
     options = {"max_iter": 50, "tol": 1e-6}
-    ours = solve_med(
-        CentreSpace(blocks, made, np.full(count, n / count)), labels, 3.0, np.ones(n), **options
-    )
+    ours = solve_med(CentreSpace(blocks, made), labels, 3.0, np.ones(n), **options)
     theirs = solve_med(BlockFeatureSpace(blocks, made), labels, 3.0, np.ones(n), **options)
     assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=5e-6)
+
+
+def test_without_room_for_factors_of_rows_landmarks_do(monkeypatch):
+    labels, weights = signs(600), np.ones(600)
+    options = {"max_iter": 50, "tol": 1e-6}
+    usual = solve_med_functions(spaces()[0], labels, 3.0, weights, **options)
+    monkeypatch.setattr("gemmed.model.kernels.sampled_factor.MEMORY", 0)
+    space = spaces()[0]
+    found = solve_med_functions(space, labels, 3.0, weights, **options)
+    assert not space._samples.has_room_for(labels.shape[1])
+    for one, other in zip(found, usual, strict=True):
+        assert one.converged
+        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-4)
+
+
+def test_memory_that_holds_no_numbers_is_not_used(monkeypatch):
+    """More landmarks than a tile has; below the diagonal nothing is read."""
+    factor = np.asfortranarray(np.eye(500, dtype=np.float32))
+    preconditioner = CentrePreconditioner(factor, 0.5, 2.0)
+    right = np.ones((501, 1))
+    expected = CentrePreconditioner(factor, 0.5, 2.0).solve(right, np.array([0.7]))
+
+    def signalling(shape, dtype=float):
+        return np.full(shape, 0x7FA00000, dtype=np.int32).view(dtype)
+
+    monkeypatch.setattr(np, "empty", signalling)
+    with np.errstate(invalid="raise"):
+        found = preconditioner.solve(right, np.array([0.7]))
+    np.testing.assert_array_equal(found, expected)

@@ -48,10 +48,18 @@ def test_numbers_double_up_to_the_limit():
 def test_a_simple_problem_stops_early_and_a_hard_one_does_not(monkeypatch):
     numbers_from(25, monkeypatch)
     simple, hard = chosen(2), chosen(150)
-    assert simple.levels[-1].n_landmarks <= 50
+    assert [level.n_landmarks for level in simple.levels] == [25, 50, 100]
     assert hard.levels[-1].n_landmarks >= 200
     assert all(level.gain > level.error for level in hard.levels[1:-1])
     assert hard.levels[-1].loss < hard.levels[0].loss - 0.05
+
+
+def test_the_last_number_is_taken_without_asking(monkeypatch):
+    numbers_from(25, monkeypatch)
+    found = chosen(150)
+    assert [level.n_landmarks for level in found.levels] == [25, 50, 100, 200]
+    assert len(found.prior.feature_map.landmarks) > 300
+    assert found.prior.space.known is None
 
 
 def test_threads_do_not_change_the_choice(monkeypatch):

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import platform
 import signal
 import threading
 import time
@@ -67,7 +68,7 @@ def client():
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as made,
     ):
@@ -123,11 +124,10 @@ def test_many_landmarks_are_solved_as_here(client):
     signs, weights = np.column_stack([y, np.where(X[:, 2] > 0.3, 1.0, -1.0)]), np.ones(len(y))
     made = nystroem_map(Kernel("rbf", gamma=0.2), X[:100])
     blocks = dask_blocks(da.from_array(X, chunks=(700, 6)), client)
-    stands_for = np.full(len(made.landmarks), len(X) / len(made.landmarks))
     for cache in (10**9, 0):
         there, here = (
             solve_med_functions(
-                CentreSpace(own, made, stands_for, cache_bytes=cache),
+                CentreSpace(own, made, cache_bytes=cache),
                 signs,
                 3.0,
                 weights,
@@ -153,6 +153,33 @@ def test_the_classifier_equals_the_local_one(client):
     np.testing.assert_allclose(there.p_values(X[:20]), here.p_values(X[:20]), atol=1e-6)
     lazy = lazily(there, da.from_array(X, chunks=(700, 6)))
     np.testing.assert_array_equal(lazy.compute(), here.predict(X))
+
+
+def test_one_and_two_workers_fit_the_same_function(client, monkeypatch):
+    """Of packed features, whose sums are no longer exact in double precision."""
+    import dask.array as da
+
+    X, y = sample(6000)
+    monkeypatch.setattr("gemmed.model.kernels.feature_passes.PACK_FROM", 1)
+    monkeypatch.setitem(CentreSpace.__init__.__kwdefaults__, "cache_bytes", 4 * 6000 * 90)
+    kernel = {"n_components": 100, "gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    rows = da.from_array(X, chunks=(1000, 6))
+    apart = []
+    for n_workers in (1, 2):
+        homes = sorted(client.nthreads())[:n_workers]
+        # The function has the name of its module.
+        module = importlib.import_module("gemmed.rows.dask_blocks")
+        monkeypatch.setattr(module, "partition_homes", lambda _, own=homes: own)
+        apart.append(dask_blocks(rows, client, block_rows=350))
+    assert [len(own._partitions) for own in apart] == [1, 2]
+    assert len(apart[0].sizes) == 18
+    one, two, none = (
+        classifier(**kernel).fit_blocks(blocks, y)
+        for blocks in (*apart, LocalBlocks(X, sizes=apart[0].sizes))
+    )
+    np.testing.assert_array_equal(two.decision_function(X), one.decision_function(X))
+    np.testing.assert_array_equal(two.nominal_proba_, one.nominal_proba_)
+    np.testing.assert_allclose(none.decision_function(X), one.decision_function(X), atol=1e-6)
 
 
 def test_bad_rows_on_the_workers_are_told(client):
@@ -216,7 +243,7 @@ def processes():
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as made,
     ):
@@ -246,6 +273,28 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     np.testing.assert_allclose(
         disturbed.decision_function(X), local.decision_function(X), atol=1e-6
     )
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_workers_use_their_memory_again(processes):
+    """Dask starts them with a setting that has the system clear every larger array anew."""
+    import dask.array as da
+
+    X, y = sample(2000)
+    blocks = dask_blocks(da.from_array(X, chunks=(500, 6)), processes)
+    sum_blocks(blocks.map(weighted_rows, 2.0, [y]))
+    faults = processes.run(page_faults_of_large_arrays)
+    assert max(faults.values()) < 10_000, faults
+
+
+def page_faults_of_large_arrays():
+    """Of 100 arrays of 256 pages each."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        np.ones(131_072)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def test_a_pass_goes_on_without_the_actor_of_a_dead_worker(processes):

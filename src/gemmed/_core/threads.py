@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from typing import TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
@@ -11,6 +15,8 @@ from threadpoolctl import ThreadpoolController
 SINGLE_THREAD_BELOW = 10_000
 """Number of samples below which one BLAS thread is faster than several: products of a matrix and a
 vector, of which these fits are made, wait for the second thread longer than they run."""
+
+_Item = TypeVar("_Item")
 
 
 @lru_cache(maxsize=1)
@@ -44,6 +50,24 @@ def single_blas_thread() -> AbstractContextManager[object]:
     """One BLAS thread, for code that has threads of its own."""
     single: AbstractContextManager[object] = _controller().limit(limits=1)
     return single
+
+
+def thread_pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them costs more than a pass over few rows."""
+    return _pool(n_threads, os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _pool(n_threads: int, process: int) -> ThreadPoolExecutor:
+    # A forked process inherits the pool but not its threads, so each has its own.
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gemmed")
+
+
+def in_threads(function: Callable[[_Item], object], items: Iterable[_Item], n_threads: int) -> None:
+    """Call the function with every item, on so many threads; each has a single BLAS thread."""
+    with single_blas_thread():
+        for _ in (thread_pool(n_threads).map if n_threads > 1 else map)(function, items):
+            pass
 
 
 def block_threads(n_jobs: int | None) -> int:

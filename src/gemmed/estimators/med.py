@@ -11,6 +11,7 @@ from .._core.threads import blas_threads, block_threads
 from .._core.types import FloatArray
 from ..model.decision_step import solve_med_functions
 from ..model.how_many import feature_prior
+from ..model.kernels.centre_space import CentreSpace
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import Prior, components_for
 from ..model.kernels.kernel import Kernel
@@ -168,6 +169,8 @@ class MEDClassifier(KernelMarginClassifier):
             )
             lam = np.column_stack([own.certificate.lam for own in solved])
             coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
+            if isinstance(space, CentreSpace):
+                space.averages_only = True
             slope = probability_slope(
                 space,
                 columns,

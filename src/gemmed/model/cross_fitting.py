@@ -14,7 +14,7 @@ import numpy as np
 from .._core.types import FloatArray
 from .decision_step import solve_med_functions
 from .kernels.function_space import FunctionSpace
-from .med import GAP, MAX_STEPS, LearnedMed, wrong_predictions
+from .med import MAX_STEPS, LearnedMed, enough_gap, wrong_predictions
 
 N_PARTS = 5
 CLEARLY = 2.0
@@ -38,7 +38,7 @@ def checked_margins(
             c,
             np.where(out, 0.0, weights),
             max_iter=MAX_STEPS,
-            tol=GAP,
+            tol=enough_gap(space),
             start=start,
         )
         return np.column_stack([own.decision.margins[out] for own in solutions])

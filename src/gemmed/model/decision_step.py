@@ -23,7 +23,6 @@ import numpy as np
 
 from .._core.progress import report
 from .._core.types import FloatArray
-from .kernels.centre_space import CentreSpace
 from .kernels.function_space import FunctionSpace, KnownFunctions
 from .margin_loss import MarginLoss, doubted_loss, margin_loss
 
@@ -282,7 +281,6 @@ def solve_med_functions(
     tol: float,
     start: FloatArray | None = None,
     doubt: FloatArray | None = None,
-    near: FloatArray | None = None,
     stage: str | None = None,
 ) -> list[MedSolution]:
     """The same for several functions; one pass serves all of them where the space can do that.
@@ -292,30 +290,26 @@ def solve_med_functions(
     signs : labels -1 and +1, shape (n_samples, n_functions)
     start, doubt : as in :func:`solve_med`, of the shape of ``signs``; functions that the space
         knows for these labels are closer than their coefficients
-    near : values of close functions of a space with other landmarks, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
     """
     functions = [
         DecisionFunction(space, labels, c, None if doubt is None else doubt[:, j])
         for j, labels in enumerate(signs.T)
     ]
-    if space.known is not None and np.array_equal(space.known.signs, signs):
-        for function, parameters, f in zip(
-            functions, space.known.parameters, space.known.values, strict=True
-        ):
+    known = space.known
+    if known is not None and np.array_equal(known.signs, signs):
+        for function, parameters, f in zip(functions, known.parameters, known.values, strict=True):
             function.move_by_parameters(parameters, f)
     elif start is not None:
         move_all(functions, start)
-    elif near is not None and isinstance(space, CentreSpace):
-        _step_from(functions, space, near, weights)
     tol = max(tol, space.least_gap)
     best = [(np.inf, 0)] * len(functions)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):
-        own = [functions[j] for j in left]
-        improved = newton_steps(own, weights)
-        certificates = certify_all(own, weights)
+        moving = [functions[j] for j in left]
+        improved = newton_steps(moving, weights)
+        certificates = certify_all(moving, weights)
         still = []
         for j, moved, certificate in zip(left, improved, certificates, strict=True):
             converged = bool(certificate.gap <= tol * max(1.0, abs(certificate.primal)))
@@ -332,18 +326,6 @@ def solve_med_functions(
         if not left:
             break
     return [own for own in found if own is not None]
-
-
-def _step_from(
-    functions: Sequence[DecisionFunction], space: CentreSpace, near: FloatArray, weights: FloatArray
-) -> None:
-    """Newton steps that begin at functions of another space and end in this one."""
-    losses = [own.loss_at(f) for own, f in zip(functions, near.T, strict=True)]
-    pulls = [own.pulled(weights, loss) for own, loss in zip(functions, losses, strict=True)]
-    curvatures = [weights * loss.curvature for loss in losses]
-    target = space.newton_target_near(near, np.column_stack(pulls), np.column_stack(curvatures))
-    for function, own, f in zip(functions, target.T, space.values(target).T, strict=True):
-        function.move_by_parameters(np.ascontiguousarray(own), np.ascontiguousarray(f))
 
 
 def known_functions(signs: FloatArray, solutions: Sequence[MedSolution]) -> KnownFunctions:

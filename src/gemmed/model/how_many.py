@@ -1,4 +1,4 @@
-"""How many landmarks a sample needs: doubled until held-out labels are no better explained.
+"""How many landmarks a sample needs: doubled until two doublings explain held-out labels no better.
 
 A tenth of the rows takes no part in the fits (its weights are zero) and judges them. Numbers of
 landmarks are compared by the differences of the losses of the same rows: the losses themselves vary
@@ -27,8 +27,9 @@ FEWEST = 500
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
 """Share of the rows that judge, and its limits."""
 WORTH = 0.003
-"""Nats a row by which a doubling must have lowered the loss for the next one to be tried; at least
-its standard error. Gains shrink from one doubling to the next, by a quarter or more."""
+"""Nats a row by which a doubling, or each of two on average, must have lowered the loss for the
+next one to be tried; at least the standard error of that gain. One may have bad luck with its
+landmarks, so two are tried in any case."""
 GAP, MAX_STEPS = 3e-3, 30
 """Relative duality gap and Newton steps that are enough to compare numbers of landmarks."""
 GROWTH = 2.5
@@ -124,8 +125,7 @@ def choose_landmark_number(
     fitted[held] = 0.0
     numbers = list(landmark_numbers(most))
     levels: list[Level] = []
-    before: FloatArray | None = None
-    near: FloatArray | None = None
+    judged: list[FloatArray] = []
     seconds = 0.0
     for i, number in enumerate(numbers):
         facts = {"landmarks": float(number), "megabytes": bytes_for(number) / 1e6}
@@ -134,21 +134,22 @@ def choose_landmark_number(
         stopped = report("features", i, len(numbers), **facts)
         began = time.perf_counter()
         prior = prior_with(number)
-        if len(numbers) == 1 or (stopped and not levels):
-            return Chosen(prior, levels)
-        solutions = solve_med_functions(
-            prior.space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, near=near
-        )
+        if i + 1 == len(numbers) or (stopped and not levels):
+            # Whatever the rows that judge would say of it, there is no other number to go to.
+            break
+        solutions = solve_med_functions(prior.space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP)
         margins = np.column_stack([own.decision.margins for own in solutions])[held]
         losses = held_out_losses(margins, weights[held])
-        level = _compare(number, losses, before, weights[held])
-        levels.append(level)
-        if stopped or level.gain <= max(WORTH, level.error):
+        # Over one doubling and over two, where there were as many.
+        gains = [_gain(losses, other, weights[held]) for other in reversed(judged[-2:])]
+        judged.append(losses)
+        loss = float(np.average(losses, weights=weights[held]))
+        levels.append(Level(number, loss, *(gains[0] if gains else (np.nan, np.nan))))
+        pays = any(gain > max(k * WORTH, error) for k, (gain, error) in enumerate(gains, 1))
+        if stopped or (len(gains) > 1 and not pays):
+            prior.space.known = known_functions(signs, solutions)
             break
-        before = losses
-        near = np.column_stack([own.decision.f for own in solutions])
         seconds = time.perf_counter() - began
-    prior.space.known = known_functions(signs, solutions)
     report("features", len(numbers), len(numbers), landmarks=float(number))
     return Chosen(prior, levels)
 
@@ -172,17 +173,12 @@ def held_out_losses(margins: FloatArray, weights: FloatArray) -> FloatArray:
     return losses if margins.shape[1] == 1 else 0.5 * losses
 
 
-def _compare(
-    number: int, losses: FloatArray, before: FloatArray | None, weights: FloatArray
-) -> Level:
-    loss = float(np.average(losses, weights=weights))
-    if before is None:
-        return Level(number, loss, np.nan, np.nan)
+def _gain(losses: FloatArray, before: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """By how much the mean loss is less than before, and the standard error of that."""
     differences = before - losses
     gain = float(np.average(differences, weights=weights))
     shares = weights / weights.sum()
-    error = float(np.sqrt(np.sum(np.square(shares * (differences - gain)))))
-    return Level(number, loss, gain, error)
+    return gain, float(np.sqrt(np.sum(np.square(shares * (differences - gain)))))
 
 
 def _judges(weights: FloatArray, seed: int) -> np.ndarray:

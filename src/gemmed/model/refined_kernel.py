@@ -1,8 +1,8 @@
-"""Width and amplitude of a kernel, once more on ten times as many rows.
+"""Width and amplitude of a kernel, once more on more rows.
 
 What a thousand rows prefer is not what many thousands do: the more rows, the more detail they
-support, which is a larger amplitude or a smaller width. These are compared with what few rows have
-chosen by rows that take no part in the fits.
+support, which is a larger amplitude, and if that is better perhaps a smaller width too. These are
+compared with what few rows have chosen by rows that take no part in the fits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..rows.training_rows import TrainingRows, threads_of
 from .decision_step import solve_med_functions
 from .how_many import held_out_losses
 from .kernels.centre_space import CentreSpace
+from .kernels.exact_or_features import LEAST_ROWS_PER_LANDMARK
 from .kernels.kernel import Kernel
 from .kernels.landmarks import landmark_points
 from .kernels.nystroem import nystroem_map
@@ -64,42 +65,44 @@ def refine_kernel(
     classes = np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
     blocks = LocalBlocks(X, n_threads=threads_of(rows))
     number = max(N_LANDMARKS // signs.shape[1], FEWEST_LANDMARKS)
+    number = min(number, len(some) // LEAST_ROWS_PER_LANDMARK)
     points = landmark_points(blocks, classes, number, rng, weights=fitted)
 
-    near: FloatArray | None = None
+    def space_of(candidate: Kernel) -> CentreSpace:
+        return CentreSpace(blocks, nystroem_map(candidate, points, n_threads=threads_of(rows)))
 
-    def losses(candidate: Kernel) -> FloatArray:
-        nonlocal near
-        made = nystroem_map(candidate, points)
-        count = len(made.landmarks)
-        space = CentreSpace(blocks, made, np.full(count, len(X) / count))
-        found = solve_med_functions(space, signs, c, fitted, max_iter=MAX_STEPS, tol=GAP, near=near)
-        near = np.column_stack([own.decision.f for own in found])
+    def losses(space: CentreSpace, amplitude: float) -> FloatArray:
+        # |f|^2 / (2 a) + loss is, times a, the problem of the same space with a times the weights.
+        found = solve_med_functions(
+            space, signs, c, amplitude * fitted, max_iter=MAX_STEPS, tol=GAP
+        )
         margins = np.column_stack([own.decision.margins for own in found])[held]
         return held_out_losses(margins, weights[held])
 
     shares = weights[held] / weights[held].sum()
-    best_losses = losses(kernel)
 
-    def take_if_better(candidate: Kernel) -> None:
-        nonlocal kernel, best_losses
-        own = losses(candidate)
-        gains = best_losses - own
+    def is_better(own: FloatArray, other: FloatArray) -> bool:
+        gains = other - own
         gain = float(shares @ gains)
-        error = float(np.sqrt(np.sum(np.square(shares * (gains - gain)))))
-        if gain > CERTAIN * error:
-            kernel, best_losses = candidate, own
+        return gain > CERTAIN * float(np.sqrt(np.sum(np.square(shares * (gains - gain)))))
 
+    space, amplitude = space_of(kernel), 1.0
+    best = losses(space, amplitude)
     if variance:
-        take_if_better(_larger(kernel))
+        larger = losses(space, LARGER)
+        if not is_better(larger, best):
+            return kernel  # more detail is not wanted: a narrower kernel would be more of it too
+        best, amplitude = larger, LARGER
     if gamma:
-        take_if_better(replace(kernel, gamma=NARROWER * kernel.gamma))
-    return kernel
+        narrower = replace(kernel, gamma=NARROWER * kernel.gamma)
+        if is_better(losses(space_of(narrower), amplitude), best):
+            kernel = narrower
+    return _times(kernel, amplitude)
 
 
-def _larger(kernel: Kernel) -> Kernel:
+def _times(kernel: Kernel, amplitude: float) -> Kernel:
     return replace(
         kernel,
-        function_variance=LARGER * kernel.function_variance,
-        bias_variance=LARGER * kernel.bias_variance,
+        function_variance=amplitude * kernel.function_variance,
+        bias_variance=amplitude * kernel.bias_variance,
     )

@@ -3,8 +3,9 @@
 ``Blocks`` is a sequence of row blocks and one way to run a function on each of them. A function is
 called as ``function(block, broadcast, *rows)``: ``block`` is what the block holds (a piece of X, or
 features), ``broadcast`` is the same for all blocks, and ``rows`` are the pieces of arrays of shape
-(n_rows, ...) that belong to the block. Results come back in the order of the blocks, so that sums
-do not depend on how many workers made them.
+(n_rows, ...) that belong to the block. Results come back in the order of the blocks, and sums are
+taken in an order of their own (``block_sums``), so that they do not depend on how many workers made
+them.
 
 ``LocalBlocks`` runs in this process, on one thread or several; ``gemmed.rows`` has the same
 on Dask. Functions must be importable (defined at the top of a module) to run elsewhere.
@@ -13,16 +14,15 @@ on Dask. Functions must be importable (defined at the top of a module) to run el
 from __future__ import annotations
 
 import itertools
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from concurrent.futures import Future
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._core.threads import single_blas_thread
+from .._core.threads import single_blas_thread, thread_pool
+from .block_sums import TreeSum
 from .sources import RowSource, as_row_source
 
 BLOCK_ROWS = 2048
@@ -185,15 +185,15 @@ def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
     """Sum of the results of a pass, in double precision; by the workers if they can."""
     if isinstance(results, SummedElsewhere):
         return results.total()
-    total: np.ndarray | None = None
+    total = TreeSum()
     for result in results:
-        if total is None:
-            total = np.array(result, dtype=np.float64)
-        else:
-            total += result
-    if total is None:
-        raise ValueError("there are no blocks to sum: X has no rows.")
-    return total
+        total.add(result)
+    return total.total()
+
+
+def local_threads(blocks: Blocks) -> int:
+    """Threads of passes over the blocks in this process."""
+    return blocks.n_threads if isinstance(blocks, LocalBlocks) else 1
 
 
 def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
@@ -278,7 +278,7 @@ def _run(
             yield task(*arguments)
         return
     waiting: deque[Future[Any]] = deque()
-    pool = _pool(n_threads, os.getpid())
+    pool = thread_pool(n_threads)
     try:
         with single_blas_thread():
             for arguments in calls:
@@ -290,12 +290,3 @@ def _run(
     finally:
         for future in waiting:
             future.cancel()
-
-
-@lru_cache(maxsize=4)
-def _pool(n_threads: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay: starting them costs more than a pass over few rows.
-
-    A forked process inherits the pool but not its threads, so each has its own.
-    """
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="gemmed-blocks")

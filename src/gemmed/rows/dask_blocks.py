@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._core.optional import require
-from .blocks import BlockFunction, split_rows, sum_blocks
+from .block_sums import TreeSum, subtrees
+from .blocks import BlockFunction, split_rows
 from .dask_partitions import Method, Partition, PartitionActors, each, summed
 from .sources import parquet_files
 
@@ -39,7 +40,7 @@ class DaskBlocks:
     >>> from distributed import Client, LocalCluster
     >>> from gemmed.rows import DaskBlocks, dask_blocks
     >>> rows = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
     ...     with Client(cluster) as client:
     ...         blocks = dask_blocks(rows, client)
     ...         print(isinstance(blocks, DaskBlocks), blocks.sizes)
@@ -50,7 +51,10 @@ class DaskBlocks:
         self, client: Any, partitions: Sequence[Partition], actors: PartitionActors | None = None
     ) -> None:
         self._client = client
-        self._partitions = list(partitions)
+        firsts = itertools.accumulate((len(own.which) for own in partitions), initial=0)
+        self._partitions = [
+            own._replace(first=first) for own, first in zip(partitions, firsts, strict=False)
+        ]
         self._actors = PartitionActors(client) if actors is None else actors
 
     @property
@@ -116,6 +120,18 @@ class DaskBlocks:
                 found[i] = result
         return found
 
+    def total(
+        self, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """Sum of the results, begun by the workers, in the order of :mod:`.block_sums`."""
+        total = TreeSum()
+        answers = self.ask("summed", function, broadcast, rows)
+        for partition, sums in zip(self._partitions, answers, strict=True):
+            levels = subtrees(partition.first, len(partition.which))
+            for level, own in zip(levels, sums, strict=True):
+                total.add(own, level)
+        return total.total()
+
     def _submit(self, task: Any, partition: Partition, arguments: tuple[Any, ...]) -> Any:
         return self._client.submit(task, *partition, *arguments, pure=False)
 
@@ -144,8 +160,8 @@ class DaskPass:
         return itertools.chain.from_iterable(self._blocks.ask("each", *self._arguments))
 
     def total(self) -> np.ndarray:
-        """Sum of the results in double precision, in the order of partitions and blocks."""
-        return sum_blocks(self._blocks.ask("summed", *self._arguments))
+        """Sum of the results in double precision, to the last digit that of local blocks."""
+        return self._blocks.total(*self._arguments)
 
 
 def dask_blocks(
@@ -167,7 +183,7 @@ def dask_blocks(
     >>> from distributed import Client, LocalCluster
     >>> from gemmed.rows import dask_blocks
     >>> rows = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
     ...     with Client(cluster) as client:
     ...         print(dask_blocks(rows, client, block_rows=2).sizes)
     (2, 1, 2, 1)
@@ -204,7 +220,7 @@ def parquet_blocks(
     >>> from pyarrow import parquet
     >>> columns = {"a": [1.0, 2.0], "b": [0.5, 0.1], "state": ["ok", "bad"]}
     >>> parquet.write_table(pyarrow.table(columns), "part.parquet")
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
     ...     with Client(cluster) as client:
     ...         blocks, labels = parquet_blocks("part.parquet", client, label="state")
     ...         print(blocks.sizes, labels.tolist())

@@ -8,12 +8,14 @@ Dask runs elsewhere after it has made the partition again, and the next pass mak
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .blocks import BlockFunction, call_blocks, split_rows, sum_blocks
+from .block_sums import sums_of_subtrees
+from .blocks import BlockFunction, call_blocks, split_rows
+from .worker_memory import reuse_memory
 
 LOOKED_AFTER = 5.0
 """Seconds after which an actor that has not answered is looked after."""
@@ -30,6 +32,8 @@ class Partition(NamedTuple):
     """Positions in that list of the blocks that are meant."""
     sizes: tuple[int, ...]
     """Rows of these blocks."""
+    first: int = 0
+    """Number of the first of them among the blocks of all partitions."""
 
 
 class PartitionActor:
@@ -47,8 +51,8 @@ class PartitionActor:
     def each(self, *arguments: Any) -> list[Any]:
         return each(self._blocks, *arguments, n_threads=self._n_threads)
 
-    def summed(self, *arguments: Any) -> np.ndarray:
-        return sum_blocks(self.each(*arguments))
+    def summed(self, *arguments: Any) -> list[np.ndarray]:
+        return summed(self._blocks, *arguments, n_threads=self._n_threads)
 
 
 class PartitionActors:
@@ -100,7 +104,7 @@ class PartitionActors:
         if actor is None:
             return None
         try:
-            return getattr(actor, method)(partition.which, partition.sizes, *arguments)
+            return getattr(actor, method)(*partition[1:], *arguments)
         except RuntimeError:  # Dask knows already that the worker is gone
             return None
 
@@ -126,21 +130,46 @@ def each(
     blocks: list[Any],
     which: tuple[int, ...],
     sizes: tuple[int, ...],
+    first: int,
     function: BlockFunction,
     broadcast: Any,
     *rows: np.ndarray,
     n_threads: int | None = None,
 ) -> list[Any]:
     """The function of each block, by as many threads as the worker has."""
+    return list(_results(blocks, which, sizes, function, broadcast, rows, n_threads))
+
+
+def summed(
+    blocks: list[Any],
+    which: tuple[int, ...],
+    sizes: tuple[int, ...],
+    first: int,
+    function: BlockFunction,
+    broadcast: Any,
+    *rows: np.ndarray,
+    n_threads: int | None = None,
+) -> list[np.ndarray]:
+    """The same, summed over the subtrees of ``block_sums`` that the blocks make up."""
+    results = _results(blocks, which, sizes, function, broadcast, rows, n_threads)
+    return list(sums_of_subtrees(results, first, len(which)))
+
+
+def _results(
+    blocks: list[Any],
+    which: tuple[int, ...],
+    sizes: tuple[int, ...],
+    function: BlockFunction,
+    broadcast: Any,
+    rows: Sequence[np.ndarray],
+    n_threads: int | None,
+) -> Iterator[Any]:
+    reuse_memory()
     calls = (
         (function, blocks[i], broadcast, own)
         for i, own in zip(which, split_rows(rows, sizes), strict=True)
     )
-    return list(call_blocks(calls, n_threads or threads_here()))
-
-
-def summed(*arguments: Any) -> np.ndarray:
-    return sum_blocks(each(*arguments))
+    return call_blocks(calls, n_threads or threads_here())
 
 
 def threads_here() -> int:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from .._core.types import FloatArray
-from .blocks import Blocks, LocalBlocks, take_rows
+from .blocks import Blocks, local_threads, take_rows
 
 
 class TrainingRows(Protocol):
@@ -69,6 +69,4 @@ class BlockRows:
 
 def threads_of(rows: TrainingRows) -> int:
     """Threads of passes over the rows in this process."""
-    if isinstance(rows, BlockRows) and isinstance(rows.blocks, LocalBlocks):
-        return rows.blocks.n_threads
-    return 1
+    return local_threads(rows.blocks) if isinstance(rows, BlockRows) else 1

@@ -9,16 +9,19 @@ to be that of all rows: curvature at the landmarks is that of typical rows, whic
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .cholesky import cholesky_or_explain
+from .cholesky import unresolved
+from .tiled import tiled_cholesky, tiled_square
 
 SIMILAR = 3.0
 """Ratio of mean curvatures up to which a factor is used again."""
 MAX_REMEMBERED = 3
 RIDGE = 1e-3
 """Added to the unit matrix: what single precision adds to it at random."""
+FEW_COLUMNS = 6
+"""Columns up to which one after the other is faster: functions for several copy the factor."""
 
 
 class CentrePreconditioner:
@@ -28,18 +31,16 @@ class CentrePreconditioner:
     ----------
     factor : L, shape (m, m), single precision, Fortran-ordered, lower
     bias : value of the last feature, which is the same everywhere
-    stands_for : number of rows that each landmark stands for, shape (m,)
+    stands_for : number of rows that each landmark stands for
+    n_threads : threads that make factors
     """
 
-    def __init__(self, factor: np.ndarray, bias: float, stands_for: FloatArray) -> None:
-        m = len(factor)
-        root = np.sqrt(stands_for).astype(np.float32)
-        scaled = np.asfortranarray(factor * root[:, None])
-        self._gram = np.zeros((m + 1, m + 1), dtype=np.float32, order="F")
-        self._gram[m, :m] = bias * (root @ scaled)
-        self._gram[m, m] = bias**2 * float(stands_for.sum())
-        square, _ = lapack.slauum(scaled, lower=1, overwrite_c=1)
-        self._gram[:m, :m] = np.tril(square)
+    def __init__(
+        self, factor: np.ndarray, bias: float, stands_for: float, n_threads: int = 1
+    ) -> None:
+        self._square = tiled_square(factor, n_threads)
+        self._bias_column = bias * np.append(factor.sum(axis=0), np.float32(bias * len(factor)))
+        self._stands_for, self._n_threads = stands_for, n_threads
         self._factors: list[tuple[float, np.ndarray]] = []
         self.n_factors = 0
 
@@ -60,10 +61,15 @@ class CentrePreconditioner:
                 return self._factors[nearest][1]
         self.n_factors += 1
         curvature = max(curvature, 1e-30)
-        matrix = curvature * self._gram
-        matrix.flat[:: len(matrix) + 1] += 1.0 + RIDGE
-        # Stored as the lower triangle of a Fortran-ordered matrix: LAPACK reads no other.
-        factor = cholesky_or_explain(matrix.T)
+        scale, m = np.float32(curvature * self._stands_for), len(self._square)
+        matrix = np.empty((m + 1, m + 1), dtype=np.float32)  # its upper triangle is what counts
+        matrix[m, :m] = 0.0  # but what memory happens to hold may be no number, and is warned of
+        np.multiply(self._square, scale, out=matrix[:m, :m])
+        matrix[:, m] = scale * self._bias_column
+        matrix.flat[:: m + 2] += 1.0 + RIDGE
+        factor = tiled_cholesky(matrix, self._n_threads)
+        if factor is None:
+            raise unresolved()
         self._factors = [*self._factors[-MAX_REMEMBERED + 1 :], (curvature, factor)]
         return factor
 
@@ -79,10 +85,10 @@ def solve_triangle(
 ) -> np.ndarray:
     """Solution of factor x = right, or factor' x = right, in the precision of both; (m, k)."""
     single = factor.dtype == np.float32
-    if right.shape[1] == 1:  # read once; functions for several columns copy the factor first
+    if right.shape[1] <= FEW_COLUMNS:
         solve = blas.strsv if single else blas.dtrsv
-        found: np.ndarray = solve(factor, right[:, 0], lower=1, trans=int(transposed))
-        return found[:, None]
+        columns = [solve(factor, own, lower=1, trans=int(transposed)) for own in right.T]
+        return np.column_stack(columns)
     solve = blas.strsm if single else blas.dtrsm
     several: np.ndarray = solve(1.0, factor, right, lower=1, trans_a=int(transposed))
     return several

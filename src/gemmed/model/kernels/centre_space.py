@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._core.conjugate_gradients import conjugate_gradients_of_columns
 from ..._core.types import FloatArray
-from ...rows.blocks import Blocks
+from ...rows.blocks import Blocks, local_threads
 from .block_space import CACHE_BYTES, PRECISION
 from .centre_preconditioner import CentrePreconditioner, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
@@ -25,21 +25,20 @@ from .function_space import SEED, WeightParameters, below_own_noise, difference
 from .nystroem import KernelValues, NystroemMap
 from .sampled_factor import SampledFactors
 
-FORCING, PRECISE = 0.1, 1e-6
-"""Reduction of the error of a Newton system with a known start and without."""
-NEAR = 0.01
-"""The same where the start is a function of other landmarks: one step has to bring it here."""
+FORCING, LAST_FORCING, PRECISE = 0.3, 0.1, 1e-6
+"""Reduction of the error of a Newton system far from the solution and near it, and of one without a
+start. Far from it the next step solves another system anyway: a third of the products is saved."""
 MAX_STEPS = 200
 USUAL = 10
-"""Products for a reduction by FORCING with a factor of rows. Landmarks that took more have wasted
+"""Products for a reduction by a tenth with a factor of rows. Landmarks that took more have wasted
 them; once they have wasted as many as it costs to make factors of rows, these are made."""
 LEAST_PATIENCE = 5
 """Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
 KNOWN_PATIENCE = 15
 """Products after which a factor of rows that was made for similar curvatures is made anew."""
-ROUGH = 0.07
+ROUGH = 0.15
 """Reduction of the error for the random functions by which posterior variances are estimated."""
-DRAWS, FEW_DRAWS = 48, 16
+DRAWS, FEW_DRAWS = 32, 16
 """Random functions for posterior variances; few where there are MANY_ROWS rows for a landmark."""
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
@@ -60,7 +59,6 @@ class CentreSpace(WeightParameters):
     ----------
     blocks : the rows of X
     feature_map : landmarks and the factor of their kernel matrix
-    stands_for : number of rows that each landmark stands for, shape (n_landmarks,)
     cache_bytes : memory budget for kept kernel values; 0 computes them in every pass
 
     Notes
@@ -71,23 +69,24 @@ class CentreSpace(WeightParameters):
 
     takes_columns = True
     least_gap = LEAST_GAP
+    averages_only = False
+    """Whether posterior variances are for averages over samples: then few draws do."""
 
     def __init__(
         self,
         blocks: Blocks,
         feature_map: NystroemMap,
-        stands_for: FloatArray,
         *,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._map = feature_map
+        self._n_threads = local_threads(blocks)
         values = KernelValues(feature_map.kernel, feature_map.landmarks, feature_map.dtype)
         self._passes = FeaturePasses(blocks, values, cache_bytes)
         self._precision = PRECISION[np.dtype(feature_map.dtype).name]
         self._factor = np.asfortranarray(feature_map.factor)
         self._rough_factor = self._factor.astype(np.float32, order="F")
-        self._stands_for = stands_for
-        self._samples = SampledFactors(self._passes, self._rough_factor)
+        self._samples = SampledFactors(self._passes, self._rough_factor, self._n_threads)
         self._wasted = 0
         self._sums: list[tuple[FloatArray, FloatArray]] = []
         self._variances: list[tuple[FloatArray, FloatArray]] = []
@@ -96,7 +95,8 @@ class CentreSpace(WeightParameters):
     @cached_property
     def _preconditioner(self) -> CentrePreconditioner:
         bias = float(np.sqrt(self._map.kernel.bias_variance))
-        return CentrePreconditioner(self._rough_factor, bias, self._stands_for)
+        stands_for = self.n_samples / len(self._rough_factor)
+        return CentrePreconditioner(self._rough_factor, bias, stands_for, self._n_threads)
 
     @property
     def n_samples(self) -> int:
@@ -154,36 +154,29 @@ class CentreSpace(WeightParameters):
         parameters: FloatArray | None = None,
     ) -> FloatArray:
         if parameters is None:
-            start, reduction = np.zeros((self._map.n_features, *f.shape[1:])), PRECISE
+            start = np.zeros((self._map.n_features, *f.shape[1:]))
             residual = self.from_coefficients(pull + curvature * f)
         else:
+            start = parameters
             # What f leaves of its Newton system is the gradient.
-            start, reduction = parameters, FORCING
             residual = self.from_coefficients(pull) - parameters
         shape = residual.shape
         residual, begin = residual.reshape(len(residual), -1), start.reshape(len(residual), -1)
-        floor = self._precision * np.linalg.norm(residual + begin, axis=0)
-        residual = np.where(np.linalg.norm(residual, axis=0) > floor, residual, 0.0)
+        whole = np.linalg.norm(residual + begin, axis=0)
+        left = np.linalg.norm(residual, axis=0) / np.maximum(whole, 1e-300)
+        residual = np.where(left > self._precision, residual, 0.0)
         columns = curvature.reshape(self.n_samples, -1)
+        reduction = np.clip(np.sqrt(left), LAST_FORCING, FORCING)
+        if parameters is None:
+            reduction = np.full_like(left, PRECISE)
         return start + self._solve(columns, residual, reduction).reshape(shape)
-
-    def newton_target_near(
-        self, f: FloatArray, pull: FloatArray, curvature: FloatArray
-    ) -> FloatArray:
-        """The same for an f that is no function of this space, but of one with other landmarks.
-
-        It is solved as roughly as from a start in this space.
-        """
-        right = self.from_coefficients(pull + curvature * f)
-        columns = right.reshape(len(right), -1)
-        found = self._solve(curvature.reshape(self.n_samples, -1), columns, NEAR)
-        return found.reshape(right.shape)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
 
         Estimated by random functions of that covariance, always the same ones, with a relative
-        standard error of 20 % (35 % where there are so many rows that the variances are small).
+        standard error of 25 % (35 % where there are so many rows that the variances are small, or
+        with ``averages_only``).
         """
         columns = curvature.reshape(self.n_samples, -1)
         found: list[FloatArray | None] = [
@@ -212,34 +205,39 @@ class CentreSpace(WeightParameters):
 
     def _times(self, curvature: FloatArray, d: FloatArray, which: np.ndarray) -> FloatArray:
         """(I + Phi' W Phi) d of some columns."""
-        return d + self._product(curvature[:, which], d)
+        return d + self._product(_of(curvature, which), d)
 
     def _nearly_solved(
         self, curvature: FloatArray, factors: list, r: FloatArray, which: np.ndarray
     ) -> FloatArray:
-        return self._precondition(r, curvature[:, which], [factors[j] for j in which])
+        return self._precondition(r, _of(curvature, which), [factors[j] for j in which])
 
-    def _solve(self, curvature: FloatArray, right: FloatArray, reduction: float) -> FloatArray:
-        """(I + Phi' W Phi)^-1 right, for each column its own W."""
+    def _solve(self, curvature: FloatArray, right: FloatArray, reduction: FloatArray) -> FloatArray:
+        """(I + Phi' W Phi)^-1 right, for each column its own reduction of the error.
+
+        Each has its own W as well, or there is one column of curvatures for all.
+        """
         answer, residual = np.zeros_like(right), right
-        patience = self._samples.patience(curvature)
-        usual = int(USUAL * np.log(reduction) / np.log(FORCING))
-        wanted = np.full(right.shape[1], reduction)
+        patience = self._samples.patience(curvature, right.shape[1])
+        # Products of Newton systems say nothing about systems with many right sides.
+        shared = curvature.shape[1] < right.shape[1]
+        wasted = 0 if shared else self._wasted
+        usual = int(-USUAL * np.log10(reduction.min()))
+        wanted = reduction.copy()
         left = np.flatnonzero(np.any(right != 0.0, axis=0))
         if not left.size:
             return answer
-        for sampled in (False, True):
-            own = curvature[:, left]
-            factors = [self._samples.known(w) for w in own.T]
+        may_sample = self._samples.has_room_for(curvature.shape[1])
+        for sampled in (False, True) if may_sample else (False,):
+            own = _of(curvature, left)
+            factors = self._factors_of(own, len(left), make=sampled)
             max_steps = MAX_STEPS
-            if sampled:
-                factors = [self._samples.make(w) for w in own.T]
-            elif all(factor is not None for factor in factors):
+            if not sampled and all(factor is not None for factor in factors):
                 max_steps = max(patience, KNOWN_PATIENCE)
-            elif patience - self._wasted < LEAST_PATIENCE:
-                continue
-            else:
-                max_steps = usual + patience - self._wasted
+            elif not sampled and may_sample:
+                if patience - wasted < LEAST_PATIENCE:
+                    continue
+                max_steps = min(usual + patience - wasted, MAX_STEPS)
             found = conjugate_gradients_of_columns(
                 partial(self._times, own),
                 partial(self._nearly_solved, own, factors),
@@ -248,18 +246,26 @@ class CentreSpace(WeightParameters):
                 max_steps=max_steps,
             )
             answer[:, left] += found.answer
-            if any(factor is None for factor in factors):
+            if not shared and any(factor is None for factor in factors):
                 self._wasted += max(found.n_steps - usual, 0)
             if found.solved:
                 break
             residual = residual.copy()
             residual[:, left] = found.residual
             # What is left of the reduction; in another norm, but both resemble that of the matrix.
-            wanted[left] = np.minimum(reduction / np.maximum(found.reached, 1e-300), 1.0)
+            wanted[left] = np.minimum(reduction[left] / np.maximum(found.reached, 1e-300), 1.0)
             left = left[wanted[left] < 1.0]
             if not left.size:
                 break
         return answer
+
+    def _factors_of(
+        self, curvature: FloatArray, n_columns: int, *, make: bool
+    ) -> list[np.ndarray | None]:
+        """Factors of rows for every column, made or as far as they are known."""
+        find = self._samples.make if make else self._samples.known
+        found = [find(w) for w in curvature.T]
+        return found if len(found) == n_columns else found * n_columns
 
     def _precondition(
         self, residual: FloatArray, curvature: FloatArray, factors: list[np.ndarray | None]
@@ -267,7 +273,7 @@ class CentreSpace(WeightParameters):
         solution = np.empty_like(residual)
         by_landmarks = [j for j, factor in enumerate(factors) if factor is None]
         if by_landmarks:
-            mean = curvature[:, by_landmarks].mean(axis=0)
+            mean = np.broadcast_to(curvature.mean(axis=0), residual.shape[1])[by_landmarks]
             solution[:, by_landmarks] = self._preconditioner.solve(residual[:, by_landmarks], mean)
         for factor in {id(own): own for own in factors if own is not None}.values():
             own = [j for j, other in enumerate(factors) if other is factor]
@@ -302,7 +308,7 @@ class CentreSpace(WeightParameters):
         """Squares of random functions of covariance (K^-1 + W)^-1, averaged; (n_samples, k)."""
         n_functions = curvature.shape[1]
         n_draws = max(FEW_DRAWS, min(DRAWS, DRAWS_OF_ALL // n_functions))
-        if self.n_samples >= MANY_ROWS * self._map.n_features:
+        if self.n_samples >= MANY_ROWS * self._map.n_features or self.averages_only:
             n_draws = FEW_DRAWS
         rng = np.random.default_rng(SEED + 1)
         noise = rng.standard_normal((self.n_samples, n_draws), dtype=np.float32)
@@ -312,9 +318,14 @@ class CentreSpace(WeightParameters):
             # A^-1 (Phi' W^(1/2) z + z') has covariance A^-1 for A = I + Phi' W Phi.
             root = np.sqrt(weights).astype(np.float32)
             right = own + self._from_raw(self._passes.adjoint(root[:, None] * noise))
-            drawn = self._solve(np.repeat(weights[:, None], n_draws, axis=1), right, ROUGH)
+            drawn = self._solve(weights[:, None], right, np.full(n_draws, ROUGH))
             variances[:, j] = self._passes.squared_values(self._to_raw(drawn)) / n_draws
         return variances
+
+
+def _of(curvature: FloatArray, columns: np.ndarray) -> FloatArray:
+    """Curvatures of some columns; those that all share stay as they are."""
+    return curvature if curvature.shape[1] == 1 else curvature[:, columns]
 
 
 def _features(X: np.ndarray, feature_map: NystroemMap) -> np.ndarray:

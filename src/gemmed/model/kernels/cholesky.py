@@ -19,11 +19,16 @@ def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
     factor: np.ndarray
     factor, failed = factorise(precision.T, lower=1, overwrite_a=1)
     if failed:
-        raise UnscaledDataError(
-            "the kernel matrix spans more orders of magnitude than floating point resolves: "
-            "scale X (StandardScaler), or lower bias_variance or C."
-        )
+        raise unresolved()
     return factor
+
+
+def unresolved() -> UnscaledDataError:
+    """What to say where there is no factor."""
+    return UnscaledDataError(
+        "the kernel matrix spans more orders of magnitude than floating point resolves: "
+        "scale X (StandardScaler), or lower bias_variance or C."
+    )
 
 
 def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:

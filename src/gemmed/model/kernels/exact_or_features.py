@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.types import FloatArray
-from ...rows.blocks import Blocks
+from ...rows.blocks import Blocks, local_threads
 from ...rows.training_rows import BlockRows
 from .block_space import CACHE_BYTES, EXACT_WORK, BlockFeatureSpace
 from .centre_space import CentreSpace
@@ -63,9 +63,7 @@ def landmark_prior(
     is_small = n * feature_map.n_features**2 <= EXACT_WORK
     if not isinstance(feature_map, NystroemMap) or is_small:
         return Prior(BlockFeatureSpace(rows.blocks, feature_map), None, feature_map)
-    m = len(feature_map.landmarks)
-    space = CentreSpace(rows.blocks, feature_map, np.full(m, n / m))
-    return Prior(space, None, feature_map)
+    return Prior(CentreSpace(rows.blocks, feature_map), None, feature_map)
 
 
 def landmark_bytes(n_samples: int, n_landmarks: int) -> float:
@@ -107,9 +105,8 @@ def _feature_map(
     if callable(kernel.name):  # a user's function may know rows of X only, not their means
         chosen = choose_landmarks(class_index, n_components, rng, weights=usable)
         return nystroem_map(kernel, rows.take(chosen))
-    return nystroem_map(
-        kernel, landmark_points(blocks, class_index, n_components, rng, weights=usable)
-    )
+    points = landmark_points(blocks, class_index, n_components, rng, weights=usable)
+    return nystroem_map(kernel, points, n_threads=local_threads(blocks))
 
 
 def _usable(class_index: np.ndarray, trust: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from scipy.linalg import lapack
 from ..._core.types import FloatArray
 from .kernel import Kernel
 from .rbf import CACHE_VALUES, LEAST_ROWS, RBF
+from .tiled import tiled_cholesky
 
 RANK_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """Landmarks are dropped that the others explain up to this share of the kernel's largest value.
@@ -124,6 +125,9 @@ class NystroemMap:
         rank = len(self.landmarks)
         result = np.empty((len(X), rank + 1), dtype=self.dtype)
         result[:, -1] = np.sqrt(self.kernel.bias_variance)
+        if self.kernel.name == "rbf":
+            self._rbf.values(X, out=result[:, :rank])
+            return result
         step = max(LEAST_ROWS, CACHE_VALUES // rank)
         for start in range(0, len(X), step):
             piece = slice(start, start + step)
@@ -139,8 +143,6 @@ class NystroemMap:
         return np.concatenate([inner, products[-1:]])
 
     def _without_bias(self, X: np.ndarray) -> np.ndarray:
-        if self.kernel.name == "rbf":
-            return self._rbf.values(X)
         if callable(self.kernel.name):  # a user's function sees what the small solver shows it
             return self._inner_kernel.between(X.astype(np.float64), self.landmarks)
         return self._inner_kernel.between(X.astype(self.dtype), self._landmarks_in_dtype)
@@ -197,7 +199,9 @@ class KernelValues:
         return NystroemMap(self.kernel, self.landmarks, np.empty((0, 0)), self.dtype)
 
 
-def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float32) -> NystroemMap:
+def nystroem_map(
+    kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float32, n_threads: int = 1
+) -> NystroemMap:
     """Features spanned by landmarks; those that others explain (duplicates) are dropped.
 
     Parameters
@@ -205,6 +209,7 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float
     kernel : positive semi-definite, not precomputed
     landmarks : array of shape (n_landmarks, n_columns)
     dtype : float32 (default) or float64
+    n_threads : threads that make the factor
     """
     if kernel.name == "precomputed":
         raise ValueError(
@@ -212,11 +217,12 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray, *, dtype: Any = np.float
             "must be None."
         )
     landmarks = np.asarray(landmarks, dtype=np.float64)
-    matrix = replace(kernel, bias_variance=0.0).gram(landmarks)
+    plain = replace(kernel, bias_variance=0.0)
+    matrix = plain.gram(landmarks)
     tolerance = RANK_TOLERANCE[np.dtype(dtype).name] * max(float(np.diag(matrix).max()), 1e-300)
-    factor, failed = lapack.dpotrf(matrix.T, lower=1)
-    if not failed and float(np.diag(factor).min()) ** 2 > tolerance:  # none has to be dropped
-        return NystroemMap(kernel, landmarks, np.tril(factor), np.dtype(dtype).type)
-    factor, pivots, rank, _ = lapack.dpstrf(matrix, tol=tolerance, lower=1)
+    whole = tiled_cholesky(matrix, n_threads)
+    if whole is not None and float(np.diag(whole).min()) ** 2 > tolerance:  # all are independent
+        return NystroemMap(kernel, landmarks, whole, np.dtype(dtype).type)
+    factor, pivots, rank, _ = lapack.dpstrf(plain.gram(landmarks), tol=tolerance, lower=1)
     kept = pivots[:rank] - 1
     return NystroemMap(kernel, landmarks[kept], np.tril(factor[:rank, :rank]), np.dtype(dtype).type)

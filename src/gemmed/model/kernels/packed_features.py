@@ -73,7 +73,8 @@ def total(
 ) -> FloatArray:
     """Sum over the rows of ``function(phi, weights, numbers)``, which is phi' times something."""
     scaled = None if weights is None else (weights.T * packed.scale).T
-    found = np.zeros((len(packed.scale), *numbers.shape[1:]))
+    columns = numbers.shape[1:] if weights is None else weights.shape[1:]
+    found = np.zeros((len(packed.scale), *columns))
     for rows, part in packed.unscaled():
         found += function(part, scaled, numbers[rows])
     return (found.T * packed.scale).T

@@ -50,9 +50,10 @@ class RBF:
         right = gamma * np.vstack([2.0 * Z.T, -ones, -np.einsum("ij,ij->i", Z, Z)])
         self._right = right.astype(dtype)
 
-    def values(self, X: np.ndarray) -> np.ndarray:
-        """Kernel matrix of shape (len(X), n_points)."""
-        out = np.empty((len(X), self._right.shape[1]), dtype=self._dtype)
+    def values(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrix of shape (len(X), n_points), in ``out`` if that is given."""
+        if out is None:
+            out = np.empty((len(X), self._right.shape[1]), dtype=self._dtype)
         step = max(LEAST_ROWS, CACHE_VALUES // max(1, self._right.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .cholesky import cholesky_or_explain
+from .cholesky import unresolved
 from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
+from .tiled import tiled_cholesky
 
 ROWS_PER_LANDMARK = 1
 """Rows of a sample."""
@@ -23,7 +24,9 @@ SIMILAR = 0.9
 """Relative difference of W up to which a factor is used again."""
 CHECKED_ROWS = 1024
 """Rows at which W is compared."""
-MAX_REMEMBERED = 16
+MEMORY = 1_100_000_000
+"""Bytes of factors that are remembered. Where it has no room for one of each function, there are
+none: they would be made anew in every step."""
 FACTOR_COST, PASS_COST, SEVERAL_COST = 0.01, 0.33, 0.15
 """Nanoseconds for a multiplication in the making of a factor, for a kernel value in a pass, and in
 a pass for one of several functions: only their ratios matter."""
@@ -42,24 +45,30 @@ class SampledFactors:
     ----------
     passes : over kernel values
     triangle : L in single precision, Fortran-ordered, lower
+    n_threads : threads that make factors
     """
 
-    def __init__(self, passes: FeaturePasses, triangle: np.ndarray) -> None:
-        self._passes, self._triangle = passes, triangle
+    def __init__(self, passes: FeaturePasses, triangle: np.ndarray, n_threads: int = 1) -> None:
+        self._passes, self._triangle, self._n_threads = passes, triangle, n_threads
+        self._room = max(1, MEMORY // (4 * len(triangle) ** 2))
         n = passes.n_samples
         self._checked = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(np.intp))
         self._priority = np.random.default_rng(SEED).random(n, dtype=np.float32)
         self._remembered: list[_Sampled] = []
         self.n_factors = 0
 
-    def patience(self, curvature: FloatArray) -> int:
-        """Products with the matrix that cost as much as a factor for each column."""
+    def has_room_for(self, n_functions: int) -> bool:
+        """Whether a factor of each function can be remembered."""
+        return n_functions <= self._room
+
+    def patience(self, curvature: FloatArray, n_columns: int) -> int:
+        """Products with so many columns that cost as much as a factor for each W."""
         m = len(self._triangle)
         n_active = np.count_nonzero(curvature, axis=0).mean()
         rows = min(ROWS_PER_LANDMARK * m, n_active)
         factor = FACTOR_COST * (2.0 * rows * m + m * m / 3.0)
-        one = (PASS_COST if curvature.shape[1] == 1 else SEVERAL_COST) * max(n_active, 1.0)
-        return int(factor / one)
+        one = (PASS_COST if n_columns == 1 else SEVERAL_COST) * max(n_active, 1.0)
+        return int(curvature.shape[1] * factor / (n_columns * one))
 
     def known(self, curvature: FloatArray) -> np.ndarray | None:
         """The factor of a similar W, if there is one."""
@@ -85,11 +94,16 @@ class SampledFactors:
         # raw L^-T, but for the bias.
         phi[:, :-1] = blas.strsm(1.0, self._triangle, raw[:, :-1], side=1, lower=1, trans_a=1)
         phi[:, -1] = raw[:, -1]
-        matrix = blas.ssyrk(1.0, phi, trans=1, lower=1)
+        matrix = phi.T @ phi
         matrix.flat[:: len(matrix) + 1] += 1.0
-        factor = cholesky_or_explain(matrix.T)
+        factor = tiled_cholesky(matrix, self._n_threads)
+        if factor is None:
+            raise unresolved()
         found = _Sampled(curvature[self._checked], factor)
-        self._remembered = [*self._remembered[-MAX_REMEMBERED + 1 :], found]
+        self._remembered = [
+            *self._remembered[max(0, len(self._remembered) - self._room + 1) :],
+            found,
+        ]
         return factor
 
     def _sample(self, curvature: FloatArray) -> tuple[np.ndarray, FloatArray]:

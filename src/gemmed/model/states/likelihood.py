@@ -15,7 +15,7 @@ proportion to the three parts of L_n. The cube in (44) lets a single class have 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -52,6 +52,9 @@ LARGEST_OVERLAP = 0.5
 LARGEST_LOG_BAYES = 30.0
 LEAST, LEAST_SINGLE = 1e-300, 1e-37
 """Of a known wrong label in a class that has next to none; smaller likelihoods have no digits."""
+FEW_CLASSES = 7
+"""Classes up to which their columns are added one by one: numpy takes forty times as long for a
+sum along an axis that short, and gives the same digits."""
 FARTHEST = 8.0
 """Exponents beyond it are as good as infinite; draws and steps may go there."""
 
@@ -373,10 +376,10 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
     b = model.member_weights(x).astype(single)
     clean = (b @ model.centred_single).reshape(len(x), n, model.n_classes)
     clean += (BIAS_SPREAD * x[:, None, at.biases]).astype(single)
-    clean -= clean.max(axis=2, keepdims=True)
+    clean -= _over_classes(np.maximum, clean)
     np.exp(clean, out=clean)
     eps = model.overlap(x).astype(single)[:, :, None]
-    clean *= (1.0 - eps) / clean.sum(axis=2, keepdims=True)
+    clean *= (1.0 - eps) / _over_classes(np.add, clean)
     clean += eps * model.class_shares.astype(single)
     given = clean[:, np.arange(n), model.class_index]
     e = model.bad_rate(x).astype(single)
@@ -401,3 +404,10 @@ def states_of_draws(model: LabelModel, x: FloatArray) -> StateDraws:
         bad / likelihood,
         rates,
     )
+
+
+def _over_classes(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
+    """Sum or maximum along the last axis, which stays."""
+    if values.shape[-1] > FEW_CLASSES:
+        return np.asarray(operation.reduce(values, axis=-1, keepdims=True))
+    return reduce(operation, np.split(values, values.shape[-1], axis=-1))
