@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gemmed.model.decision_step import solve_med, solve_med_functions
+from gemmed.model.decision_step import DecisionFunction, solve_med, solve_med_functions
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
-from gemmed.model.kernels.centre_space import CentreSpace
+from gemmed.model.kernels.centre_space import LEAST_GAP, CentreSpace
 from gemmed.model.kernels.function_space import FeatureSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
@@ -95,12 +95,44 @@ def test_functions_solved_together_are_those_solved_alone():
     labels, weights = signs(n), np.ones(n)
     doubt = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
     options = {"max_iter": 50, "tol": 1e-6}
-    together = solve_med_functions(spaces()[0], labels, 3.0, weights, doubt=doubt, **options)
+    space = spaces()[0]
+    space.least_gap = 1e-6  # small enough a problem for single precision
+    together = solve_med_functions(space, labels, 3.0, weights, doubt=doubt, **options)
     for j, own in enumerate(together):
         alone = solve_med(spaces()[1], labels[:, j], 3.0, weights, doubt=doubt[:, j], **options)
         assert own.converged
         assert own.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-5)
         np.testing.assert_allclose(own.decision.f, alone.decision.f, atol=0.01)
+
+
+def test_what_is_left_is_less_than_the_last_step_brought():
+    """The gap is far above what is left, and waiting for it would be a waste."""
+    labels, weights = signs(600), np.ones(600)
+    rough = solve_med_functions(spaces()[0], labels, 3.0, weights, max_iter=50, tol=1e-6)
+    assert all(own.converged for own in rough)
+    assert any(own.certificate.gap > LEAST_GAP * own.certificate.primal for own in rough)
+    for j, own in enumerate(rough):
+        best = solve_med(spaces()[1], labels[:, j], 3.0, weights, max_iter=50, tol=1e-9)
+        left = own.certificate.primal / best.certificate.primal - 1.0
+        assert -1e-6 < left < LEAST_GAP
+
+
+def test_a_damped_step_does_not_end_a_fit():
+    """It may bring little where much is left."""
+    labels = signs(600, 1)[:, 0]
+    decision = DecisionFunction(spaces()[0], labels, 3.0)
+    weights = np.ones(600)
+    decision.newton_step(weights)
+    assert 0.0 < decision.decrease < np.inf
+    loss = decision.loss()
+    direction = 1e3 * (spaces()[0].zero() + 1.0)  # far too long, and halved until it is not
+    change = spaces()[0].values(direction)
+    downhill = -np.sign(
+        decision.space.inner(decision.parameters, direction, change)
+        - float(weights @ (loss.lam * labels * change))
+    )
+    assert decision.advance(downhill * direction, downhill * change, weights, 0.0, loss)
+    assert decision.decrease == np.inf
 
 
 def test_held_out_margins_are_those_of_the_features_solved_exactly():

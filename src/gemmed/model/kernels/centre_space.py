@@ -36,14 +36,15 @@ LEAST_PATIENCE = 5
 """Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
 KNOWN_PATIENCE = 15
 """Products after which a factor of rows that was made for similar curvatures is made anew."""
-ROUGH = 0.15
-"""Reduction of the error for the random functions by which posterior variances are estimated."""
+ROUGH, ROUGHER = 0.15, 0.3
+"""Reduction of the error for the random functions by which posterior variances are estimated, of
+single samples and of averages over samples."""
 DRAWS, FEW_DRAWS = 32, 16
 """Random functions for posterior variances; few where there are MANY_ROWS rows for a landmark."""
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
 """Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
-LEAST_GAP = 3e-5
+LEAST_GAP = 1e-4
 """Relative duality gap of a function of landmarks, at least. Sums over rows in single precision err
 by some 1e-7, which L^-1 enlarges: with a smooth kernel and a large amplitude steps beyond 2e-5 move
 at random. Predictions at 3e-5 are those at 1e-6."""
@@ -310,6 +311,7 @@ class CentreSpace(WeightParameters):
         n_draws = max(FEW_DRAWS, min(DRAWS, DRAWS_OF_ALL // n_functions))
         if self.n_samples >= MANY_ROWS * self._map.n_features or self.averages_only:
             n_draws = FEW_DRAWS
+        reduction = np.full(n_draws, ROUGHER if self.averages_only else ROUGH)
         rng = np.random.default_rng(SEED + 1)
         noise = rng.standard_normal((self.n_samples, n_draws), dtype=np.float32)
         own = rng.standard_normal((self._map.n_features, n_draws))
@@ -318,7 +320,7 @@ class CentreSpace(WeightParameters):
             # A^-1 (Phi' W^(1/2) z + z') has covariance A^-1 for A = I + Phi' W Phi.
             root = np.sqrt(weights).astype(np.float32)
             right = own + self._from_raw(self._passes.adjoint(root[:, None] * noise))
-            drawn = self._solve(weights[:, None], right, np.full(n_draws, ROUGH))
+            drawn = self._solve(weights[:, None], right, reduction)
             variances[:, j] = self._passes.squared_values(self._to_raw(drawn)) / n_draws
         return variances
 

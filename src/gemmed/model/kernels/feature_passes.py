@@ -15,18 +15,17 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, sum_blocks
+from .few_columns import times_columns, transposed_times
 from .nystroem import FeatureMap
 from .packed_features import PackedFeatures, by_rows, slices, total
 
 PACK_FROM = 1_000_000_000
 """Budget from which on features that exceed it are packed. Below, precision was meant."""
-CACHE_VALUES = 524_288
-"""Features multiplied at a time in a normal product: they are read from memory once for both of
-its products, and stay in the processor's cache in between."""
+CACHE_VALUES, CACHE_OF_SEVERAL = 2_000_000, 500_000
+"""Features multiplied at a time in a normal product, by one function and by several: they are read
+from memory once for both of its products, and stay in the processor's cache in between. Fewer would
+have threads wait for each other in Python."""
 LEAST_ROWS = 16
-SMALL_PRODUCT = 1_000_000
-"""Multiplications up to which BLAS does not copy a matrix before it multiplies it by a few columns:
-for five functions that takes three times as long as the product."""
 MOSTLY_USED = 0.8
 """Share of rows with curvature from which on the others are not worth being left out."""
 
@@ -215,7 +214,7 @@ def _squares(phi: np.ndarray, _: None) -> np.ndarray:
 
 
 def _values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
-    return phi @ weights.astype(phi.dtype)
+    return times_columns(phi, weights.astype(phi.dtype))
 
 
 def _squared_values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
@@ -225,8 +224,7 @@ def _squared_values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
 
 
 def _adjoint(phi: np.ndarray, _: None, coefficients: FloatArray) -> np.ndarray:
-    numbers = coefficients.astype(phi.dtype)
-    return numbers @ phi if numbers.ndim == 1 else (numbers.T @ phi).T
+    return transposed_times(coefficients.astype(phi.dtype), phi).T
 
 
 def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray) -> FloatArray:
@@ -236,7 +234,8 @@ def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray)
     picks = len(used) <= MOSTLY_USED * len(phi)
     numbers = curvature[used] if picks else curvature
     found = np.zeros(weights.T.shape)
-    step = rows_at_once(*weights.shape)
+    at_once = CACHE_VALUES if weights.ndim == 1 else CACHE_OF_SEVERAL
+    step = max(LEAST_ROWS, at_once // len(weights))
     picked = np.empty((min(step, len(used)), phi.shape[1]) if picks else (0, 0), dtype=phi.dtype)
     for start in range(0, len(numbers), step):
         rows = slice(start, start + step)
@@ -244,15 +243,8 @@ def _normal_product(phi: np.ndarray, weights: FloatArray, curvature: FloatArray)
         if picks:  # a third less time than phi[used[rows]]
             chosen = used[rows]
             part = np.take(phi, chosen, axis=0, out=picked[: len(chosen)], mode="clip")
-        found += (numbers[rows] * (part @ weights)).T @ part
+        found += transposed_times(numbers[rows] * times_columns(part, weights), part)
     return found.T
-
-
-def rows_at_once(n_features: int, n_functions: int = 1) -> int:
-    """Rows for which a normal product is fast."""
-    step = max(LEAST_ROWS, CACHE_VALUES // n_features)
-    small = SMALL_PRODUCT // (n_features * n_functions)
-    return min(small, step) if small >= LEAST_ROWS else step
 
 
 def rows_used(numbers: np.ndarray) -> np.ndarray:

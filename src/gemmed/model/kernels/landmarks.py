@@ -11,11 +11,14 @@ more; and a wrong row among many moves it little.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
+from ..._core.threads import in_threads
 from ..._core.types import FloatArray
-from ...rows.blocks import Blocks, take_rows
+from ...rows.blocks import Blocks, local_threads, take_rows
 
 AVERAGED, FEWEST_AVERAGED = 20, 4
 """Rows for each landmark of which means are taken, and how few of them leave landmarks rows."""
@@ -98,14 +101,15 @@ def landmark_points(
     centre = X.mean(axis=0)
     near_zero = (X - centre).astype(np.float32)
     is_start = np.isin(pool, rows)
+    n_threads = local_threads(blocks)
     means = []
     for label in np.unique(classes[rows]):
         own = classes[pool] == label
-        means.append(_means_around(near_zero[own & is_start], near_zero[own]))
+        means.append(_means_around(near_zero[own & is_start], near_zero[own], n_threads))
     return np.concatenate(means) + centre
 
 
-def _means_around(start: np.ndarray, X: np.ndarray) -> FloatArray:
+def _means_around(start: np.ndarray, X: np.ndarray, n_threads: int) -> FloatArray:
     """Rounds of k-means in single precision; a mean of no rows stays where it is.
 
     scikit-learn's KMeans (given start, Lloyd, three rounds) ends within 2e-6 of this, but took 1.5
@@ -113,17 +117,24 @@ def _means_around(start: np.ndarray, X: np.ndarray) -> FloatArray:
     rows of 50 columns and 600 means.
     """
     means = start.astype(np.float64)
+    nearest = np.empty(len(X), dtype=np.intp)
     for _ in range(ROUNDS):
         right = means.T.astype(np.float32)
         offset = 0.5 * np.einsum("ij,ij->j", right, right)
-        nearest = np.concatenate(
-            [
-                np.argmax(X[i : i + ASSIGNED] @ right - offset, axis=1)
-                for i in range(0, len(X), ASSIGNED)
-            ]
-        )
+        assign = partial(_assign, X, right, offset, nearest)
+        in_threads(assign, range(0, len(X), ASSIGNED), n_threads)
         ones = np.ones(len(X), dtype=np.float32)
         members = sparse.csr_array((ones, (nearest, np.arange(len(X)))), shape=(len(means), len(X)))
         counts = np.bincount(nearest, minlength=len(means))[:, None]
         np.divide(members @ X, counts, out=means, where=counts > 0)
     return means
+
+
+def _assign(
+    X: np.ndarray, means: np.ndarray, offset: np.ndarray, nearest: np.ndarray, start: int
+) -> None:
+    """Number of the nearest mean for the rows from ``start`` on."""
+    rows = slice(start, start + ASSIGNED)
+    closeness = X[rows] @ means
+    closeness -= offset
+    np.argmax(closeness, axis=1, out=nearest[rows])

@@ -218,7 +218,11 @@ def nystroem_map(
         )
     landmarks = np.asarray(landmarks, dtype=np.float64)
     plain = replace(kernel, bias_variance=0.0)
-    matrix = plain.gram(landmarks)
+    if kernel.name == "rbf":  # what follows reads the upper triangle only
+        rbf = RBF(landmarks, kernel.gamma, variance=kernel.function_variance)
+        matrix = rbf.upper_triangle(landmarks, n_threads)
+    else:
+        matrix = plain.gram(landmarks)
     tolerance = RANK_TOLERANCE[np.dtype(dtype).name] * max(float(np.diag(matrix).max()), 1e-300)
     whole = tiled_cholesky(matrix, n_threads)
     if whole is not None and float(np.diag(whole).min()) ** 2 > tolerance:  # all are independent

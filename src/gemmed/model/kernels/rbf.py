@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.threads import in_threads
 from ..._core.types import FloatArray
 
 CACHE_VALUES = 262_144
@@ -58,13 +59,31 @@ class RBF:
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
             part = np.matmul(self._left(X[rows]), self._right, out=out[rows])
-            np.minimum(part, 0.0, out=part)  # rounding makes no distance negative
-            np.exp(part, out=part)
-            if self._variance != 1.0:
-                part *= self._dtype(self._variance)
-            if self._bias:
-                part += self._dtype(self._bias)
+            self._from_exponents(part)
         return out
+
+    def _from_exponents(self, part: np.ndarray) -> None:
+        np.minimum(part, 0.0, out=part)  # rounding makes no distance negative
+        np.exp(part, out=part)
+        if self._variance != 1.0:
+            part *= self._dtype(self._variance)
+        if self._bias:
+            part += self._dtype(self._bias)
+
+    def upper_triangle(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """Kernel matrix of the points, which are X, among themselves; zeros below the diagonal."""
+        n = len(X)
+        gram = np.zeros((n, n), dtype=self._dtype)
+        left = self._left(X)
+
+        def finish(start: int) -> None:
+            part = gram[start : start + TRIANGLE_ROWS, start:]
+            np.matmul(left[start : start + TRIANGLE_ROWS], self._right[:, start:], out=part)
+            self._from_exponents(part)
+
+        in_threads(finish, range(0, n, TRIANGLE_ROWS), n_threads)
+        gram.flat[:: n + 1] = self._variance + self._bias
+        return gram
 
     def _left(self, X: np.ndarray) -> np.ndarray:
         left = np.empty((len(X), X.shape[1] + 2), dtype=self._dtype)
