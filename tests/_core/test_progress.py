@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier
 from gemmed._core.progress import STAGES, listening, report, reported
 from gemmed._core.threads import blas_threads
-from gemmed.rows.blocks import BLOCK_ROWS
+from gemmed.rows.blocks import BLOCK_ROWS, FEWEST_BLOCKS
 
 KERNEL = {"gamma": 0.3, "function_variance": 1.0, "bias_variance": 1.0}
 
@@ -83,10 +83,10 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 
 def test_blocks_of_rows_are_counted():
-    X, y = sample(2 * BLOCK_ROWS + 1)
+    X, y = sample(FEWEST_BLOCKS * BLOCK_ROWS + 1)
     events, _ = events_of(GEMMEDClassifier(n_components=30, **KERNEL).fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]
-    assert [(event.done, event.total) for event in distances] == [(1, 3), (2, 3), (3, 3)]
+    assert [(event.done, event.total) for event in distances] == [(k, 9) for k in range(1, 10)]
 
 
 def test_the_log_has_stages_and_iterations(caplog):

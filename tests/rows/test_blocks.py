@@ -141,3 +141,10 @@ def test_what_is_no_source_is_refused(tmp_path):
         as_row_source(np.zeros((3, 2), dtype=np.int64))
     with pytest.raises(ValueError, match=r"no .parquet file"):
         read_parquet(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_blocks"), [(100, 1), (256, 1), (2000, 8), (5000, 8), (16_384, 8), (16_385, 9)]
+)
+def test_blocks_are_many_enough_for_threads(n, n_blocks):
+    assert len(LocalBlocks(np.zeros((n, 1))).sizes) == n_blocks

@@ -15,7 +15,7 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..model.calibration import FEW, fit_slope
 from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
-from ..model.kernels.function_space import FunctionSpace
+from ..model.kernels.function_space import FunctionSpace, variances_of_functions
 from ..model.margin_loss import curvature_at
 from .base_member import base_scores
 from .older_versions import with_present_attributes
@@ -121,16 +121,15 @@ def probability_slope(
     """
     rows = evenly_spread(len(signs), FEW)
     left_out = copies_left_out(nominal, weights)
+    multipliers = lam.reshape(len(signs), -1)
+    curvatures = curvature_at(multipliers, c, np.reshape(softness, (-1, 1)))
+    weighed = (weights * nominal)[:, None] * curvatures
+    every = [rows] * signs.shape[1]
     columns = []
-    for sign, own, multipliers in zip(
-        signs.T, parameters, lam.reshape(len(signs), -1).T, strict=True
-    ):
-        curvature = curvature_at(multipliers, c, softness)
-        variances = space.posterior_variances(weights * nominal * curvature, rows)
-        margins = sign * space.values(own)
-        columns.append(
-            leave_one_out(space, margins, multipliers, curvature, left_out, rows, variances)
-        )
+    for j, variances in enumerate(variances_of_functions(space, weighed, every)):
+        margins = signs[:, j] * space.values(parameters[j])
+        own = multipliers[:, j], curvatures[:, j]
+        columns.append(leave_one_out(space, margins, *own, left_out, rows, variances))
     margins = np.column_stack(columns)
     return fit_slope(margins.ravel(), np.repeat((weights * nominal)[rows], margins.shape[1]))
 

@@ -12,7 +12,7 @@ import numpy as np
 from .._core.types import FloatArray
 from .decision_step import MedSolution, known_functions, solve_med_functions
 from .held_out import copies_left_out, group_blocks, leave_groups_out, leave_one_out
-from .kernels.function_space import FunctionSpace
+from .kernels.function_space import FunctionSpace, variances_of_functions
 
 GAP, MAX_STEPS = 1e-5, 50
 """Relative duality gap and Newton steps that are enough to compare predictions."""
@@ -97,21 +97,19 @@ def _without_samples(
 ) -> FloatArray:
     """Margins without one copy of each sample (37); those outside the margin do not change."""
     left_out = copies_left_out(np.ones(len(weights)), weights)
+    models = [own.decision.last_model for own in solutions]
+    curvatures = [model.curvature for model in models if model is not None]
+    assert len(curvatures) == len(models)  # every solution has made a step
+    weighed = np.column_stack([weights * curvature for curvature in curvatures])
+    active = [np.flatnonzero(own) for own in weighed.T]
     columns = []
-    for solved in solutions:
-        model = solved.decision.last_model
+    for solved, model, rows, variances in zip(
+        solutions, models, active, variances_of_functions(space, weighed, active), strict=True
+    ):
         assert model is not None
-        curvature = weights * model.curvature
-        active = np.flatnonzero(curvature)
         held_out = solved.decision.margins.copy()
-        held_out[active] = leave_one_out(
-            space,
-            held_out,
-            model.lam,
-            model.curvature,
-            left_out,
-            active,
-            space.posterior_variances(curvature, active),
+        held_out[rows] = leave_one_out(
+            space, held_out, model.lam, model.curvature, left_out, rows, variances
         )
         columns.append(held_out)
     return np.column_stack(columns)

@@ -25,8 +25,10 @@ from .._core.threads import single_blas_thread, thread_pool
 from .block_sums import TreeSum
 from .sources import RowSource, as_row_source
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS, LEAST_BLOCK_ROWS = 2048, 256
 """Rows of a block: large enough for matrix products at full speed, small enough for memory."""
+FEWEST_BLOCKS = 8
+"""Of a sample that is not tiny: with three blocks one of two threads would wait for the other."""
 
 BlockFunction = Callable[..., Any]
 
@@ -114,7 +116,7 @@ class LocalBlocks:
     ----------
     X : array of shape (n_rows, n_features), path of a .npy file, or a ``RowSource``
     n_threads : threads of a pass; each then uses a single BLAS thread
-    block_rows : rows of a block
+    block_rows : rows of a block; depends on the number of rows by default
     sizes : rows of every block, in place of ``block_rows``
 
     Examples
@@ -137,10 +139,12 @@ class LocalBlocks:
         X: Any,
         *,
         n_threads: int = 1,
-        block_rows: int = BLOCK_ROWS,
+        block_rows: int | None = None,
         sizes: Sequence[int] | None = None,
     ) -> None:
         source = as_row_source(X)
+        if block_rows is None:
+            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-source.n_rows // FEWEST_BLOCKS)))
         bounds = [*range(0, source.n_rows, block_rows), source.n_rows]
         if sizes is not None:
             bounds = [0, *itertools.accumulate(sizes)]

@@ -39,8 +39,9 @@ KNOWN_PATIENCE = 15
 ROUGH, ROUGHER = 0.15, 0.3
 """Reduction of the error for the random functions by which posterior variances are estimated, of
 single samples and of averages over samples."""
-DRAWS, FEW_DRAWS = 32, 16
-"""Random functions for posterior variances; few where there are MANY_ROWS rows for a landmark."""
+DRAWS, FEW_DRAWS, FEWEST_DRAWS = 32, 16, 4
+"""Random functions for posterior variances: of single samples, where there are MANY_ROWS rows for a
+landmark or many decision functions, and of each of many functions if averages are asked for."""
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
 """Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
@@ -309,7 +310,9 @@ class CentreSpace(WeightParameters):
         """Squares of random functions of covariance (K^-1 + W)^-1, averaged; (n_samples, k)."""
         n_functions = curvature.shape[1]
         n_draws = max(FEW_DRAWS, min(DRAWS, DRAWS_OF_ALL // n_functions))
-        if self.n_samples >= MANY_ROWS * self._map.n_features or self.averages_only:
+        if self.averages_only:
+            n_draws = max(FEWEST_DRAWS, FEW_DRAWS // n_functions)
+        elif self.n_samples >= MANY_ROWS * self._map.n_features:
             n_draws = FEW_DRAWS
         reduction = np.full(n_draws, ROUGHER if self.averages_only else ROUGH)
         rng = np.random.default_rng(SEED + 1)

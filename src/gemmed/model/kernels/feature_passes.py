@@ -197,11 +197,18 @@ Recipe = tuple[FeatureMap, Callable[..., Any], FloatArray | None]
 
 
 def _anew(X: np.ndarray, recipe: Recipe, *rows: np.ndarray) -> Any:
+    """The function of raw features of few rows at a time, which never leave the cache."""
     feature_map, function, weights = recipe
+    step = max(LEAST_ROWS, CACHE_VALUES // feature_map.n_features)
     if not rows:
-        return function(feature_map.raw(X), weights)
+        parts = [X[start : start + step] for start in range(0, len(X), step)]
+        return np.concatenate([function(feature_map.raw(part), weights) for part in parts])
     used = rows_used(rows[0])  # in a sum, rows whose number is zero do not count
-    return function(feature_map.raw(X[used]), weights, rows[0][used])
+    found: FloatArray | float = 0.0
+    for start in range(0, max(len(used), 1), step):  # one part at least, for the shape of no rows
+        some = used[start : start + step]
+        found = found + function(feature_map.raw(X[some]), weights, rows[0][some])
+    return found
 
 
 def _whole_anew(X: np.ndarray, recipe: Recipe) -> Any:

@@ -8,6 +8,7 @@ The mean-field engine needs only Newton steps and inner products; the samplers n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -364,6 +365,17 @@ def below_own_noise(variances: FloatArray, curvature: FloatArray) -> FloatArray:
         LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
     )
     return np.minimum(variances, limit)
+
+
+def variances_of_functions(
+    space: FunctionSpace, curvatures: FloatArray, rows: Sequence[np.ndarray]
+) -> list[FloatArray]:
+    """Posterior variances for a column of curvatures a function, each at its own rows."""
+    if space.takes_columns:
+        columns = space.posterior_variances(curvatures, np.arange(len(curvatures)))
+        return [own[some] for own, some in zip(columns.T, rows, strict=True)]
+    each = zip(curvatures.T, rows, strict=True)
+    return [space.posterior_variances(own, some) for own, some in each]
 
 
 def difference(before: FloatArray, curvature: FloatArray) -> float:
