@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from gemmed.model.kernels.tiled import TILE, tiled_cholesky, tiled_square
+from gemmed.model.kernels.tiled import TILE, tiled_cholesky, tiled_square, times_upper
 
 SIZES = (1, 50, TILE, TILE + 1, 2 * TILE + 77)
 
@@ -46,11 +46,22 @@ def test_threads_change_no_bit(dtype):
     matrix = positive(3 * TILE + 11, dtype)
     one, several = tiled_cholesky(matrix.copy()), tiled_cholesky(matrix.copy(), n_threads=3)
     np.testing.assert_array_equal(one, several)
-    np.testing.assert_array_equal(tiled_square(one), tiled_square(one, n_threads=3))
+    np.testing.assert_array_equal(tiled_square(one, lower=True), tiled_square(one, 3, lower=True))
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_the_square_of_a_triangle(n):
     lower = np.asfortranarray(np.tril(np.random.default_rng(1).normal(size=(n, n))))
     expected = np.triu(lower.T @ lower)
-    np.testing.assert_allclose(np.triu(tiled_square(lower)), expected, atol=1e-9)
+    np.testing.assert_allclose(np.triu(tiled_square(lower, lower=True)), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_products_of_any_matrix(n):
+    rng = np.random.default_rng(2)
+    matrix, upper = rng.normal(size=(50, n)), np.triu(rng.normal(size=(n, n)))
+    np.testing.assert_allclose(times_upper(matrix, upper), matrix @ upper, atol=1e-9)
+    np.testing.assert_array_equal(times_upper(matrix, upper), times_upper(matrix, upper, 3))
+    square = tiled_square(matrix)
+    np.testing.assert_allclose(np.triu(square), np.triu(matrix.T @ matrix), atol=1e-9)
+    np.testing.assert_array_equal(square, tiled_square(matrix, 3))

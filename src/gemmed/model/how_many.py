@@ -30,7 +30,7 @@ WORTH = 0.003
 """Nats a row by which a doubling, or each of two on average, must have lowered the loss for the
 next one to be tried; at least the standard error of that gain. One may have bad luck with its
 landmarks, so two are tried in any case."""
-GAP, MAX_STEPS = 3e-3, 30
+GAP, MAX_STEPS = 3e-4, 30
 """Relative duality gap and Newton steps that are enough to compare numbers of landmarks."""
 GROWTH = 2.5
 """Time of a fit over that of one with half as many landmarks, about."""

@@ -31,7 +31,7 @@ N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
 classes share them, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width."""
-GAP, MAX_STEPS = 3e-3, 20
+GAP, MAX_STEPS = 3e-4, 20
 CERTAIN = 2.0
 """Standard errors by which a neighbour must be better."""
 

@@ -38,7 +38,7 @@ class CentrePreconditioner:
     def __init__(
         self, factor: np.ndarray, bias: float, stands_for: float, n_threads: int = 1
     ) -> None:
-        self._square = tiled_square(factor, n_threads)
+        self._square = tiled_square(factor, n_threads, lower=True)
         self._bias_column = bias * np.append(factor.sum(axis=0), np.float32(bias * len(factor)))
         self._stands_for, self._n_threads = stands_for, n_threads
         self._factors: list[tuple[float, np.ndarray]] = []

@@ -7,16 +7,17 @@ make a much better one, if they are not too many for the number of landmarks.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import lapack
 
 from ..._core.types import FloatArray
 from .cholesky import unresolved
 from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
-from .tiled import tiled_cholesky
+from .tiled import tiled_cholesky, tiled_square, times_upper
 
 ROWS_PER_LANDMARK = 1
 """Rows of a sample."""
@@ -90,11 +91,10 @@ class SampledFactors:
         rows, weights = self._sample(curvature)
         raw = self._passes.features_of(rows).astype(np.float32)
         raw *= np.sqrt(weights).astype(np.float32)[:, None]
-        phi = np.empty_like(raw, order="F")
-        # raw L^-T, but for the bias.
-        phi[:, :-1] = blas.strsm(1.0, self._triangle, raw[:, :-1], side=1, lower=1, trans_a=1)
+        phi = np.empty_like(raw)
+        phi[:, :-1] = times_upper(raw[:, :-1], self._inverse, self._n_threads)
         phi[:, -1] = raw[:, -1]
-        matrix = phi.T @ phi
+        matrix = tiled_square(phi, self._n_threads)
         matrix.flat[:: len(matrix) + 1] += 1.0
         factor = tiled_cholesky(matrix, self._n_threads)
         if factor is None:
@@ -105,6 +105,12 @@ class SampledFactors:
             found,
         ]
         return factor
+
+    @cached_property
+    def _inverse(self) -> np.ndarray:
+        """L^-T: products with it run on all threads, solves with L on one."""
+        inverse, _ = lapack.strtri(self._triangle, lower=1)
+        return np.tril(inverse).T
 
     def _sample(self, curvature: FloatArray) -> tuple[np.ndarray, FloatArray]:
         """Rows with curvature, at most some for each landmark, and their W scaled up."""

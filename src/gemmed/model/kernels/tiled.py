@@ -1,4 +1,4 @@
-"""Cholesky factors and squares of triangles of thousands of rows, tile by tile, on several threads.
+"""Cholesky factors and squares of matrices of thousands of rows, tile by tile, on several threads.
 
 Tiles and the order of sums are the same whatever the number of threads, and so is every bit of the
 result; threads of BLAS would not promise that. Only the upper triangle of a C-ordered matrix is
@@ -58,16 +58,38 @@ def _finish_tile(matrix: np.ndarray, inverse: np.ndarray, rows: slice, columns: 
     matrix[rows, columns] = inverse @ matrix[rows, columns]
 
 
-def tiled_square(lower: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """L'L of a lower triangle L in the upper triangle of a C-ordered matrix; zeros below."""
-    square = np.zeros(lower.shape, dtype=lower.dtype)
-    starts = range(0, len(lower), TILE)
+def tiled_square(matrix: np.ndarray, n_threads: int = 1, *, lower: bool = False) -> np.ndarray:
+    """A'A in the upper triangle of a C-ordered matrix; zeros below.
+
+    Parameters
+    ----------
+    lower : A is a lower triangle, of which rows above need not be multiplied
+    """
+    square = np.zeros((matrix.shape[1],) * 2, dtype=matrix.dtype)
+    starts = range(0, len(square), TILE)
     tiles = [(i, j) for i in starts for j in starts if i <= j]
-    in_threads(partial(_square_tile, lower, square), tiles, n_threads)
+    in_threads(partial(_square_tile, matrix, square, lower), tiles, n_threads)
     return square
 
 
-def _square_tile(lower: np.ndarray, square: np.ndarray, tile: tuple[int, int]) -> None:
+def _square_tile(
+    matrix: np.ndarray, square: np.ndarray, lower: bool, tile: tuple[int, int]
+) -> None:
     rows, columns = (slice(start, start + TILE) for start in tile)
-    below = slice(columns.start, None)  # rows of L above have zeros in these columns
-    np.matmul(lower[below, rows].T, lower[below, columns], out=square[rows, columns])
+    used = slice(columns.start if lower else 0, None)
+    np.matmul(matrix[used, rows].T, matrix[used, columns], out=square[rows, columns])
+
+
+def times_upper(matrix: np.ndarray, upper: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """matrix @ upper for an upper triangle; BLAS has a function for it, but on one thread."""
+    product = np.empty((len(matrix), upper.shape[1]), dtype=matrix.dtype)
+    tiles = [slice(start, start + TILE) for start in range(0, len(upper), TILE)]
+    in_threads(partial(_columns_of_product, matrix, upper, product), tiles, n_threads)
+    return product
+
+
+def _columns_of_product(
+    matrix: np.ndarray, upper: np.ndarray, product: np.ndarray, columns: slice
+) -> None:
+    used = slice(0, columns.stop)
+    np.matmul(matrix[:, used], upper[used, columns], out=product[:, columns])
