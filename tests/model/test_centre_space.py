@@ -6,7 +6,7 @@ import pytest
 from gemmed.model.decision_step import DecisionFunction, solve_med, solve_med_functions
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
-from gemmed.model.kernels.centre_space import LEAST_GAP, CentreSpace
+from gemmed.model.kernels.centre_space import ENOUGH_DECREASE, CentreSpace
 from gemmed.model.kernels.function_space import FeatureSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
@@ -96,7 +96,7 @@ def test_functions_solved_together_are_those_solved_alone():
     doubt = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
     options = {"max_iter": 50, "tol": 1e-6}
     space = spaces()[0]
-    space.least_gap = 1e-6  # small enough a problem for single precision
+    space.enough_decrease = 1e-6  # small enough a problem for single precision
     together = solve_med_functions(space, labels, 3.0, weights, doubt=doubt, **options)
     for j, own in enumerate(together):
         alone = solve_med(spaces()[1], labels[:, j], 3.0, weights, doubt=doubt[:, j], **options)
@@ -110,11 +110,11 @@ def test_what_is_left_is_less_than_the_last_step_brought():
     labels, weights = signs(600), np.ones(600)
     rough = solve_med_functions(spaces()[0], labels, 3.0, weights, max_iter=50, tol=1e-6)
     assert all(own.converged for own in rough)
-    assert any(own.certificate.gap > LEAST_GAP * own.certificate.primal for own in rough)
+    assert any(own.certificate.gap > ENOUGH_DECREASE * own.certificate.primal for own in rough)
     for j, own in enumerate(rough):
         best = solve_med(spaces()[1], labels[:, j], 3.0, weights, max_iter=50, tol=1e-9)
         left = own.certificate.primal / best.certificate.primal - 1.0
-        assert -1e-6 < left < LEAST_GAP
+        assert -1e-6 < left < ENOUGH_DECREASE
 
 
 def test_a_damped_step_does_not_end_a_fit():

@@ -95,7 +95,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     max_iter : int, default=200
     tol : float, default=1e-6
         Duality gap at which the solver stops, relative to the objective; KKT residual for the exact
-        engine.
+        engine. With landmarks a Newton step that brings no more than 1e-4 is the last.
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
         only, and the k-NN distances go to a part of each class. "auto" keeps the kernel up to

@@ -64,7 +64,8 @@ class MEDClassifier(KernelMarginClassifier):
     max_iter : int, default=200
         Newton steps at most.
     tol : float, default=1e-6
-        Duality gap at which to stop, relative to the objective; 3e-5 at least with landmarks.
+        Duality gap at which to stop, relative to the objective. With landmarks a Newton step that
+        has lowered the objective by no more than ``tol``, or 1e-4 of it, is the last.
     n_components : "auto", int or None, default="auto"
         Landmarks whose kernel functions make up the decision function. "auto" keeps the exact
         kernel for small samples and asks the data how many they need above

@@ -311,7 +311,7 @@ def solve_med_functions(
             function.move_by_parameters(parameters, f)
     elif start is not None:
         move_all(functions, start)
-    tol = max(tol, space.least_gap)
+    tol = max(tol, space.enough_decrease)
     best = [(np.inf, 0)] * len(functions)
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
@@ -322,12 +322,12 @@ def solve_med_functions(
         still = []
         for j, moved, certificate in zip(left, improved, certificates, strict=True):
             left_over = certificate.gap
-            if space.least_gap > 0.0:
+            if space.enough_decrease > 0.0:
                 left_over = min(left_over, functions[j].decrease)
             converged = bool(left_over <= tol * max(1.0, abs(certificate.primal)))
             found[j] = MedSolution(functions[j], certificate, n_iter, converged)
             best[j] = min(best[j], (certificate.gap, n_iter))
-            stalls = space.least_gap > 0.0 and n_iter - best[j][1] >= MAX_STALLED
+            stalls = space.enough_decrease > 0.0 and n_iter - best[j][1] >= MAX_STALLED
             if moved and not (converged or stalls):
                 still.append(j)
         left = still

@@ -45,10 +45,11 @@ landmark or many decision functions, and of each of many functions if averages a
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
 """Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
-LEAST_GAP = 1e-4
-"""Relative duality gap of a function of landmarks, at least. Sums over rows in single precision err
-by some 1e-7, which L^-1 enlarges: with a smooth kernel and a large amplitude steps beyond 2e-5 move
-at random. Predictions at 3e-5 are those at 1e-6."""
+ENOUGH_DECREASE = 1e-4
+"""Share of the objective that the last Newton step has brought. What is left then is a tenth of it,
+and 0.1 % of the labels predicted for new rows are others than those at the optimum. The duality gap
+sums up squares of the gradient along all directions, also where the loss bends most and nothing is
+left to gain: it is a hundred to a thousand times what is left."""
 SIMILAR = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 MAX_REMEMBERED = 16
@@ -70,7 +71,7 @@ class CentreSpace(WeightParameters):
     """
 
     takes_columns = True
-    least_gap = LEAST_GAP
+    enough_decrease = ENOUGH_DECREASE
     averages_only = False
     """Whether posterior variances are for averages over samples: then few draws do."""
 

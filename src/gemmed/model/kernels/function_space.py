@@ -49,8 +49,9 @@ class FunctionSpace(Protocol):
     """Whether methods take several functions at once, a column of each argument for each."""
     known: KnownFunctions | None
     """Functions from which solutions with the same labels start."""
-    least_gap: float
-    """Relative duality gap below which rounding, not the function, decides about it."""
+    enough_decrease: float
+    """Share of the objective that a full Newton step has to bring for another one to be made; 0
+    where only the duality gap decides."""
 
     @property
     def n_samples(self) -> int: ...
@@ -117,7 +118,7 @@ class WeightParameters(ABC):
     """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
 
     takes_columns = False
-    least_gap = 0.0
+    enough_decrease = 0.0
     known: KnownFunctions | None = None
 
     @property
@@ -148,7 +149,7 @@ class CoefficientParameters(ABC):
     """For spaces whose parameters are coefficients a of the kernel, f = K a."""
 
     takes_columns = False
-    least_gap = 0.0
+    enough_decrease = 0.0
     known: KnownFunctions | None = None
     _gram: np.ndarray
     """K, or its upper triangle."""
