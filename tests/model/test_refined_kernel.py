@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from gemmed.model.decision_step import solve_med
 from gemmed.model.kernels.centre_space import CentreSpace
@@ -10,7 +11,9 @@ from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
 from gemmed.model.refined_kernel import LARGER, NARROWER, refine_kernel
 from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows
+from gemmed.rows.training_rows import ArrayRows, BlockRows
+
+COARSE = Kernel("rbf", gamma=0.3, function_variance=0.1, bias_variance=0.1)
 
 
 def checkerboard(n, noise, seed=0):
@@ -28,26 +31,79 @@ def refined(kernel, X, signs, *, gamma=True, variance=True, seed=0):
     )
 
 
-def test_detail_that_rows_support_is_taken():
+def test_detail_that_rows_support_is_taken_step_by_step():
     X, signs = checkerboard(4000, 0.0)
-    coarse = Kernel("rbf", gamma=0.3, function_variance=0.1, bias_variance=0.1)
-    found = refined(coarse, X, signs)
-    assert found.function_variance == LARGER * coarse.function_variance
-    assert found.bias_variance == LARGER * coarse.bias_variance
-    assert found.gamma == NARROWER * coarse.gamma
+    found = refined(COARSE, X, signs)
+    # Squares of length 1 want a width below it: one step is not enough.
+    assert found.gamma >= NARROWER**2 * COARSE.gamma * 0.999
+    assert found.function_variance >= LARGER**2 * COARSE.function_variance * 0.999
+    assert found.bias_variance / COARSE.bias_variance == pytest.approx(
+        found.function_variance / COARSE.function_variance
+    )
 
 
 def test_what_is_given_stays():
     X, signs = checkerboard(4000, 0.0)
-    coarse = Kernel("rbf", gamma=0.3, function_variance=0.1, bias_variance=0.1)
-    assert refined(coarse, X, signs, variance=False) == replace(coarse, gamma=NARROWER * 0.3)
-    assert refined(coarse, X, signs, gamma=False).gamma == 0.3
+    wide = refined(COARSE, X, signs, gamma=False)
+    assert wide.gamma == COARSE.gamma
+    assert wide.function_variance > COARSE.function_variance
+    small = refined(COARSE, X, signs, variance=False)
+    assert small == replace(COARSE, gamma=small.gamma)
+    assert small.gamma > COARSE.gamma
+    assert refined(COARSE, X, signs, gamma=False, variance=False) == COARSE
 
 
 def test_noise_is_not_detail():
     X, signs = checkerboard(3000, 0.5)
     kernel = Kernel("rbf", gamma=1.0, function_variance=0.1, bias_variance=0.1)
     assert all(refined(kernel, X, signs, seed=seed) == kernel for seed in range(4))
+
+
+def test_enough_detail_stays():
+    X, signs = checkerboard(3000, 0.2)
+    fine = Kernel("rbf", gamma=9.0, function_variance=3.0, bias_variance=3.0)
+    for seed in range(4):
+        found = refined(fine, X, signs, seed=seed)
+        assert found.gamma == fine.gamma
+        assert found.function_variance <= fine.function_variance
+
+
+def test_an_amplitude_that_few_rows_took_too_large_becomes_smaller():
+    X, signs = checkerboard(6000, 0.2)
+    large = Kernel("rbf", gamma=9.0, function_variance=10.0, bias_variance=10.0)
+    found = refined(large, X, signs)
+    assert found.function_variance <= 1.001 * large.function_variance / LARGER
+    assert found.gamma == large.gamma
+
+
+def test_wrong_labels_do_not_hide_detail():
+    X, signs = checkerboard(6000, 0.2)
+    assert refined(COARSE, X, signs).gamma >= NARROWER**2 * COARSE.gamma * 0.999
+
+
+def test_several_classes():
+    X, signs = checkerboard(3000, 0.0)
+    classes = (X[:, 0] > 3.0) + 2 * (signs[:, 0] > 0)
+    found = refined(COARSE, X, np.where(classes[:, None] == np.arange(4), 1.0, -1.0))
+    assert found.gamma > COARSE.gamma
+
+
+def test_threads_change_nothing():
+    X, signs = checkerboard(3000, 0.1)
+    one, two = (
+        refine_kernel(
+            BlockRows(LocalBlocks(X, n_threads=number)),
+            COARSE,
+            signs,
+            np.ones(len(X)),
+            3.0,
+            gamma=True,
+            variance=True,
+            seed=0,
+        )
+        for number in (1, 2)
+    )
+    assert one == two != COARSE
 
 
 def test_an_amplitude_is_a_factor_of_the_weights():

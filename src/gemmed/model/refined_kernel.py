@@ -1,39 +1,49 @@
 """Width and amplitude of a kernel, once more on more rows.
 
 What a thousand rows prefer is not what many thousands do: the more rows, the more detail they
-support, which is a larger amplitude, and if that is better perhaps a smaller width too. These are
-compared with what few rows have chosen by rows that take no part in the fits.
+support, which is a narrower kernel, a larger amplitude, or both. Some of the rows are fitted with
+such neighbours of the kernel, and with a smaller amplitude, which a thousand rows may have missed;
+as many others judge, and as long as a neighbour is better it takes the place of the kernel.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from .._core.types import FloatArray
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import TrainingRows, threads_of
-from .decision_step import solve_med_functions
-from .how_many import held_out_losses
+from .decision_step import known_functions, solve_med_functions
 from .kernels.centre_space import CentreSpace
-from .kernels.exact_or_features import LEAST_ROWS_PER_LANDMARK
+from .kernels.exact_or_features import EXACT_UP_TO, LEAST_ROWS_PER_LANDMARK
 from .kernels.kernel import Kernel
 from .kernels.landmarks import landmark_points
 from .kernels.nystroem import nystroem_map
+from .label_losses import label_losses
 
-FROM = 8000
+FROM = EXACT_UP_TO
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
-MAX_ROWS, JUDGES = 10_000, 0.2
-"""Rows that take part, and the share of them that judges."""
-N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
-"""With few landmarks no function is rich enough for a larger amplitude to pay; functions of several
-classes share them, which bounds the time."""
+MAX_ROWS = 10_000
+"""Rows that are fitted, at most half of all, and as many others that judge. Differences between
+kernels are a few thousandths of a nat, their standard errors with as many judges one of them."""
+N_LANDMARKS, FEWEST_LANDMARKS = 1000, 500
+"""Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
-"""Factors of the amplitude and of the inverse square width."""
-GAP, MAX_STEPS = 3e-4, 20
+"""Factors of the amplitude and of the inverse square width in a step."""
+GAP, MAX_STEPS = 1e-3, 20
+"""Enough for the judges: ten times less changes differences by 0.0003 nats."""
 CERTAIN = 2.0
-"""Standard errors by which a neighbour must be better."""
+"""Standard errors by which a neighbour must be better: detail makes all fits that follow dearer."""
+
+
+class _Detail(NamedTuple):
+    """How many steps narrower and larger a kernel is than the first; less than none is smaller."""
+
+    narrower: int
+    larger: int
 
 
 def refine_kernel(
@@ -47,7 +57,7 @@ def refine_kernel(
     variance: bool,
     seed: int,
 ) -> Kernel:
-    """The kernel, or a larger or narrower one that predicts held-out rows better.
+    """The kernel, or one with another amplitude or a narrower one, that predicts other rows better.
 
     Parameters
     ----------
@@ -56,53 +66,115 @@ def refine_kernel(
     weights : as far as samples are trusted, shape (n_samples,)
     gamma, variance : what of the kernel is to be chosen
     """
-    rng = np.random.default_rng([seed, 2])
-    usable = np.flatnonzero(weights > 0)
-    some = np.sort(rng.choice(usable, min(MAX_ROWS, len(usable)), replace=False))
-    X, signs, weights = rows.take(some), signs[some], weights[some]
-    held = rng.random(len(some)) < JUDGES
-    fitted = np.where(held, 0.0, weights)
-    classes = np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
-    blocks = LocalBlocks(X, n_threads=threads_of(rows))
-    number = max(N_LANDMARKS // signs.shape[1], FEWEST_LANDMARKS)
-    number = min(number, len(some) // LEAST_ROWS_PER_LANDMARK)
-    points = landmark_points(blocks, classes, number, rng, weights=fitted)
+    trial = _Trial(rows, kernel, signs, weights, c, seed)
+    here = _Detail(0, 0)
+    steps = [(0, 1), (0, -1)] * variance + [(1, 0)] * gamma + [(1, 1)] * (gamma and variance)
+    while steps:
+        around = {step: _Detail(here.narrower + step[0], here.larger + step[1]) for step in steps}
+        for detail in sorted([here, *around.values()]):  # each starts at a smaller amplitude
+            trial.loss(detail)
+        best = min(around.values(), key=trial.loss)
+        if not trial.is_better(best, here):
+            break
+        # A width that is too narrow remains so with a larger amplitude, which takes longest.
+        if all(trial.is_better(here, around[step]) for step in steps if step[0]):
+            steps = [step for step in steps if not step[0]]
+        here = best
+        trial.forget(here.narrower)
+    return _detailed(kernel, here)
 
-    def space_of(candidate: Kernel) -> CentreSpace:
-        return CentreSpace(blocks, nystroem_map(candidate, points, n_threads=threads_of(rows)))
 
-    def losses(space: CentreSpace, amplitude: float) -> FloatArray:
-        # |f|^2 / (2 a) + loss is, times a, the problem of the same space with a times the weights.
-        found = solve_med_functions(
-            space, signs, c, amplitude * fitted, max_iter=MAX_STEPS, tol=GAP
+class _Trial:
+    """Kernels with more and more detail, judged by rows that they are not fitted to."""
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        kernel: Kernel,
+        signs: FloatArray,
+        weights: FloatArray,
+        c: float,
+        seed: int,
+    ) -> None:
+        rng = np.random.default_rng([seed, 2])
+        usable = np.flatnonzero(weights > 0)
+        number = min(MAX_ROWS, len(usable) // 2)
+        drawn = rng.choice(usable, 2 * number, replace=False)
+        fitted, judges = np.sort(drawn[:number]), np.sort(drawn[number:])
+        self._kernel, self._c, self._n_threads = kernel, c, threads_of(rows)
+        self._signs, self._weights = signs[fitted], weights[fitted]
+        self._judging = weights[judges] / weights[judges].sum()
+        self._judged_classes = _classes(signs[judges])
+        self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
+        self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
+        wanted = N_LANDMARKS if signs.shape[1] == 1 else FEWEST_LANDMARKS
+        self._points = landmark_points(
+            self._fitted,
+            _classes(self._signs),
+            min(wanted, number // LEAST_ROWS_PER_LANDMARK),
+            rng,
+            weights=self._weights,
         )
-        margins = np.column_stack([own.decision.margins for own in found])[held]
-        return held_out_losses(margins, weights[held])
+        self._spaces: dict[int, tuple[CentreSpace, CentreSpace]] = {}
+        self._losses: dict[_Detail, FloatArray] = {}
 
-    shares = weights[held] / weights[held].sum()
+    def loss(self, detail: _Detail) -> float:
+        """Mean negative log-likelihood of the labels of the judges."""
+        return float(self._judging @ self._losses_of(detail))
 
-    def is_better(own: FloatArray, other: FloatArray) -> bool:
-        gains = other - own
-        gain = float(shares @ gains)
-        return gain > CERTAIN * float(np.sqrt(np.sum(np.square(shares * (gains - gain)))))
+    def is_better(self, one: _Detail, other: _Detail) -> bool:
+        """Whether its loss is less than that of the other by CERTAIN standard errors."""
+        gains = self._losses_of(other) - self._losses_of(one)
+        gain = float(self._judging @ gains)
+        return gain > CERTAIN * float(np.sqrt(np.sum(np.square(self._judging * (gains - gain)))))
 
-    space, amplitude = space_of(kernel), 1.0
-    best = losses(space, amplitude)
-    if variance:
-        larger = losses(space, LARGER)
-        if not is_better(larger, best):
-            return kernel  # more detail is not wanted: a narrower kernel would be more of it too
-        best, amplitude = larger, LARGER
-    if gamma:
-        narrower = replace(kernel, gamma=NARROWER * kernel.gamma)
-        if is_better(losses(space_of(narrower), amplitude), best):
-            kernel = narrower
-    return _times(kernel, amplitude)
+    def forget(self, narrower: int) -> None:
+        """Free what wider kernels have in memory."""
+        self._spaces = {own: kept for own, kept in self._spaces.items() if own >= narrower}
+
+    def _losses_of(self, detail: _Detail) -> FloatArray:
+        if detail not in self._losses:
+            self._losses[detail] = self._judge(detail)
+        return self._losses[detail]
+
+    def _judge(self, detail: _Detail) -> FloatArray:
+        space, judging_space = self._spaces_of(detail.narrower)
+        # |f|^2 / (2 a) + loss is, times a, the problem of the same space with a times the weights.
+        weights = LARGER**detail.larger * self._weights
+        found = solve_med_functions(
+            space, self._signs, self._c, weights, max_iter=MAX_STEPS, tol=GAP
+        )
+        # As a start for the next amplitude: three times fewer passes than from zero.
+        space.known = known_functions(self._signs, found)
+        parameters = np.column_stack([own.decision.parameters for own in found])
+        values = judging_space.values(parameters)
+        scores = np.hstack([-0.5 * values, 0.5 * values]) if len(found) == 1 else values
+        return label_losses(scores, self._judged_classes, self._judging)
+
+    def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
+        """The functions on the rows that are fitted and on the judges."""
+        if narrower not in self._spaces:
+            made = nystroem_map(
+                _detailed(self._kernel, _Detail(narrower, 0)),
+                self._points,
+                n_threads=self._n_threads,
+            )
+            self._spaces[narrower] = (
+                CentreSpace(self._fitted, made),
+                CentreSpace(self._judges, made),
+            )
+        return self._spaces[narrower]
 
 
-def _times(kernel: Kernel, amplitude: float) -> Kernel:
+def _classes(signs: FloatArray) -> np.ndarray:
+    return np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
+
+
+def _detailed(kernel: Kernel, detail: _Detail) -> Kernel:
+    """The kernel with more detail."""
     return replace(
         kernel,
-        function_variance=amplitude * kernel.function_variance,
-        bias_variance=amplitude * kernel.bias_variance,
+        gamma=NARROWER**detail.narrower * kernel.gamma,
+        function_variance=LARGER**detail.larger * kernel.function_variance,
+        bias_variance=LARGER**detail.larger * kernel.bias_variance,
     )
