@@ -29,7 +29,7 @@ FROM = EXACT_UP_TO
 MAX_ROWS = 10_000
 """Rows that are fitted, at most half of all, and as many others that judge. Differences between
 kernels are a few thousandths of a nat, their standard errors with as many judges one of them."""
-N_LANDMARKS, FEWEST_LANDMARKS = 1000, 500
+N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
 """Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
@@ -67,20 +67,9 @@ def refine_kernel(
     gamma, variance : what of the kernel is to be chosen
     """
     trial = _Trial(rows, kernel, signs, weights, c, seed)
-    here = _Detail(0, 0)
-    steps = [(0, 1), (0, -1)] * variance + [(1, 0)] * gamma + [(1, 1)] * (gamma and variance)
-    while steps:
-        around = {step: _Detail(here.narrower + step[0], here.larger + step[1]) for step in steps}
-        for detail in sorted([here, *around.values()]):  # each starts at a smaller amplitude
-            trial.loss(detail)
-        best = min(around.values(), key=trial.loss)
-        if not trial.is_better(best, here):
-            break
-        # A width that is too narrow remains so with a larger amplitude, which takes longest.
-        if all(trial.is_better(here, around[step]) for step in steps if step[0]):
-            steps = [step for step in steps if not step[0]]
-        here = best
-        trial.forget(here.narrower)
+    here = trial.climb(_Detail(0, 0), [(0, 1)] * variance + [(1, 0)] * gamma)
+    if here == _Detail(0, 0):
+        here = trial.climb(here, [(0, -1)] * variance)
     return _detailed(kernel, here)
 
 
@@ -118,19 +107,20 @@ class _Trial:
         self._spaces: dict[int, tuple[CentreSpace, CentreSpace]] = {}
         self._losses: dict[_Detail, FloatArray] = {}
 
-    def loss(self, detail: _Detail) -> float:
-        """Mean negative log-likelihood of the labels of the judges."""
-        return float(self._judging @ self._losses_of(detail))
+    def climb(self, here: _Detail, steps: list[tuple[int, int]]) -> _Detail:
+        """Where no step is better any more: the first one that is, is taken, again and again."""
+        around = [_Detail(here.narrower + step[0], here.larger + step[1]) for step in steps]
+        for there in around:
+            if self._is_better(there, here):
+                return self.climb(there, steps)
+        return here
 
-    def is_better(self, one: _Detail, other: _Detail) -> bool:
-        """Whether its loss is less than that of the other by CERTAIN standard errors."""
+    def _is_better(self, one: _Detail, other: _Detail) -> bool:
+        """Whether its loss is less than that of the other, certainly and by what is worth it."""
         gains = self._losses_of(other) - self._losses_of(one)
         gain = float(self._judging @ gains)
-        return gain > CERTAIN * float(np.sqrt(np.sum(np.square(self._judging * (gains - gain)))))
-
-    def forget(self, narrower: int) -> None:
-        """Free what wider kernels have in memory."""
-        self._spaces = {own: kept for own, kept in self._spaces.items() if own >= narrower}
+        error = float(np.sqrt(np.sum(np.square(self._judging * (gains - gain)))))
+        return gain > CERTAIN * error
 
     def _losses_of(self, detail: _Detail) -> FloatArray:
         if detail not in self._losses:
@@ -152,17 +142,15 @@ class _Trial:
         return label_losses(scores, self._judged_classes, self._judging)
 
     def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
-        """The functions on the rows that are fitted and on the judges."""
+        """The functions on the rows that are fitted and on the judges; of one width at a time."""
         if narrower not in self._spaces:
             made = nystroem_map(
                 _detailed(self._kernel, _Detail(narrower, 0)),
                 self._points,
                 n_threads=self._n_threads,
             )
-            self._spaces[narrower] = (
-                CentreSpace(self._fitted, made),
-                CentreSpace(self._judges, made),
-            )
+            spaces = CentreSpace(self._fitted, made), CentreSpace(self._judges, made)
+            self._spaces = {narrower: spaces}
         return self._spaces[narrower]
 
 

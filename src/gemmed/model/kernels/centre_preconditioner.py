@@ -12,14 +12,12 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .cholesky import unresolved
+from .cholesky import add_unit, unresolved
 from .tiled import tiled_cholesky, tiled_square
 
 SIMILAR = 3.0
 """Ratio of mean curvatures up to which a factor is used again."""
 MAX_REMEMBERED = 3
-RIDGE = 1e-3
-"""Added to the unit matrix: what single precision adds to it at random."""
 FEW_COLUMNS = 6
 """Columns up to which one after the other is faster: functions for several copy the factor."""
 
@@ -66,7 +64,7 @@ class CentrePreconditioner:
         matrix[m, :m] = 0.0  # but what memory happens to hold may be no number, and is warned of
         np.multiply(self._square, scale, out=matrix[:m, :m])
         matrix[:, m] = scale * self._bias_column
-        matrix.flat[:: m + 2] += 1.0 + RIDGE
+        add_unit(matrix)
         factor = tiled_cholesky(matrix, self._n_threads)
         if factor is None:
             raise unresolved()

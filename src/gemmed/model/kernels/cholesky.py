@@ -23,6 +23,16 @@ def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
     return factor
 
 
+SINGLE_ROUNDING = 1e-6
+"""Of the largest entry on the diagonal: what single precision adds to a matrix at random."""
+
+
+def add_unit(matrix: np.ndarray) -> None:
+    """Add I, or more where rounding to single precision would drown it, to the diagonal."""
+    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
+    diagonal += 1.0 + SINGLE_ROUNDING * float(diagonal.max())
+
+
 def unresolved() -> UnscaledDataError:
     """What to say where there is no factor."""
     return UnscaledDataError(

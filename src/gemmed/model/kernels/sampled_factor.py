@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._core.types import FloatArray
-from .cholesky import unresolved
+from .cholesky import add_unit, unresolved
 from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
 from .tiled import tiled_cholesky, tiled_square, times_upper
@@ -95,7 +95,7 @@ class SampledFactors:
         phi[:, :-1] = times_upper(raw[:, :-1], self._inverse, self._n_threads)
         phi[:, -1] = raw[:, -1]
         matrix = tiled_square(phi, self._n_threads)
-        matrix.flat[:: len(matrix) + 1] += 1.0
+        add_unit(matrix)
         factor = tiled_cholesky(matrix, self._n_threads)
         if factor is None:
             raise unresolved()
