@@ -9,7 +9,7 @@ from gemmed.model.decision_step import solve_med
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
-from gemmed.model.refined_kernel import LARGER, NARROWER, refine_kernel
+from gemmed.model.refined_kernel import LARGER, LARGEST, NARROWER, refine_kernel
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows, BlockRows
 
@@ -123,3 +123,9 @@ def test_an_amplitude_is_a_factor_of_the_weights():
     ]
     np.testing.assert_allclose(found[0], found[1], atol=0.02)
     assert np.abs(found[0]).max() > 0.5
+
+
+def test_amplitudes_have_an_end():
+    X, signs = checkerboard(3000, 0.0)
+    found = refined(replace(COARSE, gamma=9.0, function_variance=LARGEST / 2.0), X, signs)
+    assert found.function_variance == LARGEST / 2.0

@@ -33,6 +33,9 @@ N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
 """Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
+LARGEST = 30.0
+"""Amplitude beyond which none is tried. A margin is 1: functions of five times its size have all
+the detail that labels can ask for, and take long to find."""
 GAP, MAX_STEPS = 1e-3, 20
 """Enough for the judges: ten times less changes differences by 0.0003 nats."""
 CERTAIN = 2.0
@@ -40,7 +43,7 @@ CERTAIN = 2.0
 
 
 class _Detail(NamedTuple):
-    """How many steps narrower and larger a kernel is than the first; less than none is smaller."""
+    """How many steps narrower and larger a kernel is than the first; below zero it is smaller."""
 
     narrower: int
     larger: int
@@ -108,15 +111,22 @@ class _Trial:
         self._losses: dict[_Detail, FloatArray] = {}
 
     def climb(self, here: _Detail, steps: list[tuple[int, int]]) -> _Detail:
-        """Where no step is better any more: the first one that is, is taken, again and again."""
+        """Where no step is better any more; the best one is taken, again and again."""
         around = [_Detail(here.narrower + step[0], here.larger + step[1]) for step in steps]
-        for there in around:
-            if self._is_better(there, here):
-                return self.climb(there, steps)
-        return here
+        around = [own for own in around if self._amplitude(own) <= LARGEST]
+        self._losses_of(here)  # before those of larger amplitude, which start there
+        best = min(around, key=self._loss, default=here)
+        return self.climb(best, steps) if self._is_better(best, here) else here
+
+    def _amplitude(self, detail: _Detail) -> float:
+        return _detailed(self._kernel, detail).function_variance
+
+    def _loss(self, detail: _Detail) -> float:
+        """Mean negative log-likelihood of the labels of the judges."""
+        return float(self._judging @ self._losses_of(detail))
 
     def _is_better(self, one: _Detail, other: _Detail) -> bool:
-        """Whether its loss is less than that of the other, certainly and by what is worth it."""
+        """Whether its loss is less than that of the other by CERTAIN standard errors."""
         gains = self._losses_of(other) - self._losses_of(one)
         gain = float(self._judging @ gains)
         error = float(np.sqrt(np.sum(np.square(self._judging * (gains - gain)))))
@@ -142,15 +152,16 @@ class _Trial:
         return label_losses(scores, self._judged_classes, self._judging)
 
     def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
-        """The functions on the rows that are fitted and on the judges; of one width at a time."""
+        """The functions on the rows that are fitted and on the judges; of two widths at a time."""
         if narrower not in self._spaces:
             made = nystroem_map(
                 _detailed(self._kernel, _Detail(narrower, 0)),
                 self._points,
                 n_threads=self._n_threads,
             )
+            others = {own: kept for own, kept in self._spaces.items() if own == narrower - 1}
             spaces = CentreSpace(self._fitted, made), CentreSpace(self._judges, made)
-            self._spaces = {narrower: spaces}
+            self._spaces = {**others, narrower: spaces}
         return self._spaces[narrower]
 
 
