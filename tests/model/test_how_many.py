@@ -3,7 +3,12 @@
 import numpy as np
 
 from gemmed import listening
-from gemmed.model.how_many import choose_landmark_number, feature_prior, landmark_numbers
+from gemmed.model.how_many import (
+    choose_landmark_number,
+    feature_prior,
+    landmark_numbers,
+    most_landmarks,
+)
 from gemmed.model.kernels.exact_or_features import AtMost, landmark_prior
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.rows.blocks import LocalBlocks
@@ -93,3 +98,20 @@ def test_a_number_is_taken_as_it_is():
     assert len(fixed.feature_map.landmarks) <= 60
     limited = feature_prior(*arguments, AtMost(60), 0, **given)
     np.testing.assert_array_equal(limited.feature_map.landmarks, fixed.feature_map.landmarks)
+
+
+def test_many_functions_have_fewer_landmarks():
+    assert [most_landmarks(k) for k in (1, 4, 16)] == [8000, 4000, 2000]
+    rng = np.random.default_rng(0)
+    X, classes = rng.normal(size=(1400, 2)), np.arange(1400) % 64
+    made = feature_prior(
+        Kernel("rbf", gamma=50.0),
+        BlockRows(LocalBlocks(X)),
+        classes,
+        np.ones(1400),
+        AtMost(1350),
+        0,
+        c=3.0,
+        weights=np.ones(1400),
+    )
+    assert made.feature_map.n_features <= most_landmarks(64) + 1 < 1350

@@ -19,7 +19,13 @@ from .._core.types import FloatArray
 from ..rows.training_rows import BlockRows
 from .calibration import fit_slope
 from .decision_step import known_functions, solve_med_functions
-from .kernels.exact_or_features import AtMost, Prior, landmark_bytes, landmark_prior
+from .kernels.exact_or_features import (
+    MOST_LANDMARKS,
+    AtMost,
+    Prior,
+    landmark_bytes,
+    landmark_prior,
+)
 from .kernels.kernel import Kernel
 
 FEWEST = 500
@@ -82,15 +88,21 @@ def feature_prior(
         megabytes = landmark_bytes(rows.n_samples, n_landmarks) / 1e6
         report("features", 0, 1, landmarks=float(n_landmarks), megabytes=megabytes)
         return prior_with(n_landmarks)
+    signs = one_against_others(class_index)
     return choose_landmark_number(
         prior_with,
-        one_against_others(class_index),
+        signs,
         weights * trust,
         c,
-        int(n_components),
+        min(int(n_components), most_landmarks(signs.shape[1])),
         lambda number: landmark_bytes(rows.n_samples, number),
         seed,
     ).prior
+
+
+def most_landmarks(n_functions: int) -> int:
+    """The time of a fit with m landmarks grows as m^2 times the number of functions."""
+    return int(MOST_LANDMARKS / np.sqrt(n_functions))
 
 
 def one_against_others(class_index: np.ndarray) -> FloatArray:
