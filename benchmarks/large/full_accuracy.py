@@ -118,7 +118,7 @@ def defaults(options):
                 model = gemmed.GEMMEDClassifier(random_state=0, n_jobs=THREADS)
                 if options.model is not None:
                     model.set_params(model=options.model)
-                ways = {"gemmed": model}
+                ways = {} if options.given_only else {"gemmed": model}
                 for m in options.landmarks:
                     ways[f"MED {m}"] = gemmed.MEDClassifier(
                         gamma=1.0 / X.shape[1], n_components=m, n_jobs=THREADS, random_state=0
@@ -138,6 +138,7 @@ def defaults(options):
                     svc = [options.intelex, __file__, "svc", "--n", str(n), "--problems", name]
                     svc += ["--flips", str(flips), "--data", str(options.data)]
                     svc += ["--repeat", str(options.repeat)] + ["--tuned"] * options.tuned
+                    svc += ["--C", *map(str, options.C)]
                     subprocess.run(svc, check=True)
 
 
@@ -154,7 +155,7 @@ def svc(options):
         for n in options.n:
             for flips in options.flips:
                 X, y, X_test, y_test = problem(name, n, flips, options.data)
-                for C in (1.0, 10.0):
+                for C in options.C:
                     model = SVC(C=C, gamma=1.0 / X.shape[1], cache_size=1000)
                     method = f"{SVC.__module__.split('.')[0]} SVC C={C:g}"
                     found = measured(model, X, y, X_test, y_test, options.repeat)
@@ -260,7 +261,9 @@ def main():
     parser.add_argument("--data", type=Path, default=Path())
     number = lambda text: text if text == "auto" else int(text)  # noqa: E731
     parser.add_argument("--landmarks", type=number, nargs="*", default=[])
+    parser.add_argument("--given-only", action="store_true", help="no GEMMEDClassifier")
     parser.add_argument("--model", help="of GEMMEDClassifier; its default if left out")
+    parser.add_argument("--C", type=float, nargs="+", default=[1.0, 10.0], help="of SVC")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--only", help="one of the solvers")
