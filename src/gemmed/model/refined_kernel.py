@@ -70,8 +70,7 @@ def refine_kernel(
     gamma, variance : what of the kernel is to be chosen
     """
     trial = _Trial(rows, kernel, signs, weights, c, seed)
-    more = [(0, 1)] * variance + [(1, 0)] * gamma + [(1, 1)] * (gamma and variance)
-    here = trial.climb(_Detail(0, 0), more)
+    here = trial.climb(_Detail(0, 0), [(0, 1)] * variance + [(1, 0)] * gamma)
     if here == _Detail(0, 0):
         here = trial.climb(here, [(0, -1)] * variance)
     return _detailed(kernel, here)

@@ -217,16 +217,21 @@ def nystroem_map(
             "must be None."
         )
     landmarks = np.asarray(landmarks, dtype=np.float64)
-    plain = replace(kernel, bias_variance=0.0)
-    if kernel.name == "rbf":  # what follows reads the upper triangle only
-        rbf = RBF(landmarks, kernel.gamma, variance=kernel.function_variance)
-        matrix = rbf.upper_triangle(landmarks, n_threads)
-    else:
-        matrix = plain.gram(landmarks)
+    matrix = _upper_gram(kernel, landmarks, n_threads)
     tolerance = RANK_TOLERANCE[np.dtype(dtype).name] * max(float(np.diag(matrix).max()), 1e-300)
     whole = tiled_cholesky(matrix, n_threads)
     if whole is not None and float(np.diag(whole).min()) ** 2 > tolerance:  # all are independent
         return NystroemMap(kernel, landmarks, whole, np.dtype(dtype).type)
-    factor, pivots, rank, _ = lapack.dpstrf(plain.gram(landmarks), tol=tolerance, lower=1)
+    # The transpose of an upper triangle in C's order is a lower one in that of LAPACK.
+    matrix = _upper_gram(kernel, landmarks, n_threads).T
+    factor, pivots, rank, _ = lapack.dpstrf(matrix, tol=tolerance, lower=1, overwrite_a=1)
     kept = pivots[:rank] - 1
     return NystroemMap(kernel, landmarks[kept], np.tril(factor[:rank, :rank]), np.dtype(dtype).type)
+
+
+def _upper_gram(kernel: Kernel, landmarks: FloatArray, n_threads: int) -> FloatArray:
+    """Kernel matrix without bias; what is below the diagonal may be missing."""
+    if kernel.name != "rbf":
+        return replace(kernel, bias_variance=0.0).gram(landmarks)
+    rbf = RBF(landmarks, kernel.gamma, variance=kernel.function_variance)
+    return rbf.upper_triangle(landmarks, n_threads)
