@@ -19,8 +19,9 @@ from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
 from .tiled import tiled_cholesky, tiled_square, times_upper
 
-ROWS_PER_LANDMARK = 1
-"""Rows of a sample."""
+SAMPLED, LEAST_A_LANDMARK, MOST_A_LANDMARK = 0.05, 1, 4
+"""Rows of a sample, as a share of all, and how few and how many there may be for a landmark: the
+longer a pass takes, the more rows pay that save some passes."""
 SIMILAR = 0.9
 """Relative difference of W up to which a factor is used again."""
 CHECKED_ROWS = 1024
@@ -52,7 +53,8 @@ class SampledFactors:
     def __init__(self, passes: FeaturePasses, triangle: np.ndarray, n_threads: int = 1) -> None:
         self._passes, self._triangle, self._n_threads = passes, triangle, n_threads
         self._room = max(1, MEMORY // (4 * len(triangle) ** 2))
-        n = passes.n_samples
+        n, m = passes.n_samples, len(triangle)
+        self._limit = int(np.clip(SAMPLED * n, LEAST_A_LANDMARK * m, MOST_A_LANDMARK * m))
         self._checked = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(np.intp))
         self._priority = np.random.default_rng(SEED).random(n, dtype=np.float32)
         self._remembered: list[_Sampled] = []
@@ -66,7 +68,7 @@ class SampledFactors:
         """Products with so many columns that cost as much as a factor for each W."""
         m = len(self._triangle)
         n_active = np.count_nonzero(curvature, axis=0).mean()
-        rows = min(ROWS_PER_LANDMARK * m, n_active)
+        rows = min(self._limit, n_active)
         factor = FACTOR_COST * (2.0 * rows * m + m * m / 3.0)
         one = (PASS_COST if n_columns == 1 else SEVERAL_COST) * max(n_active, 1.0)
         return int(curvature.shape[1] * factor / (n_columns * one))
@@ -115,7 +117,7 @@ class SampledFactors:
     def _sample(self, curvature: FloatArray) -> tuple[np.ndarray, FloatArray]:
         """Rows with curvature, at most some for each landmark, and their W scaled up."""
         active = np.flatnonzero(curvature)
-        limit = ROWS_PER_LANDMARK * len(self._triangle)
+        limit = self._limit
         if len(active) <= limit:
             return active, curvature[active]
         # The same rows come first every time: what depends on the sample then varies smoothly.
