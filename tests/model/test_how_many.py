@@ -46,7 +46,8 @@ def numbers_from(fewest, monkeypatch):
 def test_numbers_double_up_to_the_limit():
     assert list(landmark_numbers(8000)) == [500, 1000, 2000, 4000, 8000]
     assert list(landmark_numbers(1100)) == [500, 1000]
-    assert list(landmark_numbers(1400)) == [500, 1400]
+    assert list(landmark_numbers(1400)) == [500, 1000, 1400]
+    assert list(landmark_numbers(3577)) == [500, 1000, 2000, 3577]
     assert list(landmark_numbers(300)) == [300]
 
 

@@ -169,10 +169,12 @@ def choose_landmark_number(
 def landmark_numbers(most: int) -> Iterator[int]:
     """FEWEST and its doubles; the last one is ``most`` if that is well above the one before."""
     number = min(FEWEST, most)
+    yield number
     while 2 * number <= most:
-        yield number
         number *= 2
-    yield most if most >= 1.3 * number else number
+        yield number
+    if most >= 1.3 * number:
+        yield most
 
 
 def held_out_losses(margins: FloatArray, weights: FloatArray) -> FloatArray:
