@@ -28,11 +28,15 @@ def draw(rows, path):
     for row in rows:
         text = f"{100 * row['accuracy']:.1f} %"
         place = (row["landmarks"], row["seconds"])
-        left.annotate(text, place, (6, -12), textcoords="offset points", fontsize=8)
-    left.set(ylabel="seconds of a fit (accuracy beside)")
+        left.annotate(text, place, (8, -4), textcoords="offset points", fontsize=8)
+    largest = max(row["cpu"] for row in rows)
+    left.set(ylabel="seconds of a fit (accuracy beside)", ylim=(30, 1.5 * largest))
+    ticks = [number for number in (50, 100, 200, 500, 1000, 2000) if number < 1.5 * largest]
+    left.set_yticks(ticks, [f"{number:,}" for number in ticks])
     left.legend(fontsize=8)
     right.plot(m, [row["memory_gb"] for row in rows], "o-")
-    right.set(ylabel="peak memory, GB", xscale="log", ylim=(0, None))
+    most = max(row["memory_gb"] for row in rows)
+    right.set(ylabel="peak memory, GB", xscale="log", ylim=(0, 1.1 * most))
     for axes in (left, right):
         axes.set(xlabel="landmarks", xlim=(0.8 * m[0], 1.5 * m[-1]))
         axes.set_xticks(m, [f"{number:,}" for number in m])
