@@ -189,7 +189,10 @@ class BlockFeatureSpace(WeightParameters):
 
     def features(self) -> FloatArray:
         """Phi whole: for small samples, and for the engines that need it."""
-        return self._passes.features_of(np.arange(self.n_samples))
+        return self._features_of(np.arange(self.n_samples))
+
+    def _features_of(self, rows: np.ndarray) -> FloatArray:
+        return self._passes.features_of(rows).astype(np.float64)
 
     def _corrected(
         self, system: RememberedSystem, variances: FloatArray, curvature: FloatArray
@@ -208,7 +211,7 @@ class BlockFeatureSpace(WeightParameters):
 
     def _exact_variances(self, factor: np.ndarray, rows: np.ndarray) -> FloatArray:
         half = linalg.solve_triangular(
-            factor, self._passes.features_of(rows).T, lower=True, check_finite=False
+            factor, self._features_of(rows).T, lower=True, check_finite=False
         )
         return np.einsum("ij,ij->j", half, half)
 

@@ -61,12 +61,13 @@ class FeaturePasses:
         self._rest = blocks.select(rest) if rest else None
         self.n_passes = 0
 
-    def features_of(self, rows: np.ndarray) -> FloatArray:
-        """phi of some rows, in the order given."""
+    def features_of(self, rows: np.ndarray) -> np.ndarray:
+        """phi of some rows, in the order given and in the precision of the map."""
         wanted = np.zeros(self.n_samples, dtype=bool)
         wanted[rows] = True
         found = np.concatenate(list(self.all_rows.map(_features_where, self._map, [wanted])))
-        return found[np.searchsorted(np.unique(rows), rows)].astype(np.float64)
+        chosen: np.ndarray = found[np.searchsorted(np.unique(rows), rows)]
+        return chosen
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Phi' diag(weights) Phi."""

@@ -91,11 +91,9 @@ class SampledFactors:
             return same
         self.n_factors += 1
         rows, weights = self._sample(curvature)
-        raw = self._passes.features_of(rows).astype(np.float32)
+        raw = self._passes.features_of(rows).astype(np.float32, copy=False)
         raw *= np.sqrt(weights).astype(np.float32)[:, None]
-        phi = np.empty_like(raw)
-        phi[:, :-1] = times_upper(raw[:, :-1], self._inverse, self._n_threads)
-        phi[:, -1] = raw[:, -1]
+        phi = times_upper(raw, self._inverse, self._n_threads)
         matrix = tiled_square(phi, self._n_threads)
         add_unit(matrix)
         factor = tiled_cholesky(matrix, self._n_threads)
@@ -110,9 +108,13 @@ class SampledFactors:
 
     @cached_property
     def _inverse(self) -> np.ndarray:
-        """L^-T: products with it run on all threads, solves with L on one."""
+        """L^-T and, for the bias, 1: products with it run on all threads, solves with L on one."""
+        m = len(self._triangle)
+        whole = np.zeros((m + 1, m + 1), dtype=np.float32)
         inverse, _ = lapack.strtri(self._triangle, lower=1)
-        return np.tril(inverse).T
+        whole[:m, :m] = np.tril(inverse).T
+        whole[m, m] = 1.0
+        return whole
 
     def _sample(self, curvature: FloatArray) -> tuple[np.ndarray, FloatArray]:
         """Rows with curvature, at most some for each landmark, and their W scaled up."""
