@@ -11,7 +11,7 @@ A million rows
 # asked how many they need, which is better and takes longer.
 #
 # So that this page is built quickly it has 100,000 rows; ``GEMMED_EXAMPLE_ROWS=1000000`` has the million. Measured
-# with that on one thread: a file of 40 MB, 98 processor seconds, 1.2 GB more memory than before the fit, 93.1 % right on clean
+# with that on one thread, before the present solver: a file of 40 MB, 98 processor seconds, 1.2 GB more memory than before the fit, 93.1 % right on clean
 # rows, 65,142 of 100,090 wrong labels flagged and 5,970 false ones.
 import os
 import tempfile
