@@ -39,21 +39,21 @@ WIDTHS, FOLDS = (0.3, 1.0, 3.0), 3
 """Of the SVC that chooses its gamma (over the number of columns) and C (1, 10), as ours does."""
 
 
-def made(name, n, n_classes=2):
+def made(name, n, n_classes=2, *, n_test=N_TEST, draw=0):
     """8 (hard) or 16 clusters a class in 12 of 50 directions."""
     return make_classification(
-        n + N_TEST,
+        n + n_test,
         50,
         n_informative=12,
         n_redundant=8,
         n_classes=n_classes,
         n_clusters_per_class=8 if name == "hard" else 16,
         class_sep=1.2,
-        random_state=0,
+        random_state=draw,
     )
 
 
-def stored(name, folder):
+def stored(name, folder, draw=0):
     """A table with its labels in "target", or in the last column."""
     import pandas as pd
 
@@ -62,23 +62,23 @@ def stored(name, folder):
     target = "target" if "target" in table else table.columns[-1]
     y = np.unique(table.pop(target), return_inverse=True)[1]
     X = table.select_dtypes("number").to_numpy(dtype=np.float64)
-    order = np.random.default_rng(0).permutation(len(X))
+    order = np.random.default_rng(draw).permutation(len(X))
     return X[order], y[order]
 
 
-def problem(name, n, flips=0.0, folder=None):
+def problem(name, n, flips=0.0, folder=None, *, n_test=N_TEST, draw=0):
     """Rows standardised by the training part; a share of its labels is another one."""
-    X, y = made(name, n) if name in MADE else stored(name, folder)
+    X, y = made(name, n, n_test=n_test, draw=draw) if name in MADE else stored(name, folder, draw)
     n = min(n, len(X) - 2000)
     kept = np.isin(y, np.flatnonzero(np.bincount(y[:n]) >= FEWEST_OF_A_CLASS))
     X, y = X[kept], np.unique(y[kept], return_inverse=True)[1]
     n = min(n, len(X) - 2000)
     X = (X - X[:n].mean(axis=0)) / np.maximum(X[:n].std(axis=0), 1e-9)
     n_classes = int(y.max()) + 1
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(1 + draw)
     noisy, hit = y[:n].copy(), rng.random(n) < flips
     noisy[hit] = (noisy[hit] + rng.integers(1, n_classes, hit.sum())) % n_classes
-    return X[:n], noisy, X[n : n + N_TEST], y[n : n + N_TEST]
+    return X[:n], noisy, X[n : n + n_test], y[n : n + n_test]
 
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])

@@ -9,7 +9,14 @@ from gemmed.model.decision_step import solve_med
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
-from gemmed.model.refined_kernel import LARGER, LARGEST, NARROWER, refine_kernel
+from gemmed.model.refined_kernel import (
+    LARGER,
+    LARGEST,
+    NARROWER,
+    _Detail,
+    _Trial,
+    refine_kernel,
+)
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows, BlockRows
 
@@ -56,7 +63,31 @@ def test_what_is_given_stays():
 def test_noise_is_not_detail():
     X, signs = checkerboard(3000, 0.5)
     kernel = Kernel("rbf", gamma=1.0, function_variance=0.1, bias_variance=0.1)
-    assert all(refined(kernel, X, signs, seed=seed) == kernel for seed in range(4))
+    for seed in range(4):
+        found = refined(kernel, X, signs, seed=seed)
+        assert found.gamma == kernel.gamma
+        assert found.function_variance <= kernel.function_variance
+
+
+class Surface(_Trial):
+    """Kernels whose losses are a bowl: narrower ones are better only at a smaller amplitude."""
+
+    def __init__(self):
+        self._kernel = COARSE
+        self._judging = np.full(100, 0.01)
+        self.asked = []
+
+    def _losses_of(self, detail):
+        self.asked.append(detail)
+        narrower, larger = detail
+        bowl = (narrower - 3) ** 2 + (larger + 2) ** 2 + 0.75 * (narrower - 3) * (larger + 2)
+        return bowl + 0.1 * np.random.default_rng(narrower + 100).normal(size=100)
+
+
+def test_more_detail_is_tried_again_after_a_smaller_amplitude():
+    trial = Surface()
+    assert trial.climb(_Detail(2, 0), [(0, 1), (1, 0)], [(0, -1)]) == (3, -2)
+    assert _Detail(3, 0) in trial.asked  # worse at the first amplitude
 
 
 def test_enough_detail_stays():

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
-from gemmed.model.decision_step import solve_med
+from gemmed.model.decision_step import solve_med, solve_med_functions
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
 from gemmed.model.margin_loss import doubted_loss, margin_loss
+from gemmed.model.states.uncertain_labels import doubts, label_costs, lessons
 from problems import central_difference
 
 
@@ -71,3 +73,73 @@ def test_a_label_that_is_surely_wrong_is_the_other_label():
     )
     right = solve_med(GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-12)
     np.testing.assert_allclose(mended.decision.f, right.decision.f, atol=1e-6)
+
+
+def test_a_cost_is_a_weight_of_one_function():
+    _, gram, labels, doubt, weights = problem(5)
+    costs = np.random.default_rng(1).uniform(0.5, 1.5, (60, 2))
+    signs = np.column_stack([labels, -labels])
+    options = {"max_iter": 100, "tol": 1e-12}
+    found = solve_med_functions(
+        GramSpace(gram),
+        signs,
+        3.0,
+        weights,
+        doubt=np.tile(doubt[:, None], 2),
+        cost=costs,
+        **options,
+    )
+    for own, sign, cost in zip(found, signs.T, costs.T, strict=True):
+        weighed = solve_med(GramSpace(gram), sign, 3.0, weights * cost, doubt=doubt, **options)
+        np.testing.assert_allclose(own.decision.f, weighed.decision.f, atol=1e-6)
+        assert own.certificate.primal == pytest.approx(weighed.certificate.primal, rel=1e-8)
+        np.testing.assert_allclose(own.certificate.lam, cost * weighed.certificate.lam, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_costs_have_the_boundary_of_true_labels(n_classes):
+    """Noisy labels pull a function to where the true class is the more likely side.
+
+    Where a label is wrong any other takes its place, so that with several classes those on the
+    other side err as they do on average, which is exact if their rates are the same.
+    """
+    rng = np.random.default_rng(n_classes)
+    for _ in range(20):
+        rates = rng.uniform(0.0, 0.45, n_classes)
+        if n_classes > 2:
+            rates[1:] = rates[1]
+        true = special.softmax(rng.normal(size=(200, n_classes)), axis=1)
+        given = true * (1.0 - rates)
+        given += (true * rates / (n_classes - 1)) @ (1.0 - np.eye(n_classes))
+        j = 1 if n_classes == 2 else 0
+        column = 0 if n_classes == 2 else j
+        shape = (1, 1 if n_classes == 2 else n_classes)
+        shares = np.full(n_classes, 1.0 / n_classes)
+        cost_of_own = label_costs(rates, shares, np.ones(shape))[0, column]
+        cost_of_other = label_costs(rates, shares, -np.ones(shape))[0, column]
+        pull = given[:, j] * cost_of_own - (1.0 - given[:, j]) * cost_of_other
+        np.testing.assert_array_equal(pull > 0, true[:, j] > 0.5)
+
+
+def test_rates_that_are_the_same_cost_the_same():
+    signs = np.where(np.eye(4) > 0, 1.0, -1.0)
+    np.testing.assert_allclose(
+        label_costs(np.full(2, 0.2), np.array([0.9, 0.1]), signs[:, :1]), 1.0
+    )
+    even = label_costs(np.zeros(4), np.full(4, 0.25), signs)
+    np.testing.assert_array_equal(even, 1.0)
+
+
+def test_lessons_are_the_mean_of_both_opinions():
+    rng = np.random.default_rng(0)
+    true_label = rng.dirichlet(np.ones(3), size=50)
+    signs = np.where(np.arange(3) == rng.integers(3, size=50)[:, None], 1.0, -1.0)
+    doubt = doubts(true_label, signs)
+    np.testing.assert_allclose(doubt[signs > 0], 1.0 - true_label[signs > 0])
+    costs = rng.uniform(0.5, 1.5, signs.shape)
+    taken, cost = lessons(doubt, costs)
+    np.testing.assert_allclose(cost * (1.0 - taken), 0.5 * (1.0 - doubt) + 0.5 * costs)
+    np.testing.assert_allclose(cost * taken, 0.5 * doubt)
+    nobody, alike = lessons(np.zeros((5, 1)), np.ones((5, 1)))
+    np.testing.assert_array_equal(nobody, 0.0)
+    np.testing.assert_array_equal(alike, 1.0)

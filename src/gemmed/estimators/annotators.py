@@ -27,6 +27,7 @@ from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import components_for, exact_prior
 from ..model.med import learn_med
 from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
+from ..model.states.uncertain_labels import doubts
 from ..model.tuning import ToTune, choose_kernel
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
@@ -257,14 +258,14 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 weights,
                 float(self.C),
                 groups=hold,
-                doubt=_doubts(found.labels, signs),
+                doubt=doubts(found.labels, signs),
             )
             scores = _class_scores(learned.held_out * signs)
             self.probability_slope_, biases = _calibrated(scores, answers, found)
             log_prior = special.log_softmax(self.probability_slope_ * scores + biases, axis=1)
             found = infer_labels(answers, log_prior, found.labels)
         signs = _signs(np.argmax(found.labels, axis=1), k)
-        doubt = _doubts(found.labels, signs)
+        doubt = doubts(found.labels, signs)
         solved = [
             solve_med(
                 prior.space,
@@ -314,11 +315,6 @@ def _class_scores(values: FloatArray) -> FloatArray:
     if values.shape[1] > 1:
         return values - values.mean(axis=1, keepdims=True)
     return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])
-
-
-def _doubts(labels: FloatArray, signs: FloatArray) -> FloatArray:
-    positive = labels[:, 1:] if signs.shape[1] == 1 else labels
-    return np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
 
 
 def _calibrated(

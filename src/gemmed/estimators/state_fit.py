@@ -26,6 +26,7 @@ from ..model.med import learn_med
 from ..model.solution import Status
 from ..model.states.likelihood import BAD_RATE, LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
+from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import fit_with_states, held_out_scores
@@ -146,7 +147,11 @@ def fit_states(
         report("solver", total=settings.max_iter)
         # What a person called faulty teaches nothing, whatever its fault is.
         kept = usable * (1.0 - states[:, 2])
-        doubt = doubts(true_label, signs)
+        shares = kept @ true_label / max(float(kept.sum()), 1e-300)
+        costs = np.where(
+            samples.is_known[:, None], 1.0, label_costs(posterior.rates, shares, signs)
+        )
+        doubt, cost = lessons(doubts(true_label, signs), costs)
         start = learned.coefficients
         solutions = solve_med_functions(
             prior.space,
@@ -157,6 +162,7 @@ def fit_states(
             tol=settings.tol,
             start=start,
             doubt=doubt,
+            cost=cost,
             stage="solver",
         )
         lam = np.column_stack([own.certificate.lam for own in solutions])
@@ -283,13 +289,6 @@ def class_scores(values: FloatArray) -> FloatArray:
     if values.shape[1] > 1:
         return values
     return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])
-
-
-def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
-    """Probability that the sign of a sample is the other one, for every function."""
-    positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
-    found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
-    return found
 
 
 def checked(samples: Labelled) -> np.ndarray | None:

@@ -72,6 +72,7 @@ class DecisionFunction:
     labels : -1 and +1, shape (n_samples,)
     c : rate of the margin prior
     doubt : probability that a label is the other one, shape (n_samples,); nobody doubts by default
+    cost : factor of the loss of a sample for this function, shape (n_samples,); 1 by default
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class DecisionFunction:
         labels: FloatArray,
         c: float,
         doubt: FloatArray | None = None,
+        cost: FloatArray | None = None,
     ) -> None:
         self._space = space
         self._labels = labels
         self._c = c
         self._doubt = doubt
+        self._cost = cost
         self._parameters = space.zero()
         self.f: FloatArray = np.zeros(labels.shape[0])
         self.squared_norm = 0.0
@@ -129,8 +132,10 @@ class DecisionFunction:
 
     def _loss(self, margins: FloatArray, softness: FloatArray | float) -> MarginLoss:
         if self._doubt is None:
-            return margin_loss(margins, self._c, softness)
-        return doubted_loss(margins, self._c, softness, self._doubt)
+            loss = margin_loss(margins, self._c, softness)
+        else:
+            loss = doubted_loss(margins, self._c, softness, self._doubt)
+        return loss if self._cost is None else MarginLoss(*(self._cost * part for part in loss))
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
         """One damped Newton step for sample weights s r; False when f cannot be improved."""
@@ -224,6 +229,10 @@ def certify_all(
     ]
 
 
+def _column(array: FloatArray | None, j: int) -> FloatArray | None:
+    return None if array is None else array[:, j]
+
+
 def _columns(arrays: list[FloatArray]) -> FloatArray:
     """One array as it is, several as columns."""
     return arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
@@ -285,6 +294,7 @@ def solve_med_functions(
     tol: float,
     start: FloatArray | None = None,
     doubt: FloatArray | None = None,
+    cost: FloatArray | None = None,
     stage: str | None = None,
 ) -> list[MedSolution]:
     """The same for several functions; one pass serves all of them where the space can do that.
@@ -299,10 +309,11 @@ def solve_med_functions(
     signs : labels -1 and +1, shape (n_samples, n_functions)
     start, doubt : as in :func:`solve_med`, of the shape of ``signs``; functions that the space
         knows for these labels are closer than their coefficients
+    cost : factors of the losses, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
     """
     functions = [
-        DecisionFunction(space, labels, c, None if doubt is None else doubt[:, j])
+        DecisionFunction(space, labels, c, _column(doubt, j), _column(cost, j))
         for j, labels in enumerate(signs.T)
     ]
     known = space.known

@@ -25,6 +25,7 @@ from ...model.chains.product_space import Inferred
 from ...model.chains.sequences import Sequences
 from ...model.states.likelihood import LabelModel, centred_scores
 from ...model.states.posterior import StatePosterior, infer_states
+from ...model.states.uncertain_labels import doubts
 from .view_function import Settings, ViewFunction, ViewLearner, class_scores
 
 LEAST_GOOD = 1e-3
@@ -175,13 +176,6 @@ def class_shares(rows: Rows, n_classes: int) -> FloatArray:
     return counts / counts.sum()
 
 
-def doubts_of(true_label: FloatArray, signs: FloatArray) -> FloatArray:
-    """Probability that the sign of a sample is the other one, for every function."""
-    positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
-    found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
-    return found
-
-
 def _learn(
     rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
 ) -> tuple[list[ViewLearner | None], FloatArray]:
@@ -269,7 +263,7 @@ def _refit(
     signs: FloatArray,
 ) -> list[ViewFunction | None]:
     functions: list[ViewFunction | None] = []
-    doubt = doubts_of(true_label, signs)
+    doubt = doubts(true_label, signs)
     for view, learner in enumerate(learners):
         if learner is None:
             functions.append(None)
