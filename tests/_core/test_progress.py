@@ -118,13 +118,13 @@ def test_a_listener_hears_its_own_thread_only():
 def test_a_listener_may_end_the_solver():
     model = GEMMEDClassifier(random_state=0, **KERNEL)
     with (
-        listening(lambda event: event.stage == "solver" and event.done == 3),
+        listening(lambda event: event.stage == "solver" and event.done == 2),
         pytest.warns(ConvergenceWarning),
     ):
         model.fit(*sample())
-    assert model.n_iter_ == 3 and not model.converged_
+    assert model.n_iter_ == 2 and not model.converged_
     with pytest.warns(ConvergenceWarning):
-        expected = GEMMEDClassifier(random_state=0, max_iter=3, **KERNEL).fit(*sample())
+        expected = GEMMEDClassifier(random_state=0, max_iter=2, **KERNEL).fit(*sample())
     np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
 
 
@@ -178,7 +178,7 @@ def test_bad_data_leave_the_last_fit_as_it_was(model):
 def test_ctrl_c_from_the_terminal():
     """A real signal, during the solver of a second fit."""
     code = """
-        import os, signal, sys
+        import time
         import numpy as np
         from gemmed import GEMMEDClassifier
         from gemmed._core.progress import listening
@@ -192,13 +192,11 @@ def test_ctrl_c_from_the_terminal():
         def wait_for_signal(event):
             if event.stage == "solver" and event.done == 1:
                 print("solving", flush=True)
+                time.sleep(30)  # the fit may not end before the signal is here
 
         try:
             with listening(wait_for_signal):
-                while True:
-                    GEMMEDClassifier.fit(model, X, y)
-                    np.testing.assert_equal(len(model.nominal_proba_), 3000)
-                    model = GEMMEDClassifier(random_state=0).fit(X[:200], y[:200])
+                model.fit(X, y)
         except KeyboardInterrupt:
             assert len(model.nominal_proba_) == 200, "half a fit"
             np.testing.assert_array_equal(model.predict_proba(X), expected)
