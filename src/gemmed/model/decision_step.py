@@ -93,7 +93,8 @@ class DecisionFunction:
         self.squared_norm = 0.0
         self.last_model: QuadraticModel | None = None
         self.decrease = np.inf
-        """By how much the last Newton step lowered the objective; inf after a damped one."""
+        """By how much the last Newton step lowered the objective. After a damped one, twice what the
+        full step would have gained if the loss bent as it did at the start."""
 
     @property
     def parameters(self) -> FloatArray:
@@ -162,7 +163,7 @@ class DecisionFunction:
         square = self._space.inner(direction, direction, change)
         slope = along - float(weights @ (loss.lam * self._labels * change))
         start = float(weights @ loss.value)
-        scale, self.decrease = 1.0, np.inf
+        scale, self.decrease = 1.0, -slope
         for _ in range(MAX_HALVINGS):
             trial = self._loss(self.margins + scale * self._labels * change, softness)
             rise = scale * along + 0.5 * scale**2 * square + float(weights @ trial.value) - start
@@ -300,7 +301,8 @@ def solve_med_functions(
     """The same for several functions; one pass serves all of them where the space can do that.
 
     With landmarks a function has converged, too, when a full Newton step has lowered its objective
-    by no more than ``tol`` of it: conjugate gradients leave a tenth of what a step could gain. The
+    by no more than ``tol`` of it: conjugate gradients leave a tenth of what a step could gain. A
+    damped one, which may go on for long where the loss bends abruptly, must have promised less. The
     gap counts all directions alike, also those along which the loss bends a thousand times as much
     as the norm, and is a hundred to a thousand times what is left.
 
