@@ -29,9 +29,9 @@ CHECKED_ROWS = 1024
 MEMORY = 1_100_000_000
 """Bytes of factors that are remembered. Where it has no room for one of each function, there are
 none: they would be made anew in every step."""
-FACTOR_COST, PASS_COST, SEVERAL_COST = 0.01, 0.33, 0.15
-"""Nanoseconds for a multiplication in the making of a factor, for a kernel value in a pass, and in
-a pass for one of several functions: only their ratios matter."""
+FACTOR_COST, PASS_COST, COLUMN_COST = 0.01, 0.3, 0.03
+"""Nanoseconds for a multiplication in the making of a factor, for a kernel value in a pass, and for
+each column that it is multiplied by: only their ratios matter."""
 
 
 class _Sampled(NamedTuple):
@@ -70,8 +70,8 @@ class SampledFactors:
         n_active = np.count_nonzero(curvature, axis=0).mean()
         rows = min(self._limit, n_active)
         factor = FACTOR_COST * (2.0 * rows * m + m * m / 3.0)
-        one = (PASS_COST if n_columns == 1 else SEVERAL_COST) * max(n_active, 1.0)
-        return int(curvature.shape[1] * factor / (n_columns * one))
+        one = (PASS_COST + COLUMN_COST * n_columns) * max(n_active, 1.0)
+        return int(curvature.shape[1] * factor / one)
 
     def known(self, curvature: FloatArray) -> np.ndarray | None:
         """The factor of a similar W, if there is one."""
