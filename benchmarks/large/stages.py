@@ -1,4 +1,4 @@
-"""Where the time of a fit goes, against what the processor and its memory can do.
+"""Where the time of a fit with landmarks goes, against what the processor and its memory can do.
 
 Rates of a matrix product in single precision and of reading memory are measured in the same run.
 All on one thread, in processor time. For every stage: its seconds, the multiplications or bytes it
@@ -24,11 +24,11 @@ from gemmed.evidence.neighbours import (
     knn_distances,
 )
 from gemmed.model.decision_step import DecisionFunction
-from gemmed.model.kernels.block_space import BlockFeatureSpace
+from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import choose_landmarks
+from gemmed.model.kernels.landmarks import AVERAGED, ROUNDS, landmark_points
 from gemmed.model.kernels.nystroem import nystroem_map
-from gemmed.rows.blocks import LocalBlocks, take_rows
+from gemmed.rows.blocks import LocalBlocks
 
 
 def best(function, repeats=3):
@@ -61,7 +61,7 @@ def main():
 
     def add(stage, seconds, multiplications=0.0, read=0.0):
         share = max(multiplications / product, read / memory) / seconds
-        record.add(n=n, stage=stage, seconds=seconds, share_of_peak=share)
+        record.add(n=n, landmarks=m, stage=stage, seconds=seconds, share_of_peak=share)
 
     blocks = LocalBlocks(sample.X, n_threads=1)
     classes = (sample.y > 0).astype(np.intp)
@@ -72,19 +72,29 @@ def main():
 
     rng = np.random.default_rng(0)
     kernel = Kernel("rbf", gamma=gamma)
-    chosen = choose_landmarks(classes, m, rng)
-    feature_map, _, seconds = timed(nystroem_map, kernel, take_rows(blocks, chosen))
-    add("landmarks", seconds, multiplications=m**3 / 6)
-    _, _, seconds = timed(lambda: list(blocks.map(_raw, feature_map)))
-    add("kernel", seconds, multiplications=float(n) * m * p)
-    space, _, seconds = timed(BlockFeatureSpace, blocks, feature_map, cache_bytes=8 * n * m)
-    add("kernel and features", seconds, multiplications=float(n) * m * (p + m / 2))
+    weights = np.ones(n)
+    points, _, seconds = timed(landmark_points, blocks, classes, m, rng, weights=weights)
+    moved = ROUNDS * AVERAGED * m * (m / 2) * p  # each class its own half
+    add("landmarks", seconds, multiplications=moved)
+    feature_map, _, seconds = timed(nystroem_map, kernel, points)
+    add("factor of the landmarks", seconds, multiplications=m**3 / 6)
+    space, _, seconds = timed(CentreSpace, blocks, feature_map, cache_bytes=8 * n * m)
+    add("kernel values", seconds, multiplications=float(n) * m * p)
 
     w = rng.normal(size=space.zero().shape)
-    add("a pass, f = Phi w", best(lambda: space.values(w)), read=4.0 * n * m)
+    add("a pass, f = K v", best(lambda: space.values(w)), read=4.0 * n * m)
+    for k in (1, 8, 32):
+        columns = rng.normal(size=(m + 1, k)).astype(np.float32)
+        columns = columns[:, 0] if k == 1 else columns
+        curvature = weights if k == 1 else weights[:, None]
+        seconds = best(lambda: space._passes.normal_product(curvature, columns))  # noqa: B023
+        multiplications = 2.0 * n * m * k
+        name = f"a product K' W K, {k} column{'s' * (k > 1)}"
+        add(name, seconds, multiplications=multiplications, read=4.0 * n * m)
+    _, _, seconds = timed(lambda: space._preconditioner.solve(columns, np.ones(k)))
+    add("preconditioner", seconds, multiplications=m**3 / 3)
     decision = DecisionFunction(space, sample.y, 3.0)
     before, began = space.n_passes, time.process_time()
-    weights = np.ones(n)
     for _ in range(5):
         decision.newton_step(weights)
         decision.certify(weights)
@@ -103,10 +113,6 @@ def main():
     model.fit_blocks(sample.X, sample.y)
     X = np.vstack([sample.X_test] * 4)
     add("predict", best(lambda: model.predict(X)), multiplications=float(len(X)) * m * p)
-
-
-def _raw(X, feature_map):
-    return float(feature_map.raw(X)[0, 0])
 
 
 if __name__ == "__main__":

@@ -166,3 +166,17 @@ def test_a_model_of_an_earlier_version_had_the_kernel_itself(data):
     older.__setstate__(state)
     assert older.get_params()["n_components"] is None
     np.testing.assert_array_equal(older.predict(data[0]), model.predict(data[0]))
+
+
+def test_predictions_of_many_samples_are_those_of_the_solver():
+    """Multipliers that are good to a small gap define a function that is off by its root."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    y = (X[:, 0] + 2.0 * rng.normal(size=2000) > 0).astype(int)
+    usual = MEDClassifier(gamma=0.2).fit(X, y)
+    exact = MEDClassifier(gamma=0.2, tol=1e-11, max_iter=300).fit(X, y)
+    some = X[:200]
+    values = exact.decision_function(some)
+    np.testing.assert_allclose(usual.decision_function(some), values, atol=1e-3)
+    kernel = np.exp(-0.2 * ((some[:, None] - X) ** 2).sum(-1)) + 1.0
+    assert np.abs(kernel @ usual.dual_coef_ - values).max() > 1e-3

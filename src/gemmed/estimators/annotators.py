@@ -32,7 +32,7 @@ from ..model.tuning import ToTune, choose_kernel
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 from .answers import answers_of
-from .stored_function import function_of_features, function_of_samples
+from .stored_function import function_of_solution
 from .validation import (
     TUNED,
     check_groups,
@@ -278,13 +278,10 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             )
             for labels, own in zip(signs.T, doubt.T, strict=True)
         ]
-        if prior.feature_map is not None:
-            parameters = np.column_stack([own.decision.parameters for own in solved])
-            self._function = function_of_features(kernel, prior.feature_map, parameters)
-        else:
-            lam = np.column_stack([own.certificate.lam for own in solved])
-            coefficients = weights[:, None] * lam * signs
-            self._function = function_of_samples(kernel, X, coefficients, prior.projection)
+        lam = np.column_stack([own.certificate.lam for own in solved])
+        coefficients = weights[:, None] * lam * signs
+        parameters = [own.decision.parameters for own in solved]
+        self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
         return found, log_prior, solved
 
     def decision_function(self, X: Any) -> FloatArray:

@@ -29,7 +29,7 @@ from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .contamination import estimate_contamination
 from .joint_settings import Labelled, Settings
 from .kernel_classifier import parameters_of, probability_slope
-from .stored_function import StoredFunction, function_of_features, function_of_samples
+from .stored_function import StoredFunction, function_of_solution
 
 
 class JointFit(NamedTuple):
@@ -196,8 +196,5 @@ def stored_function(
     parameters: tuple[FloatArray, ...],
 ) -> StoredFunction:
     """The decision functions for prediction."""
-    if prior.feature_map is not None:
-        columns = parameters[0] if len(parameters) == 1 else np.column_stack(parameters)
-        return function_of_features(kernel, prior.feature_map, columns)
-    assert isinstance(rows, (ArrayRows, GramRows))
-    return function_of_samples(kernel, rows.X, dual_coef, prior.projection)
+    X = rows.X if isinstance(rows, (ArrayRows, GramRows)) else None
+    return function_of_solution(kernel, X, prior, dual_coef, parameters)

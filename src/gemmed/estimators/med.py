@@ -14,6 +14,7 @@ from ..model.how_many import feature_prior
 from ..model.kernels.centre_space import CentreSpace
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import Prior, components_for
+from ..model.kernels.function_space import GramSpace
 from ..model.kernels.kernel import Kernel
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
@@ -24,7 +25,7 @@ from .kernel_classifier import (
     probability_slope,
     warn_not_converged,
 )
-from .stored_function import function_of_features, function_of_samples
+from .stored_function import function_of_solution
 from .validation import (
     check_margin_rate,
     check_n_jobs,
@@ -172,12 +173,13 @@ class MEDClassifier(KernelMarginClassifier):
             coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
             if isinstance(space, CentreSpace):
                 space.averages_only = True
+            parameters = tuple(own.decision.parameters for own in solved)
+            if isinstance(space, GramSpace):  # as f is predicted
+                parameters = parameters_of(space, coefficients)
             slope = probability_slope(
                 space,
                 columns,
-                parameters_of(space, coefficients)
-                if prior.feature_map is None
-                else tuple(own.decision.parameters for own in solved),
+                parameters,
                 lam,
                 np.ones(len(X)),
                 weights,
@@ -191,13 +193,7 @@ class MEDClassifier(KernelMarginClassifier):
         self.n_iter_ = max(own.n_iter for own in solved)
         self.converged_ = all(own.converged for own in solved)
         self.probability_slope_ = slope
-        if prior.feature_map is None:
-            self._function = function_of_samples(kernel, X, coefficients, prior.projection)
-        else:
-            weights_of = np.column_stack([own.decision.parameters for own in solved])
-            self._function = function_of_features(
-                kernel, prior.feature_map, weights_of[:, 0] if len(solved) == 1 else weights_of
-            )
+        self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self

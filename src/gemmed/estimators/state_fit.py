@@ -148,9 +148,8 @@ def fit_states(
         # What a person called faulty teaches nothing, whatever its fault is.
         kept = usable * (1.0 - states[:, 2])
         shares = kept @ true_label / max(float(kept.sum()), 1e-300)
-        costs = np.where(
-            samples.is_known[:, None], 1.0, label_costs(posterior.rates, shares, signs)
-        )
+        certain = samples.is_known | (samples.prior >= 1.0)
+        costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
         doubt, cost = lessons(doubts(true_label, signs), costs)
         start = learned.coefficients
         solutions = solve_med_functions(

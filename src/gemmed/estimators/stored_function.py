@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._core.types import FloatArray
+from ..model.kernels.exact_or_features import Prior
+from ..model.kernels.iterative_gram import IterativeGramSpace
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.nystroem import FeatureMap, NystroemMap
 
@@ -45,6 +48,33 @@ class StoredFunction:
             rows = slice(start, start + size)
             values[rows] = self.kernel.between(X[rows], self.samples) @ self.coefficients
         return values + self.offset
+
+
+def function_of_solution(
+    kernel: Kernel,
+    X: FloatArray | None,
+    prior: Prior,
+    dual_coef: FloatArray,
+    parameters: Sequence[FloatArray],
+) -> StoredFunction:
+    """The decision functions, in the shape of ``dual_coef``.
+
+    With many samples those of the solver's parameters, not those that the multipliers define: the
+    latter miss it by the whole gradient, a sum over all samples that moves the bias most.
+
+    Parameters
+    ----------
+    X : the samples, for an exact kernel
+    dual_coef : coefficients by the multipliers, shape (n_samples,) or (n_samples, n_functions)
+    parameters : of every function in the space of the prior
+    """
+    columns = parameters[0] if dual_coef.ndim == 1 else np.column_stack(parameters)
+    if prior.feature_map is not None:
+        return function_of_features(kernel, prior.feature_map, columns)
+    assert X is not None
+    iterated = isinstance(prior.space, IterativeGramSpace)
+    coefficients = columns if iterated else dual_coef
+    return function_of_samples(kernel, X, coefficients, prior.projection)
 
 
 def function_of_samples(

@@ -93,8 +93,8 @@ class DecisionFunction:
         self.squared_norm = 0.0
         self.last_model: QuadraticModel | None = None
         self.decrease = np.inf
-        """By how much the last Newton step lowered the objective. After a damped one, twice what the
-        full step would have gained if the loss bent as it did at the start."""
+        """By how much the last Newton step lowered the objective. After a damped one, twice what
+        the full step would have gained if the loss bent as it did at the start."""
 
     @property
     def parameters(self) -> FloatArray:

@@ -21,7 +21,7 @@ from ...model.med import learn_med
 from ...model.tuning import VARIANCES, ToTune, choose_kernel, margin_cost
 from ...rows.blocks import LocalBlocks
 from ...rows.training_rows import ArrayRows, BlockRows
-from ..stored_function import StoredFunction, function_of_features, function_of_samples
+from ..stored_function import StoredFunction, function_of_solution
 
 MOST_TUNED = 1200
 """Rows, of whole groups, by which a kernel is chosen if groups are held out."""
@@ -120,13 +120,10 @@ class ViewLearner:
         self.n_iter = max(own.n_iter for own in solved)
         self.gap = float(sum(own.certificate.gap for own in solved))
         self.converged = all(own.converged for own in solved)
-        if prior.feature_map is not None:
-            parameters = np.column_stack([own.decision.parameters for own in solved])
-            function = function_of_features(self.kernel, prior.feature_map, parameters)
-        else:
-            lam = np.column_stack([own.certificate.lam for own in solved])
-            coefficients = weights[:, None] * lam * self._signs
-            function = function_of_samples(self.kernel, self._X, coefficients, prior.projection)
+        lam = np.column_stack([own.certificate.lam for own in solved])
+        coefficients = weights[:, None] * lam * self._signs
+        parameters = [own.decision.parameters for own in solved]
+        function = function_of_solution(self.kernel, self._X, prior, coefficients, parameters)
         return ViewFunction(self._scaling, function)
 
     def _chosen_kernel(self, weights: FloatArray, good: FloatArray) -> Kernel:
