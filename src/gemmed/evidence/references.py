@@ -25,6 +25,9 @@ CLOSE = 0.01
 """Squared distance, over squared distances from the centre, below which single precision is not
 enough: its rounding is some 1e-7 of the latter, so that squared distances are good to 1e-5."""
 
+HAND = 16
+"""Columns that are looked at together for the smallest distances."""
+
 
 @dataclass(frozen=True)
 class ReferencePlan:
@@ -139,7 +142,17 @@ def _outside(
 
 
 def _smallest(values: np.ndarray, k: int) -> np.ndarray:
-    """The k smallest of every row, in no order; reorders ``values``."""
+    """The k smallest of every row, in no order; reorders ``values``.
+
+    They are among the k hands of columns with the smallest minima, or left over behind the hands:
+    minima take a tenth of the time of a selection.
+    """
+    n_hands = values.shape[1] // HAND
+    if n_hands > 2 * k:
+        hands = values[:, : n_hands * HAND].reshape(len(values), HAND, n_hands)
+        chosen = np.argpartition(hands.min(axis=1), k - 1, axis=1)[:, None, :k]
+        near = np.take_along_axis(hands, chosen, axis=2).reshape(len(values), HAND * k)
+        values = np.hstack([near, values[:, n_hands * HAND :]])
     if k < values.shape[1]:
         values.partition(k - 1, axis=1)
     return values[:, :k]
