@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from gemmed.evidence.distances import SINGLE_PRECISION_FROM, BlockDistances, EuclideanDistances
 from gemmed.evidence.neighbours import MAX_REFERENCES, Neighbourhood, knn_distances, plan_references
-from gemmed.evidence.references import mean_nearest, reference_set
+from gemmed.evidence.references import HAND, _smallest, mean_nearest, reference_set
 from gemmed.rows.blocks import LocalBlocks
 
 
@@ -126,3 +126,19 @@ def test_too_few_references_are_told():
         reference_distances(
             LocalBlocks(X), np.r_[np.zeros(39, int), 1], 3, seed=0, names=["a", "b"]
         )
+
+
+@pytest.mark.parametrize("n_columns", [1, 9, 10, 159, 320, 336, 1000, 2500])
+@pytest.mark.parametrize("k", [1, 10])
+def test_the_smallest_are_those_of_a_sort(n_columns, k):
+    rng = np.random.default_rng(n_columns + k)
+    values = rng.normal(size=(40, n_columns)).astype(np.float32)
+    values[:10] = np.round(values[:10])  # ties
+    values[10:20, rng.random(n_columns) < 0.7] = np.inf  # the own group
+    values[20, : min(n_columns, 3 * HAND)] -= 10.0  # many of them side by side
+    wanted = np.sort(values, axis=1)[:, :k]
+    np.testing.assert_array_equal(np.sort(_smallest(values, k), axis=1), wanted)
+
+
+def test_the_smallest_of_no_rows():
+    assert _smallest(np.empty((0, 2500)), 10).shape == (0, 10)
