@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gemmed import GEMMEDClassifier, load_model, save_model
+from gemmed.model.margin_loss import margin_loss
 
 
 def damaged(seed=0, n=300, n_classes=2):
@@ -226,3 +227,27 @@ def test_a_base_without_states_is_refused(data):
     X, y, *_ = data
     with pytest.raises(ValueError, match="model='states'"):
         GEMMEDClassifier(model="paper", base=LogisticRegression()).fit(X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
+    """f minimises |f|^2 / 2 and (51), as it is written in docs/model.md."""
+    X, y = damaged(n_classes=n_classes)[:2]
+    given = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    model = GEMMEDClassifier(random_state=0, tol=1e-14, **given).fit(X, y)
+    index = np.searchsorted(model.classes_, y)
+    good, proba = 1.0 - model.state_proba_[:, 2], model.true_label_proba_
+    rho = model.label_error_rates_
+    shares = np.average(proba, axis=0, weights=good)
+    gram = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(-1)) + 1.0
+    functions = [1] if n_classes == 2 else range(n_classes)
+    values = model.decision_function(X).reshape(len(X), -1)
+    for j, f in zip(functions, values.T, strict=True):
+        others = np.arange(n_classes) != j
+        errs = np.average(rho[others] / (n_classes - 1), weights=shares[others])
+        sign = np.where(index == j, 1.0, -1.0)
+        wrong = np.where(index == j, 1.0 - proba[:, j], proba[:, j])
+        own = 0.5 * (1.0 - wrong) + 0.5 * (1.0 + sign * (rho[j] - errs))
+        pulled = own * margin_loss(sign * f, 3.0).lam
+        pulled -= 0.5 * wrong * margin_loss(-sign * f, 3.0).lam
+        np.testing.assert_allclose(gram @ (good * sign * pulled), f, atol=1e-3)

@@ -121,6 +121,18 @@ def test_costs_have_the_boundary_of_true_labels(n_classes):
         np.testing.assert_array_equal(pull > 0, true[:, j] > 0.5)
 
 
+@pytest.mark.parametrize("n_classes", [3, 6])
+def test_the_other_side_errs_as_its_classes_do_on_average(n_classes):
+    rng = np.random.default_rng(n_classes)
+    rates, shares = rng.uniform(0.0, 0.5, n_classes), rng.dirichlet(np.ones(n_classes))
+    given = np.where(np.eye(n_classes) > 0, 1.0 - rates, rates[:, None] / (n_classes - 1))
+    for j in range(n_classes):
+        others = np.arange(n_classes) != j
+        arriving = np.average(given[others, j], weights=shares[others])
+        costs = label_costs(rates, shares, np.ones((1, n_classes)))[0, j]
+        assert costs == pytest.approx(1.0 + rates[j] - arriving)
+
+
 def test_rates_that_are_the_same_cost_the_same():
     signs = np.where(np.eye(4) > 0, 1.0, -1.0)
     np.testing.assert_allclose(

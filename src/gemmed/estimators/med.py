@@ -14,7 +14,6 @@ from ..model.how_many import feature_prior
 from ..model.kernels.centre_space import CentreSpace
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import Prior, components_for
-from ..model.kernels.function_space import GramSpace
 from ..model.kernels.kernel import Kernel
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
@@ -25,7 +24,7 @@ from .kernel_classifier import (
     probability_slope,
     warn_not_converged,
 )
-from .stored_function import function_of_solution
+from .stored_function import function_of_solution, predicts_by_parameters
 from .validation import (
     check_margin_rate,
     check_n_jobs,
@@ -174,7 +173,7 @@ class MEDClassifier(KernelMarginClassifier):
             if isinstance(space, CentreSpace):
                 space.averages_only = True
             parameters = tuple(own.decision.parameters for own in solved)
-            if isinstance(space, GramSpace):  # as f is predicted
+            if not predicts_by_parameters(prior):
                 parameters = parameters_of(space, coefficients)
             slope = probability_slope(
                 space,

@@ -72,9 +72,13 @@ def function_of_solution(
     if prior.feature_map is not None:
         return function_of_features(kernel, prior.feature_map, columns)
     assert X is not None
-    iterated = isinstance(prior.space, IterativeGramSpace)
-    coefficients = columns if iterated else dual_coef
+    coefficients = columns if predicts_by_parameters(prior) else dual_coef
     return function_of_samples(kernel, X, coefficients, prior.projection)
+
+
+def predicts_by_parameters(prior: Prior) -> bool:
+    """Whether f is that of the solver's parameters; of the multipliers with few samples."""
+    return prior.feature_map is not None or isinstance(prior.space, IterativeGramSpace)
 
 
 def function_of_samples(
