@@ -20,7 +20,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import numpy as np
-from full_accuracy import FOLDS, MADE, STORED, THREADS, WIDTHS, measured, problem
+from full_accuracy import MADE, STORED, THREADS, measured, problem, tuned_svc
 
 N_TEST = 20_000
 OURS = "gemmed"
@@ -32,13 +32,11 @@ def classifier(method, n_columns):
         import gemmed
 
         return gemmed.GEMMEDClassifier(random_state=0, n_jobs=THREADS)
-    from sklearn.model_selection import GridSearchCV
     from sklearnex.svm import SVC
 
     if method in GIVEN:
         return SVC(C=GIVEN[method], gamma=1.0 / n_columns, cache_size=1000)
-    grid = {"C": list(GIVEN.values()), "gamma": [g / n_columns for g in WIDTHS]}
-    return GridSearchCV(SVC(cache_size=1000), grid, cv=FOLDS)
+    return tuned_svc(SVC, n_columns)
 
 
 def kept_rows(file):

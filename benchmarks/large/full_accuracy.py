@@ -142,13 +142,20 @@ def defaults(options):
                     subprocess.run(svc, check=True)
 
 
+def tuned_svc(SVC, n_columns):
+    """An SVC that chooses C and gamma by cross-validation."""
+    from sklearn.model_selection import GridSearchCV
+
+    grid = {"C": [1.0, 10.0], "gamma": [g / n_columns for g in WIDTHS]}
+    return GridSearchCV(SVC(cache_size=1000), grid, cv=FOLDS)
+
+
 def svc(options):
     """In an environment that has scikit-learn-intelex; plain scikit-learn else."""
     try:
         from sklearnex.svm import SVC
     except ImportError:
         from sklearn.svm import SVC
-    from sklearn.model_selection import GridSearchCV
 
     SVC().fit(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2)  # loads it
     for name in options.problems:
@@ -161,8 +168,7 @@ def svc(options):
                     found = measured(model, X, y, X_test, y_test, options.repeat)
                     say(problem=name, n=len(X), flips=flips, method=method, **found)
                 if options.tuned:
-                    grid = {"C": [1.0, 10.0], "gamma": [g / X.shape[1] for g in WIDTHS]}
-                    model = GridSearchCV(SVC(cache_size=1000), grid, cv=FOLDS)
+                    model = tuned_svc(SVC, X.shape[1])
                     found = measured(model, X, y, X_test, y_test)
                     chosen = {k: float(v) for k, v in model.best_params_.items()}
                     method = f"{SVC.__module__.split('.')[0]} SVC tuned"
