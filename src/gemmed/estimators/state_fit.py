@@ -18,7 +18,7 @@ from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
 from ..evidence.kernel_and_veto import Sample
 from ..evidence.shared_faults import shared_faults
-from ..model.cross_fitting import checked_margins
+from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
@@ -122,9 +122,10 @@ def fit_states(
         report("probabilities")
         groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
         weights = usable * good
-        learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
         if groups is None:
-            learned = checked_margins(prior.space, signs, weights, settings.c, learned)
+            learned = learn_checked(prior.space, signs, weights, settings.c)
+        else:
+            learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         if base is not None and X is not None:

@@ -67,6 +67,29 @@ def learn_med(
     doubt : probability that a label is the other one, of the shape of ``signs``
     stage : under which Newton steps are reported; a listener may end them
     """
+    solutions = solve_for_held_out(space, signs, weights, c, start, doubt=doubt, stage=stage)
+    coefficients = coefficients_of(solutions, signs, weights)
+    if groups is None:
+        return LearnedMed(_without_samples(space, solutions, weights), coefficients)
+    held_out = np.empty(signs.shape)
+    for j, (labels, own) in enumerate(zip(signs.T, solutions, strict=True)):
+        blocks = group_blocks(space, own.certificate.lam, weights, groups, c)
+        values = space.values(space.from_coefficients(coefficients[:, j]))
+        held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
+    return LearnedMed(held_out, coefficients)
+
+
+def solve_for_held_out(
+    space: FunctionSpace,
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    start: FloatArray | None = None,
+    *,
+    doubt: FloatArray | None = None,
+    stage: str | None = None,
+) -> list[MedSolution]:
+    """MED to the precision that held-out margins need; the space starts from it thereafter."""
     solutions = solve_med_functions(
         space,
         signs,
@@ -80,16 +103,15 @@ def learn_med(
     )
     if space.takes_columns:  # where coefficients say less of a function than its parameters
         space.known = known_functions(signs, solutions)
+    return solutions
+
+
+def coefficients_of(
+    solutions: list[MedSolution], signs: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Of the decision functions in terms of the kernel, shape (n_samples, n_functions)."""
     lam = np.column_stack([own.certificate.lam for own in solutions])
-    coefficients = weights[:, None] * lam * signs
-    if groups is None:
-        return LearnedMed(_without_samples(space, solutions, weights), coefficients)
-    held_out = np.empty(signs.shape)
-    for j, labels in enumerate(signs.T):
-        blocks = group_blocks(space, lam[:, j], weights, groups, c)
-        values = space.values(space.from_coefficients(coefficients[:, j]))
-        held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
-    return LearnedMed(held_out, coefficients)
+    return weights[:, None] * lam * signs
 
 
 def _without_samples(

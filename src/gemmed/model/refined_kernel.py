@@ -26,10 +26,12 @@ from .label_losses import label_losses
 
 FROM = EXACT_UP_TO
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
-MAX_ROWS = 10_000
-"""Rows that are fitted, at most half of all, and as many others that judge. Differences between
-kernels are a few thousandths of a nat, their standard errors with as many judges one of them."""
-N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
+FITTED, MAX_ROWS = 0.8, 10_000
+"""Share of the rows that are fitted, and their number, at most: half of the rows would support less
+detail than all do. As many others judge, at most; where they are less than half as many, another
+part of the rows judges a second fit. Differences between kernels are a few thousandths of a nat,
+their standard errors with 10,000 judges one of them."""
+N_LANDMARKS, FEWEST_LANDMARKS = 2500, 1000
 """Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
@@ -40,7 +42,7 @@ GAP, MAX_STEPS = 1e-3, 20
 """Enough for the judges: ten times less changes differences by 0.0003 nats."""
 CERTAIN = 1.0
 """Standard errors by which a neighbour must be better: detail makes all fits that follow dearer,
-but all rows, of which half at most are fitted here, support more of it than these do."""
+but all rows support more of it than those that are fitted here."""
 
 
 class _Detail(NamedTuple):
@@ -89,25 +91,19 @@ class _Trial:
         seed: int,
     ) -> None:
         rng = np.random.default_rng([seed, 2])
-        usable = np.flatnonzero(weights > 0)
-        number = min(MAX_ROWS, len(usable) // 2)
-        drawn = rng.choice(usable, 2 * number, replace=False)
-        fitted, judges = np.sort(drawn[:number]), np.sort(drawn[number:])
-        self._kernel, self._c, self._n_threads = kernel, c, threads_of(rows)
-        self._signs, self._weights = signs[fitted], weights[fitted]
-        self._judging = weights[judges] / weights[judges].sum()
-        self._judged_classes = _classes(signs[judges])
-        self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
-        self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
-        wanted = N_LANDMARKS if signs.shape[1] == 1 else FEWEST_LANDMARKS
-        self._points = landmark_points(
-            self._fitted,
-            _classes(self._signs),
-            min(wanted, number // LEAST_ROWS_PER_LANDMARK),
-            rng,
-            weights=self._weights,
-        )
-        self._spaces: dict[int, tuple[CentreSpace, CentreSpace]] = {}
+        order = rng.permutation(np.flatnonzero(weights > 0))
+        number = min(MAX_ROWS, int(FITTED * len(order)))
+        n_judges = min(len(order) - number, number)
+        turns = 1 if 2 * n_judges >= number else 2
+        self._kernel = kernel
+        self._splits = []
+        for turn in range(turns):
+            drawn = np.roll(order, -turn * n_judges)
+            fitted, judges = np.sort(drawn[n_judges:][:number]), np.sort(drawn[:n_judges])
+            self._splits.append(_Split(rows, kernel, signs, weights, c, fitted, judges, rng))
+        judging = np.concatenate([split.judging for split in self._splits])
+        self._judging = judging / judging.sum()
+        self._judged_classes = np.concatenate([split.judged_classes for split in self._splits])
         self._losses: dict[_Detail, FloatArray] = {}
 
     def climb(
@@ -146,6 +142,42 @@ class _Trial:
         return self._losses[detail]
 
     def _judge(self, detail: _Detail) -> FloatArray:
+        scores = np.concatenate([split.scores(detail) for split in self._splits])
+        return label_losses(scores, self._judged_classes, self._judging)
+
+
+class _Split:
+    """Rows that are fitted and others that judge."""
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        kernel: Kernel,
+        signs: FloatArray,
+        weights: FloatArray,
+        c: float,
+        fitted: np.ndarray,
+        judges: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        self._kernel, self._c, self._n_threads = kernel, c, threads_of(rows)
+        self._signs, self._weights = signs[fitted], weights[fitted]
+        self.judging = weights[judges]
+        self.judged_classes = _classes(signs[judges])
+        self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
+        self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
+        wanted = N_LANDMARKS if signs.shape[1] == 1 else FEWEST_LANDMARKS
+        self._points = landmark_points(
+            self._fitted,
+            _classes(self._signs),
+            min(wanted, len(fitted) // LEAST_ROWS_PER_LANDMARK),
+            rng,
+            weights=self._weights,
+        )
+        self._spaces: dict[int, tuple[CentreSpace, CentreSpace]] = {}
+
+    def scores(self, detail: _Detail) -> FloatArray:
+        """Scores of the classes of the judges, shape (n_judges, n_classes)."""
         space, judging_space = self._spaces_of(detail.narrower)
         # |f|^2 / (2 a) + loss is, times a, the problem of the same space with a times the weights.
         weights = LARGER**detail.larger * self._weights
@@ -156,8 +188,7 @@ class _Trial:
         space.known = known_functions(self._signs, found)
         parameters = np.column_stack([own.decision.parameters for own in found])
         values = judging_space.values(parameters)
-        scores = np.hstack([-0.5 * values, 0.5 * values]) if len(found) == 1 else values
-        return label_losses(scores, self._judged_classes, self._judging)
+        return np.hstack([-0.5 * values, 0.5 * values]) if len(found) == 1 else values
 
     def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
         """The functions on the rows that are fitted and on the judges; of two widths at a time."""
