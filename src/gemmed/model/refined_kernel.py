@@ -26,12 +26,14 @@ from .label_losses import label_losses
 
 FROM = EXACT_UP_TO
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
-FITTED, MAX_ROWS = 0.8, 10_000
-"""Share of the rows that are fitted, and their number, at most: half of the rows would support less
-detail than all do. As many others judge, at most; where they are less than half as many, another
-part of the rows judges a second fit. Differences between kernels are a few thousandths of a nat,
-their standard errors with 10,000 judges one of them."""
-N_LANDMARKS, FEWEST_LANDMARKS = 2500, 1000
+N_PARTS = 3
+"""Parts of the rows: one judges a fit to the others. Fits to half of the rows would support less
+detail than all do, and single judges leave the choice to chance, so the parts take turns."""
+MAX_ROWS = 10_000
+"""Rows that are fitted with one kernel, in all turns together, at most; and judges of one turn.
+Differences between kernels are a few thousandths of a nat, their standard errors with as many
+judges one of them."""
+N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
 """Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
@@ -92,9 +94,9 @@ class _Trial:
     ) -> None:
         rng = np.random.default_rng([seed, 2])
         order = rng.permutation(np.flatnonzero(weights > 0))
-        number = min(MAX_ROWS, int(FITTED * len(order)))
-        n_judges = min(len(order) - number, number)
-        turns = 1 if 2 * n_judges >= number else 2
+        number = min(MAX_ROWS, len(order) - len(order) // N_PARTS)
+        n_judges = min(len(order) - number, MAX_ROWS)
+        turns = int(np.clip(MAX_ROWS // number, 1, N_PARTS))
         self._kernel = kernel
         self._splits = []
         for turn in range(turns):
