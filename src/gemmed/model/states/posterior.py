@@ -228,23 +228,24 @@ def _averaged(
     """Means over draws of equal weight."""
     n, k = len(model.class_index), model.n_classes
     rows, total = np.arange(n), float(model.weights.sum())
-    nominal, wrong, clean, if_wrong = np.zeros(n), np.zeros(n), np.zeros((n, k)), np.zeros((n, k))
+    nominal, wrong, clean, if_wrong = np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n))
     counts, variances, rates = [], [], []
     for draws in _in_parts(model, x):
         nominal += draws.nominal.sum(axis=0)
         wrong += draws.wrong.sum(axis=0)
-        clean += draws.clean.sum(axis=0)
-        if_wrong += np.einsum("dnk,dk->nk", draws.clean, draws.rates)
+        by_class = np.moveaxis(draws.clean, 2, 1)  # as it lies in memory
+        clean += by_class.sum(axis=0)
+        if_wrong += np.einsum("dkn,dk->kn", by_class, draws.rates.astype(np.float32))
         rates.append(draws.rates)
         states = (draws.wrong, draws.bad, 1.0 - draws.nominal)
         counts.append([state @ model.weights for state in states])
         # The counts of a draw vary as sums of independent indicators do.
         variances.append([(state * (1.0 - state)) @ model.weights for state in states])
-    nominal, wrong, clean = nominal / len(x), wrong / len(x), clean / len(x)
+    nominal, wrong, clean, if_wrong = nominal / len(x), wrong / len(x), clean.T / len(x), if_wrong.T
     if model.log_bayes is None:
         wrong = 1.0 - nominal
     bad = np.maximum(1.0 - nominal - wrong, 0.0)
-    if_wrong *= model.elsewhere
+    if_wrong = if_wrong * model.elsewhere
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)
     true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
     true_label[rows, model.class_index] += nominal
