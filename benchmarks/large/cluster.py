@@ -1,6 +1,6 @@
 """One and two worker processes of Dask on the same problem; then one of them is killed.
 
-python benchmarks/large/cluster.py [--quick] [--rows 300000] [--landmarks 1000]
+python benchmarks/large/cluster.py [--quick] [--rows 450000] [--landmarks 1000]
 """
 
 import os
@@ -37,7 +37,7 @@ def processor_time(client):
 
 def main():
     made = parser(__doc__)
-    made.add_argument("--rows", type=int, default=300_000)
+    made.add_argument("--rows", type=int, default=450_000)
     made.add_argument("--landmarks", type=int, default=1000)
     options = made.parse_args()
     import dask
@@ -95,7 +95,7 @@ class Killer:
         self._done = False
 
     def __call__(self, event):
-        if event.stage == "solver" and event.done == 3 and not self._done:
+        if event.stage == "solver" and event.done == 1 and not self._done:
             self._done = True
             threading.Timer(0.2, os.kill, (self.pid, signal.SIGKILL)).start()
 
