@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
+from gemmed._core.progress import listening
 from gemmed.model.cross_fitting import N_PARTS, checked_margins, learn_checked, parts_of
 from gemmed.model.decision_step import solve_med_functions
 from gemmed.model.kernels.centre_space import CentreSpace
@@ -78,7 +79,10 @@ def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it():
     weights = np.ones(len(X))
     weights[::9] = 0.5
     space = CentreSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
-    found = learn_checked(space, signs, weights, C)
+    steps = []
+    with listening(lambda event: steps.append((event.stage, event.done, event.total))):
+        found = learn_checked(space, signs, weights, C)
+    assert steps == [("probabilities", done, N_PARTS) for done in range(1, N_PARTS + 1)]
     again = CentreSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
     solutions = solve_for_held_out(again, signs, weights, C)
     margins = np.column_stack([own.decision.margins for own in solutions])

@@ -69,6 +69,24 @@ def test_noise_is_not_detail():
         assert found.function_variance <= kernel.function_variance
 
 
+@pytest.mark.parametrize(
+    ("n", "turns", "n_fitted", "n_judges"),
+    [(3000, 3, 2000, 1000), (9000, 1, 6000, 3000), (24_000, 1, 10_000, 10_000)],
+)
+def test_rows_judge_fits_that_they_take_no_part_in(n, turns, n_fitted, n_judges):
+    rng = np.random.default_rng(0)
+    X, signs, weights = rng.normal(size=(n, 2)), np.ones((n, 1)), rng.permutation(n) + 1.0
+    signs[: n // 2] = -1.0
+    trial = _Trial(ArrayRows(X), COARSE, signs, weights, 3.0, 0)
+    judges = [set(split.judging) for split in trial._splits]
+    fitted = [set(split._weights) for split in trial._splits]
+    assert [len(own) for own in judges] == [n_judges] * turns
+    assert [len(own) for own in fitted] == [n_fitted] * turns
+    assert not any(own & other for own, other in zip(judges, fitted, strict=True))
+    assert len(set.union(*judges)) == turns * n_judges  # nobody judges twice
+    assert trial._judging.sum() == pytest.approx(1.0)
+
+
 class Surface(_Trial):
     """Kernels whose losses are a bowl: narrower ones are better only at a smaller amplitude."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core.progress import reported
 from .._core.types import FloatArray
 from .decision_step import solve_med_functions
 from .kernels.function_space import FunctionSpace
@@ -52,7 +53,8 @@ def learn_checked(
     coefficients = coefficients_of(solutions, signs, weights)
     parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
     held_out = np.empty(signs.shape)
-    for out in (parts == part for part in range(N_PARTS)):
+    for part in reported("probabilities", range(N_PARTS), N_PARTS):
+        out = parts == part
         held_out[out] = _margins_without(out, space, signs, weights, c, coefficients)
     return LearnedMed(held_out, coefficients)
 

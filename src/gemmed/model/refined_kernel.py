@@ -3,7 +3,7 @@
 What a thousand rows prefer is not what many thousands do: the more rows, the more detail they
 support, which is a narrower kernel, a larger amplitude, or both. Some of the rows are fitted with
 such neighbours of the kernel, and with a smaller amplitude, which a thousand rows may have missed;
-as many others judge, and as long as a neighbour is better it takes the place of the kernel.
+others judge, and as long as a neighbour is better it takes the place of the kernel.
 """
 
 from __future__ import annotations
