@@ -225,3 +225,19 @@ def test_weights_of_zero_are_as_good_as_absent():
     assert special.logit(whole.wrong_share.mean) == pytest.approx(
         special.logit(alone.wrong_share.mean), abs=0.3
     )
+
+
+@pytest.mark.parametrize("n_classes", [3, 26])
+def test_the_share_of_wrong_labels_does_not_depend_on_the_number_of_classes(n_classes):
+    """Rates of many classes that are alike have a narrow highest point: it is not what counts."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, n_classes, 3000)
+        scores = 0.4 * rng.normal(size=(3000, n_classes))
+        scores[np.arange(3000), truth] += 1.2
+        turned = (truth + rng.integers(1, n_classes, 3000)) % n_classes
+        given = np.where(rng.random(3000) < 0.15, turned, truth)
+        found = infer_states(LabelModel(scores[None], given, None, np.ones(3000)))
+        assert abs(found.wrong_share.mean - np.mean(given != truth)) < 0.03
+        clean = infer_states(LabelModel(scores[None], truth, None, np.ones(3000)))
+        assert clean.wrong_share.mean < 0.01

@@ -28,6 +28,9 @@ PATH = (-1.8, -1.1, -0.5, 0.1, 0.7, 1.4)
 """Coordinates of the common rate: from 1/800 of the largest to 85 % of it."""
 STEP = 0.5
 """Standard deviation of a proposal along the path."""
+ALIKE = -1.0
+"""Coordinate of tau of a centre at which several classes have about the same rate. The highest
+point is where tau is large, a narrow place; with many classes most of the posterior is elsewhere."""
 TAIL = 8.0
 """Degrees of freedom of the proposals: heavier tails than the posterior's."""
 NEGLIGIBLE = 6.0
@@ -123,6 +126,12 @@ def _centres(model: LabelModel) -> list[_Centre]:
         found.append((x, density, 1.0 / STEP**2))
     common = min(found, key=lambda entry: entry[1].value)[0].copy()
     common[own_rates], common[model.places.spread] = 0.0, 0.0
+    if model.n_classes > 2:
+        alike = common.copy()
+        alike[model.places.spread] = ALIKE
+        given_spread = everything.copy()
+        given_spread[model.places.spread] = False
+        found.append((*_highest(model, alike, given_spread), 0.0))
     pull = -minus_log_posterior(model, common).gradient[own_rates]
     for one_class in np.argsort(-pull)[:2]:
         x = common.copy()
