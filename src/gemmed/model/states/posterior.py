@@ -30,7 +30,7 @@ STEP = 0.5
 """Standard deviation of a proposal along the path."""
 ALIKE = -1.0
 """Coordinate of tau of a centre at which several classes have about the same rate. The highest
-point is where tau is large, a narrow place; with many classes most of the posterior is elsewhere."""
+point has a large tau and is narrow: with many classes most of the posterior is not there."""
 TAIL = 8.0
 """Degrees of freedom of the proposals: heavier tails than the posterior's."""
 NEGLIGIBLE = 6.0
