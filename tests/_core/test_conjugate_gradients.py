@@ -12,17 +12,21 @@ N = 40
 def problem():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(N, N))
-    return half @ half.T / N + np.eye(N), rng.normal(size=N), rng.normal(size=N)
+    return half @ half.T / N + np.eye(N), rng.normal(size=(N, 2)), rng.normal(size=(N, 2))
 
 
 def plain(matrix):
-    return lambda p: (matrix @ p, p)
+    return lambda p, which: (matrix @ p, p)
+
+
+def itself(residual, which):
+    return residual.copy()
 
 
 def test_the_system_is_solved_from_any_start(problem):
     matrix, right, start = problem
     found = conjugate_gradients(
-        plain(matrix), np.copy, start, right - matrix @ start, reduction=1e-12, max_steps=3 * N
+        plain(matrix), itself, start, right - matrix @ start, reduction=1e-12, max_steps=3 * N
     )
     assert found.solved
     np.testing.assert_allclose(found.answer, np.linalg.solve(matrix, right), atol=1e-10)
@@ -33,7 +37,7 @@ def test_an_exact_preconditioner_takes_one_step(problem):
     matrix, right, start = problem
     found = conjugate_gradients(
         plain(matrix),
-        lambda r: np.linalg.solve(matrix, r),
+        lambda r, which: np.linalg.solve(matrix, r),
         start,
         right - matrix @ start,
         reduction=1e-9,
@@ -48,12 +52,12 @@ def test_the_answer_may_be_what_products_are_made_of(problem):
     matrix, right, _ = problem
     inner = matrix - np.eye(N)
 
-    def system(p):
+    def system(p, which):
         image = inner @ p
         return p + image, image
 
     found = conjugate_gradients(
-        system, np.copy, np.zeros(N), right, reduction=1e-12, max_steps=3 * N
+        system, itself, np.zeros((N, 2)), right, reduction=1e-12, max_steps=3 * N
     )
     np.testing.assert_allclose(found.answer, inner @ np.linalg.solve(matrix, right), atol=1e-10)
 
@@ -64,24 +68,50 @@ def test_every_stopping_rule_is_obeyed(problem):
 
     def solve(**rule):
         return conjugate_gradients(
-            plain(matrix), np.copy, np.zeros(N), right, **{"max_steps": 3 * N, **rule}
+            plain(matrix), itself, np.zeros((N, 2)), right, **{"max_steps": 3 * N, **rule}
         )
 
     short = solve(max_steps=2)
     assert (short.n_steps, short.solved) == (2, False)
-    by_residual = solve(enough=lambda r: r @ r < 1e-6)
+    by_residual = solve(enough=lambda r, which: np.sum(r * r, axis=0) < 1e-6)
     assert by_residual.solved
-    assert np.linalg.norm(right - matrix @ by_residual.answer) < 1e-3
+    assert np.all(np.linalg.norm(right - matrix @ by_residual.answer, axis=0) < 1e-3)
     # All eigenvalues are at least 1: the error in the norm of A is below the residual's length.
     by_error = solve(error=1e-8)
     wrong = by_error.answer - solution
     assert by_error.solved
-    assert wrong @ matrix @ wrong < 1e-8
+    assert np.all(np.diag(wrong.T @ matrix @ wrong) < 1e-8)
     assert by_error.n_steps < solve(reduction=1e-12).n_steps
 
 
 def test_nothing_is_done_for_a_solved_system(problem):
     matrix, _, start = problem
-    found = conjugate_gradients(plain(matrix), np.copy, start, np.zeros(N), max_steps=5)
+    found = conjugate_gradients(plain(matrix), itself, start, np.zeros((N, 2)), max_steps=5)
     assert (found.n_steps, found.solved) == (0, True)
     np.testing.assert_array_equal(found.answer, start)
+
+
+def test_every_system_has_its_own_matrix_and_end(problem):
+    matrix, right, _ = problem
+    matrices = [matrix, 3.0 * matrix + np.eye(N)]
+    products = []
+
+    def system(p, which):
+        products.append(list(which))
+        return np.column_stack([matrices[j] @ own for j, own in zip(which, p.T, strict=True)]), p
+
+    found = conjugate_gradients(
+        system,
+        itself,
+        np.zeros((N, 2)),
+        right,
+        reduction=np.array([1e-12, 0.5]),
+        max_steps=3 * N,
+    )
+    assert found.solved
+    np.testing.assert_allclose(found.answer[:, 0], np.linalg.solve(matrix, right[:, 0]), atol=1e-10)
+    wrong = found.answer[:, 1] - np.linalg.solve(matrices[1], right[:, 1])
+    assert 1e-6 < wrong @ matrices[1] @ wrong < 0.5**2 * right[:, 1] @ right[:, 1]
+    assert products[0] == [0, 1]
+    assert products[-1] == [0]  # the other one was solved long before
+    assert found.n_steps == len(products)

@@ -11,7 +11,7 @@ from gemmed.model.kernels.exact_or_features import ITERATED_UP_TO, AtMost, compo
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystem, landmark_rows
+from gemmed.model.kernels.low_rank import LowRankPlusDiagonal, LowRankSystems, landmark_rows
 
 N = 700
 KERNEL = Kernel("rbf", gamma=0.02, function_variance=0.7, bias_variance=0.5)
@@ -24,13 +24,13 @@ def clusters(n, seed=0, n_features=20):
     return X, np.where(which % 2, 1.0, -1.0)
 
 
-def pair(dtype=np.float32):
+def pair(dtype=np.float32, n_threads=1):
     X, y = clusters(N)
     gram = KERNEL.between(X, X)
     upper = gram.astype(dtype)
     cross = upper[landmark_rows(N)].copy()
     upper[np.tril_indices(N, -1)] = np.nan  # never read
-    return IterativeGramSpace(upper, cross), GramSpace(gram), y
+    return IterativeGramSpace(upper, cross, n_threads=n_threads), GramSpace(gram), y
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-6)])
@@ -102,17 +102,52 @@ def test_the_approximate_system_is_solved_directly():
     gram = KERNEL.between(X, X)
     approximation = LowRankPlusDiagonal(np.diag(gram), gram[landmark_rows(N)])
     approximate = approximation.features.T @ approximation.features + np.diag(approximation.private)
-    curvature = np.random.default_rng(4).uniform(0.0, 5.0, size=N)
-    root = np.sqrt(curvature)
-    system = np.eye(N) + root[:, None] * approximate * root
-    right = np.random.default_rng(5).normal(size=N)
-    found = LowRankSystem(approximation, curvature)
-    np.testing.assert_allclose(found.solve(right), np.linalg.solve(system, right), atol=1e-8)
-    posterior = approximate - approximate @ (
-        root[:, None] * np.linalg.solve(system, root[:, None] * approximate)
-    )
-    np.testing.assert_allclose(found.variances()[0], np.diag(posterior), atol=1e-8)
-    np.testing.assert_allclose(approximation.squared_norm(right), right @ approximate @ right)
+    curvatures = np.random.default_rng(4).uniform(0.0, 5.0, size=(N, 3))
+    right = np.random.default_rng(5).normal(size=(N, 2))
+    found = LowRankSystems(approximation, curvatures)
+    which = np.array([2, 0])
+    solved = found.solve(right, which)
+    for own, solution, j in zip(right.T, solved.T, which, strict=True):
+        root = np.sqrt(curvatures[:, j])
+        system = np.eye(N) + root[:, None] * approximate * root
+        np.testing.assert_allclose(solution, np.linalg.solve(system, own), atol=1e-8)
+        posterior = approximate - approximate @ (
+            root[:, None] * np.linalg.solve(system, root[:, None] * approximate)
+        )
+        np.testing.assert_allclose(found.variances(j)[0], np.diag(posterior), atol=1e-8)
+    expected = np.diag(right.T @ approximate @ right)
+    np.testing.assert_allclose(approximation.squared_norms(right), expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_several_functions_are_those_of_each(n_threads):
+    """In the same passes: Newton steps, variances and values are those of single functions."""
+    together, exact, y = pair(n_threads=n_threads)
+    alone, *_ = pair()
+    rng = np.random.default_rng(7)
+    curvature = rng.uniform(0.0, 4.0, size=(N, 3)) * (rng.random((N, 3)) < 0.6)
+    pull = rng.uniform(size=(N, 3)) * y[:, None] * (curvature > 0)
+    parameters = 0.02 * rng.normal(size=(N, 3))
+    f = exact.values(parameters)
+    np.testing.assert_allclose(together.values(parameters), f, atol=1e-5)
+    for start in (None, parameters):
+        found = together.newton_target(f, pull, curvature, start)
+        for j in range(3):
+            begin = None if start is None else start[:, j].copy()
+            expected = alone.newton_target(f[:, j], pull[:, j], curvature[:, j], begin)
+            np.testing.assert_allclose(found[:, j], expected, atol=1e-4)
+    rows = np.arange(0, N, 7)
+    variances = together.posterior_variances(curvature, rows)
+    for j in range(3):
+        expected = alone.posterior_variances(curvature[:, j], rows)
+        np.testing.assert_allclose(variances[:, j], expected, rtol=1e-3)
+
+
+def test_the_number_of_threads_changes_no_digit():
+    rng = np.random.default_rng(8)
+    parameters = rng.normal(size=(N, 5))
+    one, two = (pair(n_threads=n)[0].values(parameters) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(

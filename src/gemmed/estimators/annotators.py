@@ -21,10 +21,11 @@ from ..model.annotators.rates import (
     rate_intervals,
     votes_of,
 )
-from ..model.decision_step import solve_med
+from ..model.decision_step import solve_med_functions
 from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import components_for, exact_prior
+from ..model.label_losses import class_scores
 from ..model.med import learn_med
 from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
 from ..model.states.uncertain_labels import doubts
@@ -266,18 +267,15 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             found = infer_labels(answers, log_prior, found.labels)
         signs = _signs(np.argmax(found.labels, axis=1), k)
         doubt = doubts(found.labels, signs)
-        solved = [
-            solve_med(
-                prior.space,
-                labels,
-                float(self.C),
-                weights,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                doubt=own,
-            )
-            for labels, own in zip(signs.T, doubt.T, strict=True)
-        ]
+        solved = solve_med_functions(
+            prior.space,
+            signs,
+            float(self.C),
+            weights,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            doubt=doubt,
+        )
         lam = np.column_stack([own.certificate.lam for own in solved])
         coefficients = weights[:, None] * lam * signs
         parameters = [own.decision.parameters for own in solved]
@@ -309,9 +307,8 @@ def _signs(index: np.ndarray, n_classes: int) -> FloatArray:
 
 
 def _class_scores(values: FloatArray) -> FloatArray:
-    if values.shape[1] > 1:
-        return values - values.mean(axis=1, keepdims=True)
-    return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])
+    scores = class_scores(values)
+    return scores - scores.mean(axis=1, keepdims=True)
 
 
 def _calibrated(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from .._core.progress import report
-from .._core.threads import blas_threads
+from .._core.threads import blas_threads, block_threads
 from .._core.types import FloatArray
 from ..engines import Start
 from ..engines.base import needs_of
@@ -185,7 +185,7 @@ def prior_of(
             weights=samples.weights,
         )
     assert isinstance(rows, (ArrayRows, GramRows))
-    return exact_prior(kernel, rows.X)
+    return exact_prior(kernel, rows.X, block_threads(settings.n_jobs))
 
 
 def stored_function(

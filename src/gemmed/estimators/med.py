@@ -207,7 +207,8 @@ class MEDClassifier(KernelMarginClassifier):
     ) -> Prior:
         if n_components is None:
             iterative = self.n_components == "auto"  # where that is faster
-            return Prior(*function_space(kernel, X, iterative=iterative))
+            n_threads = block_threads(self.n_jobs)
+            return Prior(*function_space(kernel, X, iterative=iterative, n_threads=n_threads))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)))
         everybody = np.ones(len(X))

@@ -22,6 +22,7 @@ from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
+from ..model.label_losses import class_scores
 from ..model.med import learn_med
 from ..model.solution import Status
 from ..model.states.likelihood import BAD_RATE, LabelModel
@@ -282,13 +283,6 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_held_out_proba": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
-
-
-def class_scores(values: FloatArray) -> FloatArray:
-    """Scores of the classes from decision values, shape (n_samples, n_classes)."""
-    if values.shape[1] > 1:
-        return values
-    return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])
 
 
 def checked(samples: Labelled) -> np.ndarray | None:

@@ -47,7 +47,7 @@ def learn_checked(
     if signs.shape[1] == 1 or len(signs) < N_PARTS * signs.shape[1]:
         # Nothing to check, or too few rows in a class to leave a part out.
         return learn_med(space, signs, weights, c)
-    if not space.takes_columns:
+    if not space.rough_variances:
         return checked_margins(space, signs, weights, c, learn_med(space, signs, weights, c))
     solutions = solve_for_held_out(space, signs, weights, c)
     coefficients = coefficients_of(solutions, signs, weights)

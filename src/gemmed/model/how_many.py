@@ -27,6 +27,7 @@ from .kernels.exact_or_features import (
     landmark_prior,
 )
 from .kernels.kernel import Kernel
+from .label_losses import gain_over
 
 FEWEST = 500
 """Landmarks of the first fit."""
@@ -153,7 +154,7 @@ def choose_landmark_number(
         margins = np.column_stack([own.decision.margins for own in solutions])[held]
         losses = held_out_losses(margins, weights[held])
         # Over one doubling and over two, where there were as many.
-        gains = [_gain(losses, other, weights[held]) for other in reversed(judged[-2:])]
+        gains = [gain_over(other, losses, weights[held]) for other in reversed(judged[-2:])]
         judged.append(losses)
         loss = float(np.average(losses, weights=weights[held]))
         levels.append(Level(number, loss, *(gains[0] if gains else (np.nan, np.nan))))
@@ -185,14 +186,6 @@ def held_out_losses(margins: FloatArray, weights: FloatArray) -> FloatArray:
     slope = fit_slope(margins.ravel(), np.repeat(weights, margins.shape[1]))
     losses = -special.log_expit(slope * margins).sum(axis=1)
     return losses if margins.shape[1] == 1 else 0.5 * losses
-
-
-def _gain(losses: FloatArray, before: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """By how much the mean loss is less than before, and the standard error of that."""
-    differences = before - losses
-    gain = float(np.average(differences, weights=weights))
-    shares = weights / weights.sum()
-    return gain, float(np.sqrt(np.sum(np.square(shares * (differences - gain)))))
 
 
 def _judges(weights: FloatArray, seed: int) -> np.ndarray:

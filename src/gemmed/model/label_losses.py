@@ -20,6 +20,24 @@ PRECISION = {"xatol": 0.01}
 """Of the logarithm of the slope."""
 
 
+def classes_of(signs: FloatArray) -> np.ndarray:
+    """Numbers of the classes that have these signs, shape (n_samples,)."""
+    return np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
+
+
+def class_scores(values: FloatArray) -> FloatArray:
+    """Scores of the classes from decision values, shape (n_samples, n_classes)."""
+    return values if values.shape[1] > 1 else np.hstack([-0.5 * values, 0.5 * values])
+
+
+def gain_over(before: FloatArray, losses: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """By how much the mean loss is less than before, and the standard error of that."""
+    shares = weights / weights.sum()
+    differences = before - losses
+    gain = float(shares @ differences)
+    return gain, float(np.sqrt(np.sum(np.square(shares * (differences - gain)))))
+
+
 def label_losses(scores: FloatArray, class_index: np.ndarray, weights: FloatArray) -> FloatArray:
     """Negative log-likelihood of each label, with the best slope and rate of wrong labels for all.
 

@@ -22,7 +22,7 @@ ROUGH_GAP = 3e-4
 
 def enough_gap(space: FunctionSpace) -> float:
     """Relative duality gap that is enough for held-out margins."""
-    return ROUGH_GAP if space.enough_decrease > 0.0 else GAP
+    return ROUGH_GAP if space.rough_variances else GAP
 
 
 class LearnedMed(NamedTuple):

@@ -22,7 +22,7 @@ from .kernels.exact_or_features import EXACT_UP_TO, LEAST_ROWS_PER_LANDMARK
 from .kernels.kernel import Kernel
 from .kernels.landmarks import landmark_points
 from .kernels.nystroem import nystroem_map
-from .label_losses import label_losses
+from .label_losses import class_scores, classes_of, gain_over, label_losses
 
 FROM = EXACT_UP_TO
 """Samples from which on more rows are asked: below, a thousand of them are enough."""
@@ -133,9 +133,7 @@ class _Trial:
 
     def _is_better(self, one: _Detail, other: _Detail) -> bool:
         """Whether its loss is less than that of the other by CERTAIN standard errors."""
-        gains = self._losses_of(other) - self._losses_of(one)
-        gain = float(self._judging @ gains)
-        error = float(np.sqrt(np.sum(np.square(self._judging * (gains - gain)))))
+        gain, error = gain_over(self._losses_of(other), self._losses_of(one), self._judging)
         return gain > CERTAIN * error
 
     def _losses_of(self, detail: _Detail) -> FloatArray:
@@ -165,13 +163,13 @@ class _Split:
         self._kernel, self._c, self._n_threads = kernel, c, threads_of(rows)
         self._signs, self._weights = signs[fitted], weights[fitted]
         self.judging = weights[judges]
-        self.judged_classes = _classes(signs[judges])
+        self.judged_classes = classes_of(signs[judges])
         self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
         self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
         wanted = N_LANDMARKS if signs.shape[1] == 1 else FEWEST_LANDMARKS
         self._points = landmark_points(
             self._fitted,
-            _classes(self._signs),
+            classes_of(self._signs),
             min(wanted, len(fitted) // LEAST_ROWS_PER_LANDMARK),
             rng,
             weights=self._weights,
@@ -190,7 +188,7 @@ class _Split:
         space.known = known_functions(self._signs, found)
         parameters = np.column_stack([own.decision.parameters for own in found])
         values = judging_space.values(parameters)
-        return np.hstack([-0.5 * values, 0.5 * values]) if len(found) == 1 else values
+        return class_scores(values)
 
     def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
         """The functions on the rows that are fitted and on the judges; of two widths at a time."""
@@ -204,10 +202,6 @@ class _Split:
             spaces = CentreSpace(self._fitted, made), CentreSpace(self._judges, made)
             self._spaces = {**others, narrower: spaces}
         return self._spaces[narrower]
-
-
-def _classes(signs: FloatArray) -> np.ndarray:
-    return np.argmax(signs, axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.intp)
 
 
 def _detailed(kernel: Kernel, detail: _Detail) -> Kernel:

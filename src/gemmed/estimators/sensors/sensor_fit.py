@@ -23,10 +23,11 @@ from ...model.chains.factors import Factors
 from ...model.chains.learning import Rates, infer, learn_rates, usual_rates
 from ...model.chains.product_space import Inferred
 from ...model.chains.sequences import Sequences
+from ...model.label_losses import class_scores
 from ...model.states.likelihood import LabelModel, centred_scores
 from ...model.states.posterior import StatePosterior, infer_states
 from ...model.states.uncertain_labels import doubts
-from .view_function import Settings, ViewFunction, ViewLearner, class_scores
+from .view_function import Settings, ViewFunction, ViewLearner
 
 LEAST_GOOD = 1e-3
 """Weight below which a row has none in the function of a sensor."""

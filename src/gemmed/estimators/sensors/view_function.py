@@ -211,10 +211,3 @@ def scale_gamma(X: FloatArray) -> float:
     """scikit-learn's "scale"."""
     variance = float(X.var())
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-
-
-def class_scores(values: FloatArray) -> FloatArray:
-    """Scores of the classes from decision values, shape (n_rows, n_classes)."""
-    if values.shape[1] > 1:
-        return values
-    return np.column_stack([-0.5 * values[:, 0], 0.5 * values[:, 0]])

@@ -8,7 +8,7 @@ few matrices of n_features x n_features and arrays of n_samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import linalg
@@ -93,6 +93,11 @@ class RememberedSystem:
         inverse, _ = invert(self.factor, lower=1)
         lower = np.tril(inverse)
         return len(self.factor) - float(np.einsum("ij,ij->", lower, lower, dtype=np.float64))
+
+
+def _solved_by(system: RememberedSystem, right: FloatArray, _: np.ndarray) -> FloatArray:
+    """The solution as a column, for the one column of ``right``."""
+    return system.solve(right[:, 0])[:, None]
 
 
 class BlockFeatureSpace(WeightParameters):
@@ -252,19 +257,19 @@ class BlockFeatureSpace(WeightParameters):
         for max_steps in (PATIENCE, MAX_STEPS):
             system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
-                lambda w: (self._product(curvature, w), w),
-                system.solve,
-                start,
-                residual,
-                enough=lambda left: float(left @ left) <= floor**2,
+                lambda w, _: (self._product(curvature, w[:, 0])[:, None], w),
+                partial(_solved_by, system),
+                start[:, None],
+                residual[:, None],
+                enough=lambda left, _: np.array([float(left[:, 0] @ left[:, 0]) <= floor**2]),
                 reduction=reduction,
                 max_steps=max_steps,
             )
             system.is_stale = self._new_factor_pays(system, outcome.n_steps)
             if outcome.solved:
                 break
-            start, residual, tolerated = outcome.answer, outcome.residual, 0.0
-        return outcome.answer
+            start, residual, tolerated = outcome.answer[:, 0], outcome.residual[:, 0], 0.0
+        return outcome.answer[:, 0]
 
     @property
     def _factor_rows(self) -> int:

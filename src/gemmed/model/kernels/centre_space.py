@@ -15,7 +15,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ..._core.conjugate_gradients import conjugate_gradients_of_columns
+from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
 from .block_space import CACHE_BYTES, PRECISION
@@ -72,6 +72,7 @@ class CentreSpace(WeightParameters):
 
     takes_columns = True
     enough_decrease = ENOUGH_DECREASE
+    rough_variances = True
     averages_only = False
     """Whether posterior variances are for averages over samples: then few draws do."""
 
@@ -206,9 +207,11 @@ class CentreSpace(WeightParameters):
         blocks = self._passes.all_rows.map(_features, self._map)
         return np.concatenate(list(blocks)).astype(np.float64)
 
-    def _times(self, curvature: FloatArray, d: FloatArray, which: np.ndarray) -> FloatArray:
-        """(I + Phi' W Phi) d of some columns."""
-        return d + self._product(_of(curvature, which), d)
+    def _times(
+        self, curvature: FloatArray, d: FloatArray, which: np.ndarray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(I + Phi' W Phi) d of some columns, and d."""
+        return d + self._product(_of(curvature, which), d), d
 
     def _nearly_solved(
         self, curvature: FloatArray, factors: list, r: FloatArray, which: np.ndarray
@@ -241,14 +244,15 @@ class CentreSpace(WeightParameters):
                 if patience - wasted < LEAST_PATIENCE:
                     continue
                 max_steps = min(usual + patience - wasted, MAX_STEPS)
-            found = conjugate_gradients_of_columns(
+            found = conjugate_gradients(
                 partial(self._times, own),
                 partial(self._nearly_solved, own, factors),
+                answer[:, left],
                 residual[:, left],
                 reduction=wanted[left],
                 max_steps=max_steps,
             )
-            answer[:, left] += found.answer
+            answer[:, left] = found.answer
             if not shared and any(factor is None for factor in factors):
                 self._wasted += max(found.n_steps - usual, 0)
             if found.solved:

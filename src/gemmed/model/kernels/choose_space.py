@@ -31,14 +31,14 @@ INDEFINITE_TOLERANCE = 1e-8
 
 
 def function_space(
-    kernel: Kernel, X: FloatArray, *, iterative: bool = False
+    kernel: Kernel, X: FloatArray, *, iterative: bool = False, n_threads: int = 1
 ) -> tuple[FunctionSpace, FloatArray | None]:
     """The space of f on the training points, and a projection for indefinite kernels.
 
     Negative eigenvalues of an indefinite kernel matrix are set to zero, with a warning. The
     projection P then turns dual coefficients into coefficients on the original kernel:
     k(x, X) P a is the function whose values at X are K_clipped a. With ``iterative`` many samples
-    have an ``IterativeGramSpace`` if the kernel is no indefinite one.
+    have an ``IterativeGramSpace`` if the kernel is no indefinite one; ``n_threads`` are its own.
     """
     features = kernel.explicit_features(X)
     if features is not None:
@@ -51,7 +51,7 @@ def function_space(
         _warn_of_large_variance(space.variances)
         return space, None
     if iterative and len(X) >= ITERATIVE_FROM and not kernel.may_be_indefinite:
-        return _iterative_space(kernel, X), None
+        return _iterative_space(kernel, X, n_threads), None
     gram = kernel.gram(X)
     _warn_of_large_variance(np.diag(gram))
     if not kernel.may_be_indefinite:
@@ -79,19 +79,20 @@ def function_space(
     return GramSpace(clipped), kept @ kept.T
 
 
-def _iterative_space(kernel: Kernel, X: FloatArray) -> IterativeGramSpace:
+def _iterative_space(kernel: Kernel, X: FloatArray, n_threads: int) -> IterativeGramSpace:
     chosen = landmark_rows(len(X))
     variance = kernel.function_variance + kernel.bias_variance
     if kernel.name == "rbf" and variance <= LARGEST_IN_SINGLE:
         single = SingleRBF(X, kernel.gamma, kernel.function_variance, kernel.bias_variance)
         if single.farthest <= FARTHEST_IN_SINGLE:
-            return IterativeGramSpace(single.upper_triangle(), single.rows(chosen))
+            upper, rows = single.upper_triangle(), single.rows(chosen)
+            return IterativeGramSpace(upper, rows, n_threads=n_threads)
     gram: np.ndarray = kernel.gram(X)
     variances = np.diag(gram)
     _warn_of_large_variance(variances)
     if float(variances.max()) <= LARGEST_IN_SINGLE:
         gram = gram.astype(np.float32)
-    return IterativeGramSpace(gram, gram[chosen])
+    return IterativeGramSpace(gram, gram[chosen], n_threads=n_threads)
 
 
 def _warn_of_large_variance(variances: FloatArray) -> None:

@@ -40,9 +40,9 @@ class Prior(NamedTuple):
     """For functions of features."""
 
 
-def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
+def exact_prior(kernel: Kernel, X: FloatArray, n_threads: int = 1) -> Prior:
     """Functions of the kernel itself; X may be a precomputed kernel matrix."""
-    return Prior(*function_space(kernel, X, iterative=True))
+    return Prior(*function_space(kernel, X, iterative=True, n_threads=n_threads))
 
 
 class AtMost(int):

@@ -52,6 +52,8 @@ class FunctionSpace(Protocol):
     enough_decrease: float
     """Share of the objective that a full Newton step has to bring for another one to be made; 0
     where only the duality gap decides."""
+    rough_variances: bool
+    """Whether posterior variances are estimates with errors of a quarter and more."""
 
     @property
     def n_samples(self) -> int: ...
@@ -119,6 +121,7 @@ class WeightParameters(ABC):
 
     takes_columns = False
     enough_decrease = 0.0
+    rough_variances = False
     known: KnownFunctions | None = None
 
     @property
@@ -150,6 +153,7 @@ class CoefficientParameters(ABC):
 
     takes_columns = False
     enough_decrease = 0.0
+    rough_variances = False
     known: KnownFunctions | None = None
     _gram: np.ndarray
     """K, or its upper triangle."""

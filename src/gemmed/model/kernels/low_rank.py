@@ -11,6 +11,7 @@ from scipy.linalg import blas
 
 from ..._core.types import FloatArray
 from .cholesky import cholesky_or_explain, solve_factored, solve_lower
+from .few_columns import times_columns, transposed_times
 from .function_space import SEED
 
 N_LANDMARKS = 192
@@ -41,44 +42,53 @@ class LowRankPlusDiagonal:
         self.private = np.maximum(diagonal - explained, RIDGE * diagonal)
         self.buffer = np.empty_like(self.features)
 
-    def squared_norm(self, coefficients: FloatArray) -> float:
-        """coefficients' K coefficients, approximately."""
-        shared = self.features @ coefficients.astype(self.features.dtype)
-        return float(shared @ shared) + float(self.private @ (coefficients * coefficients))
+    def squared_norms(self, coefficients: FloatArray) -> FloatArray:
+        """a' K a for each column a of coefficients, approximately; shape (n_functions,)."""
+        shared = times_columns(self.features, coefficients.astype(self.features.dtype))
+        squares = np.einsum("ij,ij->j", shared, shared).astype(np.float64)
+        return squares + self.private @ (coefficients * coefficients)
 
 
-class LowRankSystem:
-    """I + W^(1/2) K W^(1/2) for the approximation of K.
+class LowRankSystems:
+    """I + W^(1/2) K W^(1/2) for the approximation of K and several W.
 
     Parameters
     ----------
     approximation : of K
-    curvature : W, shape (n_samples,)
+    curvatures : a column W for each system, shape (n_samples, n_systems)
     """
 
-    def __init__(self, approximation: LowRankPlusDiagonal, curvature: FloatArray) -> None:
+    def __init__(self, approximation: LowRankPlusDiagonal, curvatures: FloatArray) -> None:
         self._approximation = approximation
-        self._kept = 1.0 / (1.0 + curvature * approximation.private)
-        self._scale = np.sqrt(curvature) * self._kept
-        buffer = approximation.buffer
-        weights = np.sqrt(curvature * self._kept).astype(buffer.dtype)
-        np.multiply(approximation.features, weights, out=buffer)
+        self._kept = 1.0 / (1.0 + curvatures * approximation.private[:, None])
+        self._scale = np.sqrt(curvatures) * self._kept
+        self._factors = [self._factor_of(own) for own in (curvatures * self._kept).T]
+
+    def _factor_of(self, weights: FloatArray) -> np.ndarray:
+        buffer = self._approximation.buffer
+        roots = np.sqrt(weights).astype(buffer.dtype)
+        np.multiply(self._approximation.features, roots, out=buffer)
         square = blas.ssyrk if buffer.dtype == np.float32 else blas.dsyrk
         precision = square(1.0, buffer.T, trans=1, lower=1)
         precision.flat[:: len(precision) + 1] += 1.0
-        self._factor = cholesky_or_explain(precision.T)
+        return cholesky_or_explain(precision.T)
 
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solution for one right side, shape (n_samples,)."""
+    def solve(self, right: FloatArray, which: np.ndarray) -> FloatArray:
+        """Solutions of some of the systems, each with a column of ``right``."""
         features = self._approximation.features
-        inner = features @ (self._scale * right).astype(features.dtype)
-        weights = solve_factored(self._factor, inner).astype(features.dtype)
-        return self._kept * right - self._scale * (weights @ features)
+        scale = self._scale[:, which]
+        inner = times_columns(features, (scale * right).astype(features.dtype))
+        solved = [
+            solve_factored(self._factors[j], own) for j, own in zip(which, inner.T, strict=True)
+        ]
+        weights = np.column_stack(solved).astype(features.dtype)
+        return self._kept[:, which] * right - scale * transposed_times(weights, features).T
 
-    def variances(self) -> tuple[FloatArray, FloatArray]:
-        """The diagonal of (K^-1 + W)^-1 and the part of it that is private to the samples."""
+    def variances(self, j: int) -> tuple[FloatArray, FloatArray]:
+        """The diagonal of (K^-1 + W_j)^-1 and the part of it that is private to the samples."""
         self._approximation.buffer[...] = self._approximation.features
-        half = solve_lower(self._factor, self._approximation.buffer)
+        half = solve_lower(self._factors[j], self._approximation.buffer)
         shared = np.einsum("ij,ij->j", half, half).astype(np.float64)
-        private = self._approximation.private * self._kept
-        return private + self._kept * self._kept * shared, private
+        kept = self._kept[:, j]
+        private = self._approximation.private * kept
+        return private + kept * kept * shared, private
