@@ -7,7 +7,7 @@ evidence against whole groups of samples holds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -16,10 +16,14 @@ from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..model.tuning import MAX_ROWS, Candidate, ToTune, choose_kernel
+from ..model.tuning import MAX_ROWS, Candidate, ToTune, refine_on_many, tune_on_some
 from ..rows.training_rows import TrainingRows
 from .far_groups import FarGroups
 from .veto import is_learnable
+
+_Task: TypeAlias = tuple[
+    TrainingRows, Kernel, FloatArray, FloatArray, FloatArray, float, ToTune, int
+]
 
 QUESTIONED = 250
 """Members of such a group, and other samples, that decide about it where there are many."""
@@ -65,16 +69,25 @@ class Sample:
         prior : prior nominal probabilities, shape (n_samples,)
         """
         far = groups.nats
-        tuned, candidates = self._tune(kernel, trust(far, prior))
+        tuned, candidates = tune_on_some(*self._task(kernel, trust(far, prior)))
+        # Some hundred rows answer this: the kernel that suits many rows is not for them.
         if np.any(far) and self._is_learnable(groups.apart, tuned):
             far = np.zeros_like(far)
-            tuned, candidates = self._tune(kernel, trust(far, prior))
-        return Weighed(far, tuned, candidates)
+            tuned, candidates = tune_on_some(*self._task(kernel, trust(far, prior)))
+        refined = refine_on_many(*self._task(tuned, trust(far, prior)))
+        return Weighed(far, refined, candidates)
 
-    def _tune(self, kernel: Kernel, trusted: FloatArray) -> tuple[Kernel, list[Candidate]]:
-        """The kernel with what is to be tuned of it, and all candidates."""
-        return choose_kernel(
-            self.rows, kernel, self.signs, self.weights, trusted, self.c, self.to_tune, self.seed
+    def _task(self, kernel: Kernel, trusted: FloatArray) -> _Task:
+        """What the choice of a kernel is told."""
+        return (
+            self.rows,
+            kernel,
+            self.signs,
+            self.weights,
+            trusted,
+            self.c,
+            self.to_tune,
+            self.seed,
         )
 
     def _is_learnable(self, group: np.ndarray, kernel: Kernel) -> bool:

@@ -84,19 +84,51 @@ def choose_kernel(
     to_tune: ToTune,
     seed: int,
 ) -> tuple[Kernel, list[Candidate]]:
-    """The kernel with what is to be tuned of it, chosen on some of the rows; all candidates.
+    """The kernel with what is to be tuned of it; all candidates.
 
-    Of many rows ten times as many have the last word (``refined_kernel``).
+    They are compared on some of the rows; of many rows ten times as many have the last word.
 
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights, trusted : sample weights, and how far each sample is trusted; shape (n_samples,)
     """
+    tuned, found = tune_on_some(rows, kernel, signs, weights, trusted, c, to_tune, seed)
+    return refine_on_many(rows, tuned, signs, weights, trusted, c, to_tune, seed), found
+
+
+def refine_on_many(
+    rows: TrainingRows,
+    kernel: Kernel,
+    signs: FloatArray,
+    weights: FloatArray,
+    trusted: FloatArray,
+    c: float,
+    to_tune: ToTune,
+    seed: int,
+) -> Kernel:
+    """What many rows make of a kernel that a thousand of them prefer (``refined_kernel``)."""
+    has_many = kernel.has_width and rows.n_samples > REFINED_FROM
+    if not has_many or not (to_tune.gamma or to_tune.variance):
+        return kernel
+    trust, (gamma, variance, _) = weights * trusted, to_tune
+    return refine_kernel(rows, kernel, signs, trust, c, gamma=gamma, variance=variance, seed=seed)
+
+
+def tune_on_some(
+    rows: TrainingRows,
+    kernel: Kernel,
+    signs: FloatArray,
+    weights: FloatArray,
+    trusted: FloatArray,
+    c: float,
+    to_tune: ToTune,
+    seed: int,
+) -> tuple[Kernel, list[Candidate]]:
+    """The candidate that predicts a thousand rows best, and all of them."""
     if not any(to_tune):
         return kernel, []
     some = subsample_rows(signs, weights, seed)
-    all_trusted = trusted
     X, trusted = rows.take(some), trusted[some]
     judged = signs[some]
     if signs.shape[1] > MAX_FUNCTIONS:
@@ -104,7 +136,7 @@ def choose_kernel(
         judged = judged[:, np.sort(chosen)]
     if to_tune.gamma and kernel.has_width:
         kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
-    tuned, candidates = tune_kernel(
+    return tune_kernel(
         kernel,
         X,
         judged,
@@ -114,18 +146,6 @@ def choose_kernel(
         tune_variance=to_tune.variance,
         tune_bias=to_tune.bias,
     )
-    if kernel.has_width and rows.n_samples > REFINED_FROM and (to_tune.gamma or to_tune.variance):
-        tuned = refine_kernel(
-            rows,
-            tuned,
-            signs,
-            weights * all_trusted,
-            c,
-            gamma=to_tune.gamma,
-            variance=to_tune.variance,
-            seed=seed,
-        )
-    return tuned, candidates
 
 
 def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
