@@ -29,7 +29,7 @@ from ..model.label_losses import class_scores
 from ..model.med import learn_med
 from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
 from ..model.states.uncertain_labels import doubts
-from ..model.tuning import ToTune, choose_kernel
+from ..model.tuning import KernelChoice, ToTune
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 from .answers import answers_of
@@ -231,9 +231,9 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         )
         sure = found.labels.max(axis=1)
         trusted = weights * np.clip((sure - 1.0 / k) / (1.0 - 1.0 / k), 0.0, 1.0)
-        kernel = choose_kernel(
-            ArrayRows(X), kernel, signs, np.maximum(weights, 1e-6), trusted, self.C, to_tune, seed
-        )[0]
+        everybody = np.maximum(weights, 1e-6)
+        choice = KernelChoice(ArrayRows(X), signs, everybody, trusted, self.C, to_tune, seed)
+        kernel, _ = choice.choose(kernel)
         n_components = components_for("auto", n, n_iterated=signs.shape[1])
         if n_components is None or callable(kernel.name) or kernel.name == "linear":
             prior = exact_prior(kernel, X)

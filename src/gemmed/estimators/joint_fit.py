@@ -24,7 +24,7 @@ from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import Prior, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.solution import Solution
-from ..model.tuning import Candidate, choose_kernel
+from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .contamination import estimate_contamination
 from .joint_settings import Labelled, Settings
@@ -79,16 +79,15 @@ def fit_jointly(
             settings.entropy_slack,
         )
         usable = samples.weights * (samples.prior > 0)
-        kernel, candidates = choose_kernel(
+        kernel, candidates = KernelChoice(
             rows,
-            kernel,
             samples.labels.reshape(len(class_index), -1),
             usable,
             samples.prior,
             c,
             settings.to_tune,
             settings.neighbourhood.seed,
-        )
+        ).choose(kernel)
 
         report("features")
         prior = prior_of(rows, kernel, samples, samples.prior, settings)

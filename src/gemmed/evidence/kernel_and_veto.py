@@ -7,7 +7,7 @@ evidence against whole groups of samples holds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -16,14 +16,10 @@ from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..model.tuning import MAX_ROWS, Candidate, ToTune, refine_on_many, tune_on_some
+from ..model.tuning import MAX_ROWS, Candidate, KernelChoice, ToTune
 from ..rows.training_rows import TrainingRows
 from .far_groups import FarGroups
 from .veto import is_learnable
-
-_Task: TypeAlias = tuple[
-    TrainingRows, Kernel, FloatArray, FloatArray, FloatArray, float, ToTune, int
-]
 
 QUESTIONED = 250
 """Members of such a group, and other samples, that decide about it where there are many."""
@@ -69,25 +65,18 @@ class Sample:
         prior : prior nominal probabilities, shape (n_samples,)
         """
         far = groups.nats
-        tuned, candidates = tune_on_some(*self._task(kernel, trust(far, prior)))
+        choice = self._choice(trust(far, prior))
+        tuned, candidates = choice.on_some(kernel)
         # Some hundred rows answer this: the kernel that suits many rows is not for them.
         if np.any(far) and self._is_learnable(groups.apart, tuned):
             far = np.zeros_like(far)
-            tuned, candidates = tune_on_some(*self._task(kernel, trust(far, prior)))
-        refined = refine_on_many(*self._task(tuned, trust(far, prior)))
-        return Weighed(far, refined, candidates)
+            choice = self._choice(trust(far, prior))
+            tuned, candidates = choice.on_some(kernel)
+        return Weighed(far, choice.on_many(tuned), candidates)
 
-    def _task(self, kernel: Kernel, trusted: FloatArray) -> _Task:
-        """What the choice of a kernel is told."""
-        return (
-            self.rows,
-            kernel,
-            self.signs,
-            self.weights,
-            trusted,
-            self.c,
-            self.to_tune,
-            self.seed,
+    def _choice(self, trusted: FloatArray) -> KernelChoice:
+        return KernelChoice(
+            self.rows, self.signs, self.weights, trusted, self.c, self.to_tune, self.seed
         )
 
     def _is_learnable(self, group: np.ndarray, kernel: Kernel) -> bool:

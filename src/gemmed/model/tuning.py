@@ -74,78 +74,74 @@ class ToTune(NamedTuple):
     bias: bool
 
 
-def choose_kernel(
-    rows: TrainingRows,
-    kernel: Kernel,
-    signs: FloatArray,
-    weights: FloatArray,
-    trusted: FloatArray,
-    c: float,
-    to_tune: ToTune,
-    seed: int,
-) -> tuple[Kernel, list[Candidate]]:
-    """The kernel with what is to be tuned of it; all candidates.
-
-    They are compared on some of the rows; of many rows ten times as many have the last word.
+@dataclass(frozen=True)
+class KernelChoice:
+    """The samples by which a kernel is chosen, and what of it.
 
     Parameters
     ----------
+    rows : where they are stored
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights, trusted : sample weights, and how far each sample is trusted; shape (n_samples,)
+    c : rate of the margin prior
+    to_tune : what of the kernel is to be chosen, the rest stays
+    seed : of the samples that take part where there are many
     """
-    tuned, found = tune_on_some(rows, kernel, signs, weights, trusted, c, to_tune, seed)
-    return refine_on_many(rows, tuned, signs, weights, trusted, c, to_tune, seed), found
 
+    rows: TrainingRows
+    signs: FloatArray
+    weights: FloatArray
+    trusted: FloatArray
+    c: float
+    to_tune: ToTune
+    seed: int
 
-def refine_on_many(
-    rows: TrainingRows,
-    kernel: Kernel,
-    signs: FloatArray,
-    weights: FloatArray,
-    trusted: FloatArray,
-    c: float,
-    to_tune: ToTune,
-    seed: int,
-) -> Kernel:
-    """What many rows make of a kernel that a thousand of them prefer (``refined_kernel``)."""
-    has_many = kernel.has_width and rows.n_samples > REFINED_FROM
-    if not has_many or not (to_tune.gamma or to_tune.variance):
-        return kernel
-    trust, (gamma, variance, _) = weights * trusted, to_tune
-    return refine_kernel(rows, kernel, signs, trust, c, gamma=gamma, variance=variance, seed=seed)
+    def choose(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
+        """The kernel that predicts best, and the candidates that some of the samples compared."""
+        tuned, candidates = self.on_some(kernel)
+        return self.on_many(tuned), candidates
 
+    def on_some(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
+        """The candidate that predicts a thousand samples best, and all of them."""
+        to_tune, signs = self.to_tune, self.signs
+        if not any(to_tune):
+            return kernel, []
+        some = subsample_rows(signs, self.weights, self.seed)
+        X, trusted = self.rows.take(some), self.trusted[some]
+        judged = signs[some]
+        if signs.shape[1] > MAX_FUNCTIONS:
+            rng = np.random.default_rng(self.seed)
+            chosen = rng.choice(signs.shape[1], MAX_FUNCTIONS, replace=False)
+            judged = judged[:, np.sort(chosen)]
+        if to_tune.gamma and kernel.has_width:
+            kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
+        return tune_kernel(
+            kernel,
+            X,
+            judged,
+            self.weights[some] * trusted,
+            self.c,
+            tune_gamma=to_tune.gamma,
+            tune_variance=to_tune.variance,
+            tune_bias=to_tune.bias,
+        )
 
-def tune_on_some(
-    rows: TrainingRows,
-    kernel: Kernel,
-    signs: FloatArray,
-    weights: FloatArray,
-    trusted: FloatArray,
-    c: float,
-    to_tune: ToTune,
-    seed: int,
-) -> tuple[Kernel, list[Candidate]]:
-    """The candidate that predicts a thousand rows best, and all of them."""
-    if not any(to_tune):
-        return kernel, []
-    some = subsample_rows(signs, weights, seed)
-    X, trusted = rows.take(some), trusted[some]
-    judged = signs[some]
-    if signs.shape[1] > MAX_FUNCTIONS:
-        chosen = np.random.default_rng(seed).choice(signs.shape[1], MAX_FUNCTIONS, replace=False)
-        judged = judged[:, np.sort(chosen)]
-    if to_tune.gamma and kernel.has_width:
-        kernel = replace(kernel, gamma=_width(X, X[trusted >= 0.5], kernel.gamma))
-    return tune_kernel(
-        kernel,
-        X,
-        judged,
-        weights[some] * trusted,
-        c,
-        tune_gamma=to_tune.gamma,
-        tune_variance=to_tune.variance,
-        tune_bias=to_tune.bias,
-    )
+    def on_many(self, kernel: Kernel) -> Kernel:
+        """What ten times as many make of it, where there are so many (``refined_kernel``)."""
+        gamma, variance, _ = self.to_tune
+        has_many = kernel.has_width and self.rows.n_samples > REFINED_FROM
+        if not has_many or not (gamma or variance):
+            return kernel
+        return refine_kernel(
+            self.rows,
+            kernel,
+            self.signs,
+            self.weights * self.trusted,
+            self.c,
+            gamma=gamma,
+            variance=variance,
+            seed=self.seed,
+        )
 
 
 def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:

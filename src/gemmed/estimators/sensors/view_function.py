@@ -18,7 +18,7 @@ from ...model.kernels.exact_or_features import (
 )
 from ...model.kernels.kernel import Kernel
 from ...model.med import learn_med
-from ...model.tuning import VARIANCES, ToTune, choose_kernel, margin_cost
+from ...model.tuning import VARIANCES, KernelChoice, ToTune, margin_cost
 from ...rows.blocks import LocalBlocks
 from ...rows.training_rows import ArrayRows, BlockRows
 from ..stored_function import StoredFunction, function_of_solution
@@ -133,17 +133,11 @@ class ViewLearner:
             known = self._X[good >= 0.5] if np.any(good >= 0.5) else self._X
             kernel = replace(kernel, gamma=scale_gamma(known))
         if self._groups is None or not kernel.has_width or not any(settings.to_tune):
-            rows = ArrayRows(self._X)
-            return choose_kernel(
-                rows,
-                kernel,
-                self._signs,
-                weights,
-                good,
-                settings.c,
-                settings.to_tune,
-                settings.seed,
-            )[0]
+            rows, to_tune = ArrayRows(self._X), settings.to_tune
+            choice = KernelChoice(
+                rows, self._signs, weights, good, settings.c, to_tune, settings.seed
+            )
+            return choice.choose(kernel)[0]
         return self._kernel_by_groups(kernel, weights * good)
 
     def _kernel_by_groups(self, kernel: Kernel, weights: FloatArray) -> Kernel:
