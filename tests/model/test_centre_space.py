@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from gemmed.model.decision_step import DecisionFunction, solve_med, solve_med_functions
+import gemmed.model.decision_step
+from gemmed.model.decision_step import (
+    DecisionFunction,
+    known_functions,
+    solve_med,
+    solve_med_functions,
+)
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
 from gemmed.model.kernels.centre_space import ENOUGH_DECREASE, CentreSpace
@@ -134,6 +140,37 @@ def test_a_damped_step_counts_with_what_the_full_one_promised():
     before = decision.certify(weights).primal
     assert decision.advance(downhill * direction, downhill * change, weights, 0.0, loss)
     assert decision.decrease > 100.0 * (before - decision.certify(weights).primal) > 0.0
+
+
+def test_a_fit_goes_on_as_long_as_its_objective_falls(monkeypatch):
+    """Whatever the gap does, which may be smallest at a start that is far from the solution."""
+    space, _ = spaces(n=400)
+    rare = np.full((400, 1), -1.0)
+    rare[np.random.default_rng(1).permutation(400)[:4]] = 1.0
+    weights, options = np.full(400, 100.0), {"max_iter": 50, "tol": 1e-4}
+    (wanted,) = solve_med_functions(space, rare, 3.0, weights, **options)
+    start = solve_med_functions(space, rare, 3.0, 3.0 * weights, **options)
+    space.known = known_functions(rare, start)
+    monkeypatch.setattr(gemmed.model.decision_step, "MAX_STALLED", 3)
+    (found,) = solve_med_functions(space, rare, 3.0, weights, **options)
+    assert found.converged
+    assert found.certificate.primal < (1.0 + 1e-3) * wanted.certificate.primal
+
+
+def test_steps_that_bring_nothing_come_to_an_end(monkeypatch):
+    space, _ = spaces(n=400)
+    y = signs(400, 1)
+    advance = DecisionFunction.advance
+
+    def crawl(self, direction, change, *others):
+        moved = advance(self, 1e-9 * direction, 1e-9 * change, *others)
+        self.decrease = np.inf  # a step that promises more than it brings
+        return moved
+
+    monkeypatch.setattr(DecisionFunction, "advance", crawl)
+    (found,) = solve_med_functions(space, y, 3.0, np.ones(400), max_iter=50, tol=1e-4)
+    assert not found.converged
+    assert found.n_iter == gemmed.model.decision_step.MAX_STALLED + 1
 
 
 def test_held_out_margins_are_those_of_the_features_solved_exactly():

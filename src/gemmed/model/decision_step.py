@@ -29,7 +29,8 @@ from .margin_loss import MarginLoss, doubted_loss, margin_loss
 SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
 MAX_STALLED = 10
-"""Newton steps without a smaller gap after which rounding decides, where passes are rough."""
+"""Newton steps which may bring no more, all of them together, than one has to, where passes are
+rough: what is left then is rounding."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +326,7 @@ def solve_med_functions(
     elif start is not None:
         move_all(functions, start)
     tol = max(tol, space.enough_decrease)
-    best = [(np.inf, 0)] * len(functions)
+    objectives: list[list[float]] = [[] for _ in functions]
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
     for n_iter in range(1, max_iter + 1):
@@ -337,10 +338,12 @@ def solve_med_functions(
             left_over = certificate.gap
             if space.enough_decrease > 0.0:
                 left_over = min(left_over, functions[j].decrease)
-            converged = bool(left_over <= tol * max(1.0, abs(certificate.primal)))
+            enough = tol * max(1.0, abs(certificate.primal))
+            converged = bool(left_over <= enough)
             found[j] = MedSolution(functions[j], certificate, n_iter, converged)
-            best[j] = min(best[j], (certificate.gap, n_iter))
-            stalls = space.enough_decrease > 0.0 and n_iter - best[j][1] >= MAX_STALLED
+            objectives[j].append(certificate.primal)
+            brought = objectives[j][-MAX_STALLED - 1 :][0] - certificate.primal
+            stalls = space.enough_decrease > 0.0 and n_iter > MAX_STALLED and brought <= enough
             if moved and not (converged or stalls):
                 still.append(j)
         left = still
