@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.threads import block_threads, in_threads
 from .._core.types import FloatArray
 from ..model.kernels.exact_or_features import Prior
 from ..model.kernels.iterative_gram import IterativeGramSpace
@@ -44,9 +45,15 @@ class StoredFunction:
             return X[:, self.used] @ scaled + self.offset
         values = np.empty((len(X), *self.coefficients.shape[1:]))
         size = max(1, PREDICT_BLOCK // max(1, len(self.coefficients)))
-        for start in range(0, len(X), size):
+        kernel_values = self.kernel.to(self.samples)
+
+        def predict(start: int) -> None:
             rows = slice(start, start + size)
-            values[rows] = self.kernel.between(X[rows], self.samples) @ self.coefficients
+            values[rows] = kernel_values(X[rows]) @ self.coefficients
+
+        # A function of the user may not be made for threads.
+        few = len(X) <= size or callable(self.kernel.name)
+        in_threads(predict, range(0, len(X), size), 1 if few else block_threads(None))
         return values + self.offset
 
 

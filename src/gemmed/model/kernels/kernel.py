@@ -44,8 +44,7 @@ class Kernel:
     def between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """Kernel matrix of shape (len(X), len(Y)); X itself if the kernel is precomputed."""
         if self.name == "rbf":
-            variance, bias = self.function_variance, self.bias_variance
-            return RBF(Y, self.gamma, variance=variance, bias=bias).values(X)
+            return self.to(Y)(X)
         if callable(self.name):
             matrix: FloatArray = np.array(self.name(X, Y), dtype=np.float64)
             if matrix.shape != (len(X), len(Y)):
@@ -68,6 +67,13 @@ class Kernel:
             matrix *= self.function_variance
         matrix += self.bias_variance
         return matrix
+
+    def to(self, Y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Kernel matrices with the same points Y, for one X after the other."""
+        if self.name == "rbf":
+            variance, bias = self.function_variance, self.bias_variance
+            return RBF(Y, self.gamma, variance=variance, bias=bias).values
+        return lambda X: self.between(X, Y)
 
     @property
     def has_width(self) -> bool:
