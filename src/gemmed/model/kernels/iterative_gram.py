@@ -114,7 +114,7 @@ class IterativeGramSpace(CoefficientParameters):
         target = np.where(curvature * self._diagonal[:, None] < WEAK, pull, parameters)
         moved = target - parameters
         change = self._product(moved) if np.any(moved) else np.zeros_like(moved)
-        systems = _Systems(curvature, LowRankSystems(self._approximation, curvature))
+        systems = _Systems(self._approximation, curvature)
         residual = systems.over_root(pull - target) - systems.root * change
         # Of f, not of the start: samples that leave the margin make that one large.
         gap = self._approximation.squared_norms(pull - parameters)
@@ -184,7 +184,7 @@ class IterativeGramSpace(CoefficientParameters):
 
     def _solve(self, f: FloatArray, pull: FloatArray, curvature: FloatArray) -> FloatArray:
         """The Newton targets from no start, to the precision of the products."""
-        systems = _Systems(curvature, LowRankSystems(self._approximation, curvature))
+        systems = _Systems(self._approximation, curvature)
         start = np.where(curvature > 0.0, 0.0, pull)
         residual = systems.over_root(pull - start) + systems.root * (f - self._product(start))
         wanted = PRECISE**2 * self._approximation.squared_norms(systems.root * residual)
@@ -233,7 +233,7 @@ class IterativeGramSpace(CoefficientParameters):
 
     def _estimate_variances(self, curvature: FloatArray) -> list[FloatArray]:
         """The diagonals of (K^-1 + W)^-1 from the approximation and a few random directions."""
-        systems = _Systems(curvature, LowRankSystems(self._approximation, curvature))
+        systems = _Systems(self._approximation, curvature)
         guesses = [systems.approximate.variances(j) for j in range(curvature.shape[1])]
         # Held-out margins divide by 1 - W v: the more a sample moves f, the better v must be.
         leverages = [
@@ -286,9 +286,9 @@ class IterativeGramSpace(CoefficientParameters):
 class _Systems:
     """I + W^(1/2) K W^(1/2) of some W, and what they approximately are."""
 
-    def __init__(self, curvature: FloatArray, approximate: LowRankSystems) -> None:
+    def __init__(self, approximation: LowRankPlusDiagonal, curvature: FloatArray) -> None:
         self.root = np.sqrt(curvature)
-        self.approximate = approximate
+        self.approximate = LowRankSystems(approximation, curvature)
 
     def over_root(self, columns: FloatArray) -> FloatArray:
         """W^(-1/2) columns; as they are where W is zero."""
