@@ -17,7 +17,7 @@ from .._core.optional import require
 from .._core.whole_files import replacing
 from ..estimators.reasons import ODD, RARE, percent
 from .findings import FLAGGED, MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
-from .svg_pictures import MOST_BARS, bars, confusion, histogram, interval
+from .svg_pictures import MOST_BARS, MOST_CLASSES, bars, confusion, histogram, interval
 
 MOST_ROWS = 1000
 """Suspicious rows in the table of a report."""
@@ -232,12 +232,15 @@ class HtmlReport:
             }
         ]
         if findings.confusion.any():
-            text = "Flagged rows with a suspicious label: given label (rows), likelier one"
+            pairs = "given label → likelier one, the most frequent"
+            if len(findings.classes) <= MOST_CLASSES:
+                pairs = "given label (rows), likelier one (columns)"
+            text = f"Flagged rows with a suspicious label: {pairs}"
             pictures.append(
                 {
                     "title": "Labels in doubt",
                     "svg": Markup(confusion(findings.confusion, findings.classes, text)),
-                    "text": f"{text} (columns).",
+                    "text": f"{text}.",
                 }
             )
         odd = sorted((c for c in findings.columns if c["odd"]), key=lambda c: -c["odd"])
