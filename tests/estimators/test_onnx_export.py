@@ -63,6 +63,7 @@ def assert_same(model, path, X, *, tol=1e-10, dtype=np.float64):
 SCALED = StandardScaler()
 MODELS = {
     "rbf": GEMMEDClassifier(random_state=0),
+    "rational_quadratic": GEMMEDClassifier("rational_quadratic", random_state=0),
     "paper": GEMMEDClassifier(model="paper", random_state=0),
     "linear": GEMMEDClassifier("linear", random_state=0),
     "poly": GEMMEDClassifier("poly", coef0=1.0, random_state=0),

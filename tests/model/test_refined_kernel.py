@@ -32,10 +32,44 @@ def checkerboard(n, noise, seed=0):
     return X, y[:, None]
 
 
-def refined(kernel, X, signs, *, gamma=True, variance=True, seed=0):
+def fine_and_coarse(n, noise, seed=0):
+    """Two halves of the plane; in one corner small squares of either class."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.0, 6.0, size=(n, 2))
+    X[: n // 3] = rng.uniform(0.0, 1.0, size=(n // 3, 2))
+    small = np.floor(4.0 * X).sum(axis=1) % 2 > 0
+    y = np.where(np.where(X.max(axis=1) < 1.0, small, X[:, 0] > 3.0), 1.0, -1.0)
+    y[rng.random(n) < noise] *= -1.0
+    return X, y[:, None]
+
+
+def refined(kernel, X, signs, *, shape=False, gamma=True, variance=True, seed=0):
     return refine_kernel(
-        ArrayRows(X), kernel, signs, np.ones(len(X)), 3.0, gamma=gamma, variance=variance, seed=seed
+        ArrayRows(X),
+        kernel,
+        signs,
+        np.ones(len(X)),
+        3.0,
+        shape=shape,
+        gamma=gamma,
+        variance=variance,
+        seed=seed,
     )
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_detail_of_several_sizes_wants_several_widths(noise):
+    X, signs = fine_and_coarse(4000, noise)
+    assert refined(COARSE, X, signs, shape=True).name == "rational_quadratic"
+    assert refined(COARSE, X, signs, shape=False).name == "rbf"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_detail_of_one_size_wants_one_width(noise):
+    X, signs = checkerboard(4000, noise)
+    found = refined(COARSE, X, signs, shape=True)
+    assert found == refined(COARSE, X, signs, shape=False)
+    assert found.name == "rbf"
 
 
 def test_detail_that_rows_support_is_taken_step_by_step():
@@ -71,7 +105,7 @@ def test_noise_is_not_detail():
 
 @pytest.mark.parametrize(
     ("n", "turns", "n_fitted", "n_judges"),
-    [(3000, 3, 2000, 1000), (9000, 1, 6000, 3000), (24_000, 1, 10_000, 10_000)],
+    [(3000, 3, 2000, 1000), (9000, 2, 6000, 3000), (24_000, 1, 15_000, 9_000)],
 )
 def test_rows_judge_fits_that_they_take_no_part_in(n, turns, n_fitted, n_judges):
     rng = np.random.default_rng(0)
@@ -97,15 +131,16 @@ class Surface(_Trial):
 
     def _losses_of(self, detail):
         self.asked.append(detail)
-        narrower, larger = detail
+        _, narrower, larger = detail
         bowl = (narrower - 3) ** 2 + (larger + 2) ** 2 + 0.75 * (narrower - 3) * (larger + 2)
         return bowl + 0.1 * np.random.default_rng(narrower + 100).normal(size=100)
 
 
 def test_more_detail_is_tried_again_after_a_smaller_amplitude():
     trial = Surface()
-    assert trial.climb(_Detail(2, 0), [(0, 1), (1, 0)], [(0, -1)]) == (3, -2)
-    assert _Detail(3, 0) in trial.asked  # worse at the first amplitude
+    found = trial.climb(_Detail("rbf", 2, 0), [(0, 1), (1, 0)], [(0, -1)])
+    assert found == ("rbf", 3, -2)
+    assert _Detail("rbf", 3, 0) in trial.asked  # worse at the first amplitude
 
 
 def test_enough_detail_stays():
@@ -146,6 +181,7 @@ def test_threads_change_nothing():
             signs,
             np.ones(len(X)),
             3.0,
+            shape=True,
             gamma=True,
             variance=True,
             seed=0,

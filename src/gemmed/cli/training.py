@@ -135,13 +135,20 @@ def _add_handling_options(group: Any) -> None:
 
 
 def _add_classifier_options(group: Any) -> None:
-    group.add_argument("--kernel", choices=["rbf", "linear", "poly"], default="rbf")
+    group.add_argument(
+        "--kernel",
+        choices=["tuned", "rbf", "rational_quadratic", "linear", "poly"],
+        default="tuned",
+        help="tuned (default): rbf, or with more than 2,000 rows rational_quadratic if that "
+        "predicts rows that are left out better",
+    )
     group.add_argument(
         "--gamma",
         type=_number_or("tuned", "auto", "scale"),
         default="tuned",
-        help="width of rbf, scale of poly: a number, tuned (default: by leave-one-out "
-        "predictions), auto (1 / number of features) or scale (also divided by their variance)",
+        help="width of rbf and rational_quadratic, scale of poly: a number, tuned (default: by "
+        "leave-one-out predictions), auto (1 / number of features) or scale (also divided by their "
+        "variance)",
     )
     group.add_argument("--degree", type=int, default=3, help="of poly (default: 3)")
     group.add_argument(

@@ -29,20 +29,19 @@ from ..model.label_losses import class_scores
 from ..model.med import learn_med
 from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
 from ..model.states.uncertain_labels import doubts
-from ..model.tuning import KernelChoice, ToTune
+from ..model.tuning import KernelChoice
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 from .answers import answers_of
+from .kernel_parameters import TUNED, make_kernel, what_is_tuned
 from .stored_function import function_of_solution
 from .validation import (
-    TUNED,
     check_groups,
     check_margin_rate,
     check_n_jobs,
     check_number,
     check_query_data,
     check_unlabelled_data,
-    make_kernel,
 )
 from .whole_fit import fit_method
 
@@ -59,7 +58,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly"} or callable, default="rbf"
+    kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly"} or callable, default="tuned"
     gamma, function_variance, bias_variance : default="tuned"
         As in :class:`~gemmed.GEMMEDClassifier`.
     degree, coef0 : int, float, default=3, 0.0
@@ -104,7 +103,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: Any = TUNED,
         *,
         gamma: Any = TUNED,
         degree: int = 3,
@@ -226,13 +225,12 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         found = infer_labels(answers, log_prior)
         index = np.argmax(found.labels, axis=1)
         signs = _signs(index, k)
-        to_tune = ToTune(
-            self.gamma == TUNED, self.function_variance == TUNED, self.bias_variance == TUNED
-        )
         sure = found.labels.max(axis=1)
         trusted = weights * np.clip((sure - 1.0 / k) / (1.0 - 1.0 / k), 0.0, 1.0)
         everybody = np.maximum(weights, 1e-6)
-        choice = KernelChoice(ArrayRows(X), signs, everybody, trusted, self.C, to_tune, seed)
+        choice = KernelChoice(
+            ArrayRows(X), signs, everybody, trusted, self.C, what_is_tuned(self), seed
+        )
         kernel, _ = choice.choose(kernel)
         n_components = components_for("auto", n, n_iterated=signs.shape[1])
         if n_components is None or callable(kernel.name) or kernel.name == "linear":

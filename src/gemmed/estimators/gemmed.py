@@ -32,14 +32,9 @@ from .joint_settings import (
 )
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
+from .kernel_parameters import TUNED, make_kernel
 from .screening_methods import ScreeningMixin
-from .validation import (
-    TUNED,
-    check_block_labels,
-    check_training_data,
-    check_weights,
-    make_kernel,
-)
+from .validation import check_block_labels, check_training_data, check_weights
 from .whole_fit import CallbackSupportMixin, fit_method
 
 
@@ -54,15 +49,19 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="rbf"
-        A callable takes two matrices and returns the kernel matrix between their rows.
+    kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
+default="tuned"
+        "rbf" is exp(-gamma d^2), "rational_quadratic" its mean over widths,
+        1 / sqrt(1 + 2 gamma d^2). "tuned" is "rbf" up to 2,000 samples; above, with a tuned gamma,
+        the one of the two that predicts samples that are left out better. A callable takes two
+        matrices and returns the kernel matrix between their rows.
     gamma : {"tuned", "scale", "auto"} or float, default="tuned"
-        Width of "rbf" and scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
+        Width of radial kernels, scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
         1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
     degree, coef0 : int, float, default=3, 0.0
     bias_variance : "tuned" or float, default="tuned"
         Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-        "tuned" follows function_variance, or for kernels other than "rbf" a hundredth of it.
+        "tuned" follows function_variance, or for kernels without a width a hundredth of it.
     function_variance : "tuned" or float, default="tuned"
         Prior variance of the decision function: K = function_variance * k + bias_variance. "tuned"
         is chosen together with gamma.
@@ -99,9 +98,9 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
         only, and the k-NN distances go to a part of each class. "auto" keeps the kernel up to
-        2,000 samples (8,000 for two classes with "rbf" and "mean_field"); above, it doubles the
-        features from 500 on, to 8,000 at most, as long as held-out rows are better predicted. None
-        keeps the exact kernel.
+        2,000 samples (8,000 for two classes, a radial kernel and "mean_field"); above, it doubles
+        the features from 500 on, to 8,000 at most, as long as held-out rows are better predicted.
+        None keeps the exact kernel.
     warm_start : bool, default=False
         Keep the tuned kernel (with model="paper" start from the last solution as well) if ``fit``
         is called again with as many samples: for feedback on single samples.
@@ -142,7 +141,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
         Least share kept, and multipliers of the class-wise constraints.
     dual_coef_ : array of the shape of margin_duals_
         sample_weight * margin_duals_ * nominal_proba_ * y, coefficients of the decision functions.
-    gamma_, function_variance_, bias_variance_, tuning_ : float, float, float, list
+    kernel_, gamma_, function_variance_, bias_variance_, tuning_ : str, float, float, float, list
         Parameters of the kernel, given or tuned, and the candidates that were compared.
     dual_value_, duality_gap_ : float
         Value of the dual and how far it is from optimal (docs/architecture, engines): exact for
@@ -187,7 +186,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: Any = TUNED,
         *,
         gamma: Any = TUNED,
         degree: int = 3,
@@ -380,6 +379,7 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
             setattr(self, name, value)
         self.classes_ = samples.classes
         self.anomaly_scores_ = 1.0 - self.nominal_proba_
+        self.kernel_ = found.kernel.name
         self.gamma_ = found.kernel.gamma
         self.function_variance_ = found.kernel.function_variance
         self.bias_variance_ = found.kernel.bias_variance

@@ -14,6 +14,7 @@ from ..model.kernels.exact_or_features import components_for
 from ..model.kernels.kernel import Kernel
 from ..model.tuning import ToTune
 from .kernel_classifier import encode_labels, signs_of
+from .kernel_parameters import what_is_tuned
 from .known_labels import (
     check_known_labels,
     check_priors_agree,
@@ -21,7 +22,6 @@ from .known_labels import (
     taught_index,
 )
 from .validation import (
-    TUNED,
     check_choice,
     check_groups,
     check_margin_rate,
@@ -188,11 +188,7 @@ def settings_of(
             len(samples.classes), AUTO_COVERAGE if coverage == "auto" else float(coverage)
         ),
         entropy_slack=AUTO_SLACK if slack == "auto" else float(slack),
-        to_tune=ToTune(
-            gamma=tunable and estimator.gamma == TUNED,
-            variance=tunable and estimator.function_variance == TUNED,
-            bias=tunable and estimator.bias_variance == TUNED,
-        ),
+        to_tune=what_is_tuned(estimator) if tunable else ToTune(*[False] * 4),
         n_components=n_components,
         max_iter=estimator.max_iter,
         tol=estimator.tol,

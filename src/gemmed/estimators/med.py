@@ -24,6 +24,7 @@ from .kernel_classifier import (
     probability_slope,
     warn_not_converged,
 )
+from .kernel_parameters import make_kernel
 from .stored_function import function_of_solution, predicts_by_parameters
 from .validation import (
     check_margin_rate,
@@ -32,7 +33,6 @@ from .validation import (
     check_number_or_auto,
     check_training_data,
     check_weights,
-    make_kernel,
 )
 from .whole_fit import fit_method
 
@@ -49,10 +49,11 @@ class MEDClassifier(KernelMarginClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
+default="rbf"
         A callable takes two matrices and returns the kernel matrix between their rows.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of "rbf" and scale of "poly"; "scale" is 1 / (n_features * X.var()).
+        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
     degree : int, default=3
     coef0 : float, default=0.0
     bias_variance : float, default=1.0

@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
 
 from .._core.exceptions import DegenerateDataError, UnscaledDataError
 from .._core.types import FloatArray
-from ..model.kernels.kernel import KERNELS, Kernel
 
 
 def check_number(
@@ -367,53 +366,3 @@ def check_n_jobs(n_jobs: Any) -> None:
 def check_margin_rate(C: Any) -> None:
     """C must exceed 1: at C = 1 the margin prior has mean 0 and asks for no margin at all."""
     check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
-
-
-TUNED = "tuned"
-"""Value of gamma, function_variance and bias_variance that has them chosen from the data."""
-
-
-def make_kernel(
-    estimator: Any, X: FloatArray, *, tunable: bool = False, variance: float | None = None
-) -> Kernel:
-    """The kernel described by an estimator's parameters, with gamma resolved on X.
-
-    Where parameters are to be tuned, gamma is that of "scale" and variances are 1. ``variance`` is
-    that of all training data where X is a part of them.
-    """
-    name = estimator.kernel
-    if not callable(name):
-        check_choice("kernel", name, KERNELS)
-    check_number("degree", estimator.degree, at_least=1, whole=True)
-    check_number("coef0", estimator.coef0)
-    if name == "precomputed":
-        check_precomputed(X)
-    else:
-        check_varying_features(X)
-    # Not every classifier has an amplitude: for an SVM it is the same as C.
-    function_variance = getattr(estimator, "function_variance", 1.0)
-    hint = f"{TUNED!r} is allowed too." if tunable else ""
-    if not (tunable and estimator.bias_variance == TUNED):
-        check_number("bias_variance", estimator.bias_variance, at_least=0, hint=hint)
-    if not (tunable and function_variance == TUNED):
-        check_number("function_variance", function_variance, above=0, hint=hint)
-    return Kernel(
-        name,
-        _resolve_gamma(estimator.gamma, X, tunable, variance),
-        estimator.degree,
-        estimator.coef0,
-        1.0 if estimator.bias_variance == TUNED else float(estimator.bias_variance),
-        1.0 if function_variance == TUNED else float(function_variance),
-    )
-
-
-def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | None) -> float:
-    choices = ("scale", "auto", *((TUNED,) if tunable else ()))
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, choices)
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        variance = float(X.var()) if variance is None else variance
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    check_number("gamma", gamma, above=0, hint=f"{', '.join(choices)} are allowed too.")
-    return float(gamma)

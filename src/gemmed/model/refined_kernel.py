@@ -1,9 +1,13 @@
-"""Width and amplitude of a kernel, once more on more rows.
+"""Width, amplitude and shape of a kernel, once more on more rows.
 
 What a thousand rows prefer is not what many thousands do: the more rows, the more detail they
 support, which is a narrower kernel, a larger amplitude, or both. Some of the rows are fitted with
 such neighbours of the kernel, and with a smaller amplitude, which a thousand rows may have missed;
 others judge, and as long as a neighbour is better it takes the place of the kernel.
+
+A kernel of one width has detail of one size. Whether the mean over widths suits the rows better is
+asked of the same judges at last, and not before: a width that is too large would be mistaken for
+the lack of others.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from .kernels.exact_or_features import EXACT_UP_TO, LEAST_ROWS_PER_LANDMARK
 from .kernels.kernel import Kernel
 from .kernels.landmarks import landmark_points
 from .kernels.nystroem import nystroem_map
+from .kernels.radial import RADIAL
 from .label_losses import class_scores, classes_of, gain_over, label_losses
 
 FROM = EXACT_UP_TO
@@ -29,12 +34,12 @@ FROM = EXACT_UP_TO
 N_PARTS = 3
 """Parts of the rows: one judges a fit to the others. Fits to half of the rows would support less
 detail than all do, and single judges leave the choice to chance, so the parts take turns."""
-MAX_ROWS = 10_000
+MAX_ROWS = 15_000
 """Rows that are fitted with one kernel, in all turns together, at most; and judges of one turn.
 Differences between kernels are a few thousandths of a nat, their standard errors with as many
-judges one of them."""
-N_LANDMARKS, FEWEST_LANDMARKS = 2500, 500
-"""Of one function, and of each of several, which bounds the time."""
+judges one of them; half of 20,000 rows do not show which shape suits all."""
+N_LANDMARKS = 2500
+"""Of one function; of each of k over the square root of k, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
 LARGEST = 30.0
@@ -48,8 +53,9 @@ but all rows support more of it than those that are fitted here."""
 
 
 class _Detail(NamedTuple):
-    """How many steps narrower and larger a kernel is than the first; below zero it is smaller."""
+    """How many steps narrower and larger a kernel is than the first; below zero wider, smaller."""
 
+    name: str
     narrower: int
     larger: int
 
@@ -61,22 +67,31 @@ def refine_kernel(
     weights: FloatArray,
     c: float,
     *,
+    shape: bool,
     gamma: bool,
     variance: bool,
     seed: int,
 ) -> Kernel:
-    """The kernel, or one with another amplitude or a narrower one, that predicts other rows better.
+    """The kernel, or one of other detail or shape, that predicts other rows better.
 
     Parameters
     ----------
     kernel : one with a width
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights : as far as samples are trusted, shape (n_samples,)
-    gamma, variance : what of the kernel is to be chosen
+    shape, gamma, variance : what of the kernel is to be chosen
     """
     trial = _Trial(rows, kernel, signs, weights, c, seed)
     more, less = [(0, 1)] * variance + [(1, 0)] * gamma, [(0, -1)] * variance
-    here = trial.climb(_Detail(0, 0), more, less)
+    assert isinstance(kernel.name, str)
+    here = trial.climb(_Detail(kernel.name, 0, 0), more, less)
+    if shape:
+        other = next(name for name in RADIAL if name != kernel.name)
+        there = here._replace(name=other)
+        if not trial.is_better(here, there):
+            there = trial.climb(there, more, [*less, *[(-1, 0)] * gamma])
+        if trial.is_better(there, here):
+            here = there
     return _detailed(kernel, here)
 
 
@@ -117,10 +132,13 @@ class _Trial:
         """
         self._losses_of(here)  # before those of larger amplitude, which start there
         for steps in (more, less):
-            around = [_Detail(here.narrower + step[0], here.larger + step[1]) for step in steps]
+            around = [
+                _Detail(here.name, here.narrower + narrower, here.larger + larger)
+                for narrower, larger in steps
+            ]
             around = [own for own in around if self._amplitude(own) <= LARGEST]
             best = min(around, key=self._loss, default=here)
-            if self._is_better(best, here):
+            if self.is_better(best, here):
                 return self.climb(best, more, less)
         return here
 
@@ -131,7 +149,7 @@ class _Trial:
         """Mean negative log-likelihood of the labels of the judges."""
         return float(self._judging @ self._losses_of(detail))
 
-    def _is_better(self, one: _Detail, other: _Detail) -> bool:
+    def is_better(self, one: _Detail, other: _Detail) -> bool:
         """Whether its loss is less than that of the other by CERTAIN standard errors."""
         gain, error = gain_over(self._losses_of(other), self._losses_of(one), self._judging)
         return gain > CERTAIN * error
@@ -166,7 +184,7 @@ class _Split:
         self.judged_classes = classes_of(signs[judges])
         self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
         self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
-        wanted = N_LANDMARKS if signs.shape[1] == 1 else FEWEST_LANDMARKS
+        wanted = int(N_LANDMARKS / np.sqrt(signs.shape[1]))
         self._points = landmark_points(
             self._fitted,
             classes_of(self._signs),
@@ -174,11 +192,11 @@ class _Split:
             rng,
             weights=self._weights,
         )
-        self._spaces: dict[int, tuple[CentreSpace, CentreSpace]] = {}
+        self._spaces: dict[_Detail, tuple[CentreSpace, CentreSpace]] = {}
 
     def scores(self, detail: _Detail) -> FloatArray:
         """Scores of the classes of the judges, shape (n_judges, n_classes)."""
-        space, judging_space = self._spaces_of(detail.narrower)
+        space, judging_space = self._spaces_of(detail)
         # |f|^2 / (2 a) + loss is, times a, the problem of the same space with a times the weights.
         weights = LARGER**detail.larger * self._weights
         found = solve_med_functions(
@@ -190,24 +208,24 @@ class _Split:
         values = judging_space.values(parameters)
         return class_scores(values)
 
-    def _spaces_of(self, narrower: int) -> tuple[CentreSpace, CentreSpace]:
+    def _spaces_of(self, detail: _Detail) -> tuple[CentreSpace, CentreSpace]:
         """The functions on the rows that are fitted and on the judges; of two widths at a time."""
-        if narrower not in self._spaces:
+        wanted = detail._replace(larger=0)
+        if wanted not in self._spaces:
             made = nystroem_map(
-                _detailed(self._kernel, _Detail(narrower, 0)),
-                self._points,
-                n_threads=self._n_threads,
+                _detailed(self._kernel, wanted), self._points, n_threads=self._n_threads
             )
-            others = {own: kept for own, kept in self._spaces.items() if own == narrower - 1}
-            spaces = CentreSpace(self._fitted, made), CentreSpace(self._judges, made)
-            self._spaces = {**others, narrower: spaces}
-        return self._spaces[narrower]
+            last = list(self._spaces.items())[-1:]
+            self._spaces = dict(last)
+            self._spaces[wanted] = CentreSpace(self._fitted, made), CentreSpace(self._judges, made)
+        return self._spaces[wanted]
 
 
 def _detailed(kernel: Kernel, detail: _Detail) -> Kernel:
     """The kernel with more detail."""
     return replace(
         kernel,
+        name=detail.name,
         gamma=NARROWER**detail.narrower * kernel.gamma,
         function_variance=LARGER**detail.larger * kernel.function_variance,
         bias_variance=LARGER**detail.larger * kernel.bias_variance,

@@ -69,6 +69,8 @@ class Candidate(NamedTuple):
 class ToTune(NamedTuple):
     """What of a kernel is to be chosen from the data."""
 
+    shape: bool
+    """Which of the radial kernels; that of a few samples is "rbf"."""
     gamma: bool
     variance: bool
     bias: bool
@@ -128,7 +130,7 @@ class KernelChoice:
 
     def on_many(self, kernel: Kernel) -> Kernel:
         """What ten times as many make of it, where there are so many (``refined_kernel``)."""
-        gamma, variance, _ = self.to_tune
+        shape, gamma, variance, _ = self.to_tune
         has_many = kernel.has_width and self.rows.n_samples > REFINED_FROM
         if not has_many or not (gamma or variance):
             return kernel
@@ -138,6 +140,7 @@ class KernelChoice:
             self.signs,
             self.weights * self.trusted,
             self.c,
+            shape=shape,
             gamma=gamma,
             variance=variance,
             seed=self.seed,

@@ -20,8 +20,9 @@ from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
 from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
+from ..kernel_parameters import make_kernel
 from ..stored_function import function_of_samples
-from ..validation import check_number, check_training_data, check_weights, make_kernel
+from ..validation import check_number, check_training_data, check_weights
 from ..whole_fit import fit_method
 from .box_svm import BoxSVM, held_out_margins, solve_box_svm
 
@@ -218,10 +219,11 @@ class RampSVC(SubsetSVC):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
+default="rbf"
         A callable takes two matrices and returns the kernel matrix between their rows.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of "rbf" and scale of "poly"; "scale" is 1 / (n_features * X.var()).
+        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
     degree : int, default=3
     coef0 : float, default=0.0
     bias_variance : float, default=1.0

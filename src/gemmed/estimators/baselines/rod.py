@@ -12,8 +12,9 @@ from ...model.calibration import fit_slope
 from ...model.kernels.choose_space import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ..kernel_classifier import KernelMarginClassifier, encode_labels, warn_not_converged
+from ..kernel_parameters import make_kernel
 from ..stored_function import function_of_samples
-from ..validation import check_choice, check_number, check_training_data, make_kernel
+from ..validation import check_choice, check_number, check_training_data
 from ..whole_fit import fit_method
 from .box_svm import held_out_margins
 from .rod_certificate import RodSolution

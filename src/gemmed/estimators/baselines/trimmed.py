@@ -27,10 +27,11 @@ class TrimmedSVC(SubsetSVC):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
+default="rbf"
         A callable takes two matrices and returns the kernel matrix between their rows.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of "rbf" and scale of "poly"; "scale" is 1 / (n_features * X.var()).
+        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
     degree : int, default=3
     coef0 : float, default=0.0
     bias_variance : float, default=1.0

@@ -44,8 +44,8 @@ def _matrix(values: FloatArray) -> FloatArray:
 
 
 def _kernel_values(graph: GraphBuilder, rows: str, kernel: Kernel, samples: FloatArray) -> str:
-    if kernel.name == "rbf":
-        return _rbf(graph, rows, samples, kernel.gamma)
+    if kernel.has_width:
+        return _radial(graph, rows, samples, kernel)
     if kernel.name == "poly":
         products = graph.add(graph.times(rows, kernel.gamma * samples.T), kernel.coef0)
         return graph.node("Pow", products, graph.numbers(kernel.degree))
@@ -54,11 +54,12 @@ def _kernel_values(graph: GraphBuilder, rows: str, kernel: Kernel, samples: Floa
     raise ModelExportError(f"kernel={kernel.name!r} has no ONNX form.")
 
 
-def _rbf(graph: GraphBuilder, rows: str, samples: FloatArray, gamma: float) -> str:
-    """exp(-gamma |x - z|^2) as the product of [x, |x|^2, 1] and gamma [2 z, -1, -|z|^2].
+def _radial(graph: GraphBuilder, rows: str, samples: FloatArray, kernel: Kernel) -> str:
+    """-gamma |x - z|^2 as the product of [x, |x|^2, 1] and gamma [2 z, -1, -|z|^2], and k of it.
 
-    Relative to the mean of the samples less cancels, as in ``model/kernels/rbf.py``.
+    Relative to the mean of the samples less cancels, as in ``model/kernels/radial.py``.
     """
+    gamma = kernel.gamma
     centre = samples.mean(axis=0)
     Z = samples - centre
     left = graph.node("Sub", rows, graph.numbers(centre))
@@ -67,7 +68,11 @@ def _rbf(graph: GraphBuilder, rows: str, samples: FloatArray, gamma: float) -> s
     exponents = graph.node("Sub", exponents, graph.node("Mul", squares, graph.numbers(gamma)))
     exponents = graph.add(exponents, -gamma * np.einsum("ij,ij->i", Z, Z))
     # Rounding makes no distance negative.
-    return graph.node("Exp", graph.node("Min", exponents, graph.numbers(0.0)))
+    exponents = graph.node("Min", exponents, graph.numbers(0.0))
+    if kernel.name == "rbf":
+        return graph.node("Exp", exponents)
+    squares = graph.add(graph.node("Mul", exponents, graph.numbers(-2.0)), 1.0)
+    return graph.node("Reciprocal", graph.node("Sqrt", squares))
 
 
 def add_answers(

@@ -16,9 +16,9 @@ from ..._core.types import FloatArray
 from ...model.chains.product_space import Inferred
 from ...model.chains.sequences import Sequences, sequences_of
 from ...model.kernels.kernel import Kernel
-from ...model.tuning import ToTune
+from ...model.kernels.radial import RADIAL
+from ..kernel_parameters import TUNED, kernel_name, what_is_tuned
 from ..validation import (
-    TUNED,
     check_choice,
     check_groups,
     check_margin_rate,
@@ -37,7 +37,7 @@ from .spans import Span, spans_of
 from .view_columns import blocks_of, resolve_screening, resolve_views
 from .view_function import Settings
 
-KERNELS = ("rbf", "linear", "poly")
+KERNELS = (TUNED, *RADIAL, "linear", "poly")
 
 
 class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
@@ -67,7 +67,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         Whether new samples have indicators, too.
     scale : bool, default=True
         Columns in deviations from their mean over good readings.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
+    kernel : {"tuned", "rbf", "rational_quadratic", "linear", "poly"}, default="tuned"
     gamma : "tuned", "scale" or float, default="tuned"
     degree, coef0 : int, float, default=3, 0.0
     function_variance, bias_variance : "tuned" or float, default="tuned"
@@ -124,7 +124,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         shared: bool = True,
         at_use: bool = True,
         scale: bool = True,
-        kernel: str = "rbf",
+        kernel: str = TUNED,
         gamma: Any = TUNED,
         degree: int = 3,
         coef0: float = 0.0,
@@ -247,16 +247,15 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             check_choice("gamma", self.gamma, (TUNED, "scale"))
         else:
             check_number("gamma", self.gamma, above=0)
-        tuned = {name: getattr(self, name) == TUNED for name in ("gamma", "function_variance")}
+        to_tune = what_is_tuned(self)
         kernel = Kernel(
-            self.kernel,
+            kernel_name(self.kernel),
             1.0 if isinstance(self.gamma, str) else float(self.gamma),
             self.degree,
             self.coef0,
-            1.0 if self.bias_variance == TUNED else float(self.bias_variance),
-            1.0 if tuned["function_variance"] else float(self.function_variance),
+            1.0 if to_tune.bias else float(self.bias_variance),
+            1.0 if to_tune.variance else float(self.function_variance),
         )
-        to_tune = ToTune(tuned["gamma"], tuned["function_variance"], self.bias_variance == TUNED)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Settings(
             kernel,

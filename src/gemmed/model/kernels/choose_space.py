@@ -13,7 +13,7 @@ from .function_space import FeatureSpace, FunctionSpace, GramSpace
 from .iterative_gram import IterativeGramSpace
 from .kernel import Kernel
 from .low_rank import landmark_rows
-from .rbf import SingleRBF
+from .radial import SingleGram
 
 LARGE_VARIANCE = 1e6
 """Prior variance of f above which data are taken for unscaled."""
@@ -82,8 +82,14 @@ def function_space(
 def _iterative_space(kernel: Kernel, X: FloatArray, n_threads: int) -> IterativeGramSpace:
     chosen = landmark_rows(len(X))
     variance = kernel.function_variance + kernel.bias_variance
-    if kernel.name == "rbf" and variance <= LARGEST_IN_SINGLE:
-        single = SingleRBF(X, kernel.gamma, kernel.function_variance, kernel.bias_variance)
+    if kernel.has_width and variance <= LARGEST_IN_SINGLE:
+        single = SingleGram(
+            str(kernel.name),
+            X,
+            kernel.gamma,
+            variance=kernel.function_variance,
+            bias=kernel.bias_variance,
+        )
         if single.farthest <= FARTHEST_IN_SINGLE:
             upper, rows = single.upper_triangle(), single.rows(chosen)
             return IterativeGramSpace(upper, rows, n_threads=n_threads)

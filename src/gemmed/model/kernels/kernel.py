@@ -1,8 +1,9 @@
 """Covariance functions k(x, x') of the decision function.
 
-To add a kernel, edit this file alone: its name in ``KERNELS``, its values in ``Kernel.between``,
-and, where they apply, ``WITH_WIDTH``, ``may_be_indefinite`` and ``explicit_features``. Other
-modules know the names "rbf", "linear" and "precomputed" only, for which they have shortcuts.
+To add a kernel, edit this file: its name in ``KERNELS``, its values in ``Kernel.between``, and,
+where they apply, ``may_be_indefinite`` and ``explicit_features``; one that falls with the distance
+is a profile in ``radial.py``. Other modules know that there are radial kernels, and the names
+"linear" and "precomputed", for which they have shortcuts.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import numpy as np
 
 from ..._core.exceptions import UnscaledDataError
 from ..._core.types import FloatArray
-from .rbf import RBF
+from .radial import RADIAL, RadialKernel
 
-KERNELS = ("linear", "rbf", "poly", "precomputed")
-WITH_WIDTH = ("rbf",)
-"""Kernels that fall with the distance, on a scale of gamma: ``tuning`` looks for the best one."""
+KERNELS = ("linear", *RADIAL, "poly", "precomputed")
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Kernel:
 
     Parameters
     ----------
-    name : ``"linear"``, ``"rbf"``, ``"poly"``, ``"precomputed"`` or a function of two matrices
+    name : one of ``KERNELS``, or a function of two matrices
     gamma, degree, coef0 : as in scikit-learn; gamma is a number here
     bias_variance : prior variance of the bias
     function_variance : prior variance of the rest of f, where k(x, x) = 1
@@ -43,8 +42,8 @@ class Kernel:
 
     def between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """Kernel matrix of shape (len(X), len(Y)); X itself if the kernel is precomputed."""
-        if self.name == "rbf":
-            return self.to(Y)(X)
+        if self.has_width:
+            return self.radial(Y).values(X)
         if callable(self.name):
             matrix: FloatArray = np.array(self.name(X, Y), dtype=np.float64)
             if matrix.shape != (len(X), len(Y)):
@@ -70,19 +69,29 @@ class Kernel:
 
     def to(self, Y: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Kernel matrices with the same points Y, for one X after the other."""
-        if self.name == "rbf":
-            variance, bias = self.function_variance, self.bias_variance
-            return RBF(Y, self.gamma, variance=variance, bias=bias).values
-        return lambda X: self.between(X, Y)
+        return self.radial(Y).values if self.has_width else lambda X: self.between(X, Y)
+
+    def radial(self, points: FloatArray, dtype: Any = np.float64) -> RadialKernel:
+        """A kernel that falls with the distance, from these points."""
+        assert isinstance(self.name, str)
+        return RadialKernel(
+            self.name,
+            points,
+            self.gamma,
+            variance=self.function_variance,
+            bias=self.bias_variance,
+            dtype=dtype,
+        )
 
     @property
     def has_width(self) -> bool:
-        return self.name in WITH_WIDTH
+        """Whether it falls with the distance, on a scale of gamma, which ``tuning`` chooses."""
+        return self.name in RADIAL
 
     def gram(self, X: FloatArray) -> FloatArray:
         """Kernel matrix of samples among themselves, shape (len(X), len(X)); refused if not finite.
 
-        The diagonal of the RBF kernel is exact: rounding must not decide which of several equal
+        The diagonal of radial kernels is exact: rounding must not decide which of several equal
         variances is the largest.
         """
         matrix = self.between(X, X)
@@ -91,7 +100,7 @@ class Kernel:
                 f"kernel={self.name!r} is not finite between some samples: scale X "
                 "(StandardScaler), or mend the kernel function."
             )
-        if self.name == "rbf":
+        if self.has_width:
             matrix.flat[:: len(matrix) + 1] = self.function_variance + self.bias_variance
         return matrix
 

@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from ..._core.types import FloatArray
 from .kernel import Kernel
-from .rbf import CACHE_VALUES, LEAST_ROWS, RBF
+from .radial import CACHE_VALUES, LEAST_ROWS, RadialKernel
 from .tiled import tiled_cholesky
 
 RANK_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
@@ -125,8 +125,8 @@ class NystroemMap:
         rank = len(self.landmarks)
         result = np.empty((len(X), rank + 1), dtype=self.dtype)
         result[:, -1] = np.sqrt(self.kernel.bias_variance)
-        if self.kernel.name == "rbf":
-            self._rbf.values(X, out=result[:, :rank])
+        if self.kernel.has_width:
+            self._radial.values(X, out=result[:, :rank])
             return result
         step = max(LEAST_ROWS, CACHE_VALUES // rank)
         for start in range(0, len(X), step):
@@ -148,9 +148,8 @@ class NystroemMap:
         return self._inner_kernel.between(X.astype(self.dtype), self._landmarks_in_dtype)
 
     @cached_property
-    def _rbf(self) -> RBF:
-        variance = self.kernel.function_variance
-        return RBF(self.landmarks, self.kernel.gamma, variance=variance, dtype=self.dtype)
+    def _radial(self) -> RadialKernel:
+        return self._inner_kernel.radial(self.landmarks, self.dtype)
 
     @cached_property
     def _inner_kernel(self) -> Kernel:
@@ -231,7 +230,7 @@ def nystroem_map(
 
 def _upper_gram(kernel: Kernel, landmarks: FloatArray, n_threads: int) -> FloatArray:
     """Kernel matrix without bias; what is below the diagonal may be missing."""
-    if kernel.name != "rbf":
-        return replace(kernel, bias_variance=0.0).gram(landmarks)
-    rbf = RBF(landmarks, kernel.gamma, variance=kernel.function_variance)
-    return rbf.upper_triangle(landmarks, n_threads)
+    inner = replace(kernel, bias_variance=0.0)
+    if not kernel.has_width:
+        return inner.gram(landmarks)
+    return inner.radial(landmarks).upper_triangle(landmarks, n_threads)
