@@ -298,7 +298,7 @@ def test_the_shape_is_chosen_where_there_are_many_samples_and_nothing_is_given()
     order = rng.permutation(len(X))
     X, y = X[order], y[order]
 
-    def chosen(kernel="tuned", n=len(X), **parameters):
+    def chosen(kernel="tuned", n=2400, **parameters):
         model = GEMMEDClassifier(kernel, random_state=0, n_components=200, **parameters)
         return model.fit(X[:n], y[:n]).kernel_
 
@@ -310,5 +310,5 @@ def test_the_shape_is_chosen_where_there_are_many_samples_and_nothing_is_given()
 
 def test_only_classifiers_that_tune_take_a_tuned_kernel():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    with pytest.raises(ValueError, match="kernel=.tuned."):
+    with pytest.raises(ValueError, match=r"kernel=.tuned."):
         MEDClassifier("tuned").fit(X, y)

@@ -167,7 +167,10 @@ def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labell
     n_functions = samples.labels.size // len(samples.labels)
     by_products = kernel.has_width and needs.products_suffice
     return components_for(
-        n_components, len(samples.labels), n_iterated=n_functions if by_products else 0
+        n_components,
+        len(samples.labels),
+        n_iterated=n_functions if by_products else 0,
+        kernel_is_chosen=True,
     )
 
 

@@ -38,8 +38,8 @@ MAX_ROWS = 15_000
 """Rows that are fitted with one kernel, in all turns together, at most; and judges of one turn.
 Differences between kernels are a few thousandths of a nat, their standard errors with as many
 judges one of them; half of 20,000 rows do not show which shape suits all."""
-N_LANDMARKS = 2500
-"""Of one function; of each of k over the square root of k, which bounds the time."""
+N_LANDMARKS, OF_SEVERAL = 2500, 1000
+"""Of one function, and of each of several, which bounds the time."""
 LARGER, NARROWER = 3.0, 1.7
 """Factors of the amplitude and of the inverse square width in a step."""
 LARGEST = 30.0
@@ -184,7 +184,7 @@ class _Split:
         self.judged_classes = classes_of(signs[judges])
         self._fitted = LocalBlocks(rows.take(fitted), n_threads=self._n_threads)
         self._judges = LocalBlocks(rows.take(judges), n_threads=self._n_threads)
-        wanted = int(N_LANDMARKS / np.sqrt(signs.shape[1]))
+        wanted = N_LANDMARKS if signs.shape[1] == 1 else OF_SEVERAL
         self._points = landmark_points(
             self._fitted,
             classes_of(self._signs),

@@ -22,6 +22,9 @@ EXACT_UP_TO = 2000
 ITERATED_UP_TO = 8000
 """The same where one decision function is solved for by products with the kernel matrix: 2 N^2
 bytes, and a time that grows as N^2 times the number of functions."""
+SEVERAL_UP_TO = 5000
+"""The same for several functions where the kernel is chosen first, which takes most of the time:
+landmarks would cost accuracy, and save little."""
 MOST_COMPONENTS = 1000
 """Features of a fit from blocks that is so small that ``fit`` would keep the kernel."""
 MOST_LANDMARKS, LEAST_ROWS_PER_LANDMARK = 8000, 4
@@ -73,14 +76,21 @@ def landmark_bytes(n_samples: int, n_landmarks: int) -> float:
 
 
 def components_for(
-    n_components: int | str | None, n_samples: int, *, n_iterated: int = 0
+    n_components: int | str | None,
+    n_samples: int,
+    *,
+    n_iterated: int = 0,
+    kernel_is_chosen: bool = False,
 ) -> int | None:
     """Number of Nystroem features, a limit for it (``AtMost``), or None for the exact kernel.
 
-    ``n_iterated`` is the number of decision functions that can be solved for by products.
+    ``n_iterated`` is the number of decision functions that can be solved for by products,
+    ``kernel_is_chosen`` says whether that takes most of the time.
     """
     if n_components == "auto":
         limit = ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0
+        if n_iterated and kernel_is_chosen:
+            limit = max(limit, SEVERAL_UP_TO)
         if n_samples <= max(EXACT_UP_TO, limit):
             return None
         packed = CACHE_BYTES // n_samples  # more would have to be computed anew in every pass
