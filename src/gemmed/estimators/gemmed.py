@@ -98,9 +98,9 @@ default="tuned"
     n_components : "auto", int or None, default="auto"
         Nystroem features in place of the exact kernel: memory and time then grow as n_samples
         only, and the k-NN distances go to a part of each class. "auto" keeps the kernel up to
-        2,000 samples (8,000 for two classes, a radial kernel and "mean_field"); above, it doubles
-        the features from 500 on, to 8,000 at most, as long as held-out rows are better predicted.
-        None keeps the exact kernel.
+        2,000 samples (with a radial kernel and "mean_field" 8,000 of two classes and 5,000 of
+        several); above, it doubles the features from 500 on, to 8,000 at most, as long as held-out
+        rows are better predicted. None keeps the exact kernel.
     warm_start : bool, default=False
         Keep the tuned kernel (with model="paper" start from the last solution as well) if ``fit``
         is called again with as many samples: for feedback on single samples.
