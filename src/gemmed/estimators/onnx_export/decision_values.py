@@ -71,8 +71,8 @@ def _radial(graph: GraphBuilder, rows: str, samples: FloatArray, kernel: Kernel)
     exponents = graph.node("Min", exponents, graph.numbers(0.0))
     if kernel.name == "rbf":
         return graph.node("Exp", exponents)
-    squares = graph.add(graph.node("Mul", exponents, graph.numbers(-2.0)), 1.0)
-    return graph.node("Reciprocal", graph.node("Sqrt", squares))
+    widened = graph.add(graph.node("Mul", exponents, graph.numbers(-2.0)), 1.0)
+    return graph.node("Reciprocal", graph.node("Sqrt", widened))
 
 
 def add_answers(

@@ -84,8 +84,8 @@ def components_for(
 ) -> int | None:
     """Number of Nystroem features, a limit for it (``AtMost``), or None for the exact kernel.
 
-    ``n_iterated`` is the number of decision functions that can be solved for by products,
-    ``kernel_is_chosen`` says whether that takes most of the time.
+    ``n_iterated`` is the number of decision functions that can be solved for by products;
+    ``kernel_is_chosen`` is said by classifiers that compare kernels before they solve.
     """
     if n_components == "auto":
         limit = ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0
