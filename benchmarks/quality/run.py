@@ -1,12 +1,12 @@
 """Judge one method on damaged tables, made data and human label errors; one line a run.
 
 python benchmarks/quality/run.py METHOD --data FOLDER [FOLDER ...] [--made] [--real FILE.npz]
-    [--tables a,b] [--cells "flips*,ring"] [--rows 500] [--seeds 2] [--draws 6] [--jobs 1]
-    --out FILE.csv
+    [--tables a,b] [--cells "flips*,ring"] [--rows 500] [--seeds 2] [--draws 6] [--repeat]
+    [--jobs 1] --out FILE.csv
 
 METHOD is a name of methods.py or path/to/file.py:function. The function takes (Z, y, seed,
 pred_probs=None) and returns a fitted GEMMEDClassifier or a Judgement of methods.py. Runs that
-FILE.csv holds already are not repeated. summary.py compares the files of two methods.
+FILE.csv holds already are not repeated, unless they failed. summary.py compares two such files.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from methods import METHODS, Judgement, find_method, judgement_of
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 N_BINS = 10
-KEYS = ["table", "cell", "seed"]
 
 
 def measures(case: Case, judged: Judgement, seconds: float) -> dict[str, Any]:
@@ -82,23 +81,41 @@ def ranking(measure: Any, truth: np.ndarray | None, score: np.ndarray) -> float:
     return float(measure(truth, score))
 
 
-def one_run(method: Any, case: Case, seed: int) -> dict[str, Any]:
+def one_run(method: Any, case: Case, seed: int, has_repeat: bool) -> dict[str, Any]:
     """Measures of one run; an error of the method is recorded in the column "error"."""
+
+    def judge(seed: int) -> Judgement:
+        judged = method(case.Z, case.y, seed, pred_probs=case.pred_probs)
+        judged = judged if isinstance(judged, Judgement) else judgement_of(judged)
+        shape = (len(case.y), 3)
+        if judged.state_proba.shape != shape or not np.all(np.isfinite(judged.state_proba)):
+            raise ValueError(f"state_proba must be finite and of shape {shape}.")
+        return judged
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        start = time.perf_counter()
         try:
-            judged = method(case.Z, case.y, seed, pred_probs=case.pred_probs)
+            start = time.perf_counter()
+            judged = judge(seed)
+            found = measures(case, judged, time.perf_counter() - start)
+            if has_repeat:
+                found |= changes(judged, judge(seed + 1000))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}", "rows": len(case.y)}
-        seconds = time.perf_counter() - start
-        if not isinstance(judged, Judgement):
-            judged = judgement_of(judged)
-        return measures(case, judged, seconds)
+    return found
+
+
+def changes(first: Judgement, second: Judgement) -> dict[str, float]:
+    """What another seed of the method changes on the same rows."""
+    found = {"repeat largest change": np.abs(first.nominal - second.nominal).max()}
+    if "plain" in first.flagged:
+        a, b = first.flagged["plain"], second.flagged["plain"]
+        found["repeat changed flags"] = (a ^ b).sum() / (a | b).sum() if (a | b).any() else 0.0
+    return found
 
 
 def task_cases(source: tuple, cell: str, seed: int, n_rows: int) -> Any:
-    """Names and cases of one cell of one source: ("table", folder, name), ("made",), ("real", f)"""
+    """Names and cases; source is ("table", folder, name), ("made",) or ("real", file)."""
     kind, *where = source
     if kind == "made":
         yield from made_cases(cell, seed)
@@ -110,11 +127,13 @@ def task_cases(source: tuple, cell: str, seed: int, n_rows: int) -> Any:
             yield where[1], case
 
 
-def run_task(name: str, source: tuple, cell: str, seed: int, n_rows: int) -> list[dict]:
+def run_task(
+    name: str, source: tuple, cell: str, seed: int, n_rows: int, has_repeat: bool
+) -> list[dict]:
     """Runs of one cell of one source."""
     method = find_method(name)
     return [
-        {"table": table, "cell": cell, "seed": seed, **one_run(method, case, seed)}
+        {"table": table, "cell": cell, "seed": seed, **one_run(method, case, seed, has_repeat)}
         for table, case in task_cases(source, cell, seed, n_rows)
     ]
 
@@ -162,17 +181,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=2, help="of each table and cell")
     parser.add_argument("--draws", type=int, default=6, help="of made data and human errors")
+    parser.add_argument("--repeat", action="store_true", help="fit again with another seed")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     find_method(options.method)
     out = Path(options.out)
     results = pd.read_csv(out).to_dict("records") if out.exists() else []
+    results = [run for run in results if not isinstance(run.get("error"), str)]
     done = {(row["table"], row["cell"], row["seed"]) for row in results}
     done |= {(None, cell, seed) for _, cell, seed in done}
     tasks = [task for task in tasks_of(options) if not is_done(task, done)]
     runs = Parallel(n_jobs=options.jobs, return_as="generator")(
-        delayed(run_task)(options.method, *task, options.rows) for task in tasks
+        delayed(run_task)(options.method, *task, options.rows, options.repeat) for task in tasks
     )
     written = time.perf_counter()
     for number, (task, found) in enumerate(zip(tasks, runs, strict=True), 1):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from cells import TABLE_CELLS
 
 KEYS = ["table", "cell", "seed"]
 LEVELS = {  # column: heading
@@ -31,8 +32,10 @@ LEVELS = {  # column: heading
     "precise good flagged": "GOOD",
     "precise minority flagged": "MINOR",
     "alarms": "alarms",
+    "repeat changed flags": "unstable",
     "seconds": "sec",
 }
+ALL_TABLES = "all tables"
 STATES, SHARES = ("nominal", "wrong", "bad"), ("wrong", "bad", "either")
 
 
@@ -43,7 +46,8 @@ def read(path: str, patterns: list[str]) -> pd.DataFrame:
         for cell, part in failed.groupby("cell"):
             print(f"{path}: {len(part)} runs of {cell} failed, e.g. {part['error'].iloc[0][:100]}")
         runs = runs[runs["error"].isna()]
-    return runs[[any(fnmatch(c, pattern) for pattern in patterns) for c in runs["cell"]]]
+    wanted = [any(fnmatch(cell, pattern) for pattern in patterns) for cell in runs["cell"]]
+    return runs.loc[np.array(wanted, dtype=bool)]
 
 
 def pooled_precision(runs: pd.DataFrame, kind: str) -> tuple[float, pd.Series]:
@@ -105,11 +109,18 @@ def table(rows: list[dict], digits: int = 3) -> str:
     return frame.to_string(index=False, na_rep="", float_format=lambda v: f"{v:.{digits}f}")
 
 
+def of_cell(runs: pd.DataFrame, cell: str) -> pd.DataFrame:
+    """Runs of a cell; ALL_TABLES stands for all cells of tables with faults."""
+    if cell == ALL_TABLES:
+        return runs[runs["cell"].isin(TABLE_CELLS[1:])]
+    return runs[runs["cell"] == cell]
+
+
 def levels(files: dict[str, pd.DataFrame], cells: list[str]) -> str:
     rows = []
     for cell in cells:
         for name, runs in files.items():
-            part = runs[runs["cell"] == cell]
+            part = of_cell(runs, cell)
             if len(part):
                 found = {LEVELS[column]: level(part, column) for column in LEVELS}
                 rows.append({"cell": cell, "file": name, "n": part["table"].nunique(), **found})
@@ -120,7 +131,7 @@ def coverage(files: dict[str, pd.DataFrame], cells: list[str]) -> str:
     rows = []
     for cell in [*cells, "all"]:
         for name, runs in files.items():
-            part = runs if cell == "all" else runs[runs["cell"] == cell]
+            part = runs if cell == "all" else of_cell(runs, cell)
             if not len(part) or "covers either" not in part:
                 continue
             found = {"cell": cell, "file": name, "runs": len(part)}
@@ -143,7 +154,7 @@ def differences(files: dict[str, pd.DataFrame], cells: list[str]) -> str:
     first, second = first.merge(shared), second.merge(shared)
     rows = []
     for cell in cells:
-        parts = [runs[runs["cell"] == cell] for runs in (first, second)]
+        parts = [of_cell(runs, cell) for runs in (first, second)]
         if not len(parts[0]):
             continue
         found: dict = {"cell": cell, "n": parts[0]["table"].nunique()}
@@ -176,6 +187,7 @@ def main() -> None:
     options = parser.parse_args()
     files = {Path(f).stem: read(f, options.cells.split(",")) for f in options.files}
     cells = list(dict.fromkeys(cell for runs in files.values() for cell in runs["cell"]))
+    cells += [ALL_TABLES] if len(set(cells) & set(TABLE_CELLS)) > 1 else []
     print("Levels (capitals: precise flags)\n" + levels(files, cells))
     print("\nShares, 90 % intervals, calibration (over: mean probability above 0.5 less truth)")
     print(coverage(files, cells))
