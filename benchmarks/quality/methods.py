@@ -89,7 +89,10 @@ def gemmed(Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: Any = None,
 
 
 def peer(make: Callable, Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: Any = None) -> Any:
-    """Probability of the given label: of five-fold predictions, or the mean of ``pred_probs``."""
+    """Probability of the given label: of five-fold predictions, or the mean of ``pred_probs``.
+
+    Plain flags: another class is likelier. Precise flags: those of confident learning.
+    """
     classes, label = np.unique(y, return_inverse=True)
     if pred_probs is None:
         proba = cross_val_predict(make(seed), Z, y, cv=5, method="predict_proba")
@@ -98,7 +101,18 @@ def peer(make: Callable, Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: An
     given = proba[np.arange(len(y)), label]
     suggested = classes[proba.argmax(axis=1)]
     predict = make(seed).fit(Z, y).predict
-    return scores(1.0 - given, {"plain": suggested != y}, suggested=suggested, predict=predict)
+    flagged = {"plain": suggested != y, "precise": confident_flags(proba, label)}
+    return scores(1.0 - given, flagged, suggested=suggested, predict=predict)
+
+
+def confident_flags(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Confident learning: another class is the likeliest of those above their mean self-confidence.
+
+    The threshold of a class is the mean of its probability over the rows that have its label.
+    """
+    thresholds = [proba[label == k, k].mean() for k in range(proba.shape[1])]
+    confident = np.where(proba >= thresholds, proba, -1.0)
+    return (confident.max(axis=1) >= 0.0) & (confident.argmax(axis=1) != label)
 
 
 def scores(fault: np.ndarray, flagged: Any = None, **known: Any) -> Judgement:
