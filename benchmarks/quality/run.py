@@ -45,7 +45,10 @@ def measures(case: Case, judged: Judgement, seconds: float) -> dict[str, Any]:
     if judged.predict is not None:
         found["accuracy"] = np.mean(judged.predict(case.Z_test) == case.y_test)
     if judged.screen is not None:
-        found["alarms"] = np.mean(judged.screen(case.Z_test))
+        try:
+            found["alarms"] = np.mean(judged.screen(case.Z_test))
+        except ValueError as error:  # no trusted rows to compare with
+            found["screen error"] = str(error)
     if judged.suggested is not None and case.wrong.any():
         found["suggested right"] = np.mean((judged.suggested == case.truth)[case.wrong])
     for kind, flags in judged.flagged.items():
