@@ -95,16 +95,14 @@ def one_run(method: Any, case: Case, seed: int, has_repeat: bool) -> dict[str, A
             raise ValueError(f"state_proba must be finite and of shape {shape}.")
         return judged
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            start = time.perf_counter()
-            judged = judge(seed)
-            found = measures(case, judged, time.perf_counter() - start)
-            if has_repeat:
-                found |= changes(judged, judge(seed + 1000))
-        except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}", "rows": len(case.y)}
+    try:
+        start = time.perf_counter()
+        judged = judge(seed)
+        found = measures(case, judged, time.perf_counter() - start)
+        if has_repeat:
+            found |= changes(judged, judge(seed + 1000))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}", "rows": len(case.y)}
     return found
 
 
@@ -135,10 +133,12 @@ def run_task(
 ) -> list[dict]:
     """Runs of one cell of one source."""
     method = find_method(name)
-    return [
-        {"table": table, "cell": cell, "seed": seed, **one_run(method, case, seed, has_repeat)}
-        for table, case in task_cases(source, cell, seed, n_rows)
-    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            {"table": table, "cell": cell, "seed": seed, **one_run(method, case, seed, has_repeat)}
+            for table, case in task_cases(source, cell, seed, n_rows)
+        ]
 
 
 def tasks_of(options: argparse.Namespace) -> list[tuple]:
