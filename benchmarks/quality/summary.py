@@ -1,6 +1,7 @@
 """Compare the files of run.py cell by cell: levels, paired differences, coverage.
 
-python benchmarks/quality/summary.py A.csv [B.csv ...] [--cells "flips*"] [--tables]
+python benchmarks/quality/summary.py A.csv [B.csv ...] [--cells "flips*"] [--divide PATTERN]
+    [--tables]
 
 Levels are means over tables, after seeds are averaged; precision is pooled over all flags. With
 two files the difference B - A is over the runs that both have, with its standard error over tables.
@@ -39,15 +40,22 @@ ALL_TABLES = "all tables"
 STATES, SHARES = ("nominal", "wrong", "bad"), ("wrong", "bad", "either")
 
 
-def read(path: str, patterns: list[str]) -> pd.DataFrame:
+def read(path: str, patterns: list[str], part: str) -> pd.DataFrame:
+    """Runs of the wanted cells; a cell is divided by what ``part`` finds in names and details."""
     runs = pd.read_csv(path)
     if "error" in runs:
         failed = runs[runs["error"].notna()]
-        for cell, part in failed.groupby("cell"):
-            print(f"{path}: {len(part)} runs of {cell} failed, e.g. {part['error'].iloc[0][:100]}")
+        for cell, these in failed.groupby("cell"):
+            print(
+                f"{path}: {len(these)} runs of {cell} failed, e.g. {these['error'].iloc[0][:100]}"
+            )
         runs = runs[runs["error"].isna()]
     wanted = [any(fnmatch(cell, pattern) for pattern in patterns) for cell in runs["cell"]]
-    return runs.loc[np.array(wanted, dtype=bool)]
+    runs = runs.loc[np.array(wanted, dtype=bool)]
+    if not part:
+        return runs
+    found = (runs["table"] + ", " + runs["detail"].fillna("")).str.extract(f"({part})")[0]
+    return runs.assign(cell=runs["cell"] + (": " + found).fillna(""))
 
 
 def pooled_precision(runs: pd.DataFrame, kind: str) -> tuple[float, pd.Series]:
@@ -183,9 +191,10 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="+")
     parser.add_argument("--cells", default="*", help="patterns separated by commas")
+    parser.add_argument("--divide", default="", help='cells by a pattern: "R \\d+", "spread [^,]+"')
     parser.add_argument("--tables", action="store_true", help="levels of every table as well")
     options = parser.parse_args()
-    files = {Path(f).stem: read(f, options.cells.split(",")) for f in options.files}
+    files = {Path(f).stem: read(f, options.cells.split(","), options.divide) for f in options.files}
     cells = list(dict.fromkeys(cell for runs in files.values() for cell in runs["cell"]))
     cells += [ALL_TABLES] if len(set(cells) & set(TABLE_CELLS)) > 1 else []
     print("Levels (capitals: precise flags)\n" + levels(files, cells))
