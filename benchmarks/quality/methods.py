@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -78,13 +79,15 @@ def judgement_of(model: Any) -> Judgement:
 
 
 def gemmed(Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: Any = None,
-           has_forest: bool = False) -> Judgement:  # fmt: skip
-    """GEMMEDClassifier; it takes no probabilities, their logarithms replace the columns."""
-    base = RandomForestClassifier(100, random_state=seed) if has_forest else None
-    rows = Z if pred_probs is None else log_mean(pred_probs)
-    judged = judgement_of(GEMMEDClassifier(base=base, random_state=seed).fit(rows, y))
-    if pred_probs is not None:
-        judged.predict = judged.screen = None  # there are no probabilities of new rows
+           **parameters: Any) -> Judgement:  # fmt: skip
+    """GEMMEDClassifier. Without ``pred_probs`` in its fit, their logarithms replace the columns."""
+    model = GEMMEDClassifier(random_state=seed, **parameters)
+    if pred_probs is None:
+        return judgement_of(model.fit(Z, y))
+    if "pred_probs" in signature(model.fit).parameters:
+        return judgement_of(model.fit(Z, y, pred_probs=pred_probs))
+    judged = judgement_of(model.fit(log_mean(pred_probs), y))
+    judged.predict = judged.screen = None  # there are no probabilities of new rows
     return judged
 
 
@@ -137,7 +140,7 @@ PEERS = {
 }
 METHODS: dict[str, Callable] = {
     "default": gemmed,
-    "default+forest": partial(gemmed, has_forest=True),
+    "default+forest": partial(gemmed, base=RandomForestClassifier(100, random_state=0)),
     **{name: partial(peer, make) for name, make in PEERS.items()},
     "lof": lof,
     "iforest": iforest,
