@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.exceptions import ReviewError
 from .._core.types import BoolArray
-from .plan import CheckPlan, answered_draws, checked_proba, outcomes
+from .plan import CheckPlan, answered_draws, check_kind, checked_proba, outcomes
 
 CANDIDATE_PROBA = 0.2
 """Rows below this probability are never flagged by checks: their chance to be drawn is smaller."""
@@ -22,7 +22,7 @@ class Flags(NamedTuple):
     """Mask of the flagged rows; with checks, without those that were checked."""
     fdr: float
     basis: str
-    """"checked": the rate is guaranteed by checked rows; "model": it holds if the model is right."""
+    """"checked": guaranteed by checked rows; "model": holds if the model is right."""
     threshold: float
     """Smallest probability in the list; NaN if it is empty."""
     estimated_false: float
@@ -66,10 +66,10 @@ def flag_fdr(
     if not 0.0 < fdr < 1.0:
         raise ReviewError(f"fdr={fdr!r} must lie between 0 and 1 (as 0.1)")
     given = checked_proba(fault_proba)
-    column = {"fault": 0, "wrong": 0, "bad": 1}.get(kind, 0)
+    check_kind(kind)
     proba = np.minimum(given.sum(axis=1), 1.0)
     if kind != "fault" and given[:, 1].any():
-        proba = given[:, column]
+        proba = given[:, 0 if kind == "wrong" else 1]
     order = np.argsort(-proba, kind="stable")
     # Lists end where the probability changes: equal rows are flagged together or not at all.
     ends = np.flatnonzero(np.append(np.diff(proba[order]) != 0.0, True))
@@ -95,7 +95,7 @@ def flag_fdr(
         return none
     chance = plan.inclusion(n_draws)[candidate].min()
     correct = np.zeros(len(proba), dtype=bool)
-    correct[[row for row, value in found.items() if drawn[row] and not value == 1.0]] = True
+    correct[[row for row, value in found.items() if drawn[row] and value != 1.0]] = True
     known = drawn | np.isin(np.arange(len(proba)), list(found))
     n_correct = np.cumsum(correct[order])[ends]
     n_listed = np.cumsum((~known)[order])[ends]

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from .._core.exceptions import ReviewError
 from .calibration import SHIFT_DEVIATION, SLOPE_DEVIATION, log_odds, ridge_logistic
-from .plan import checked_proba, plan_checks, outcomes
+from .plan import checked_proba, outcomes, plan_checks
 
 GROUP_DEVIATION = 0.7
 """Prior standard deviation of a group's log-odds of a fault."""

@@ -25,9 +25,10 @@ from .plan import CheckPlan, answered_draws, outcomes
 GRID = np.unique(np.concatenate([np.linspace(0.0, 0.1, 201), np.linspace(0.0, 1.0, 401)]))
 """Shares that are tried; intervals end at these."""
 PRIOR_DRAWS = 4.0
-"""How many draws the model's expectation of mean and variance is worth in the bets."""
+"""How many draws the expected mean and variance are worth in the bets."""
 LARGEST_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
+FIRST_REFIT = 4
 RECALIBRATE_EVERY = 0.2
 """Predictions are corrected anew when the draws have grown by this part."""
 
@@ -107,101 +108,99 @@ class _Game:
 
     def play(self, n: int, alphas: tuple[float, float]) -> CheckSequence:
         """Bet on the first ``n`` draws against too small and against too large shares."""
-        inside, weights = self._inside, self._plan.weights
+        inside, weights, answers = self._inside, self._plan.weights, self._outcome
         size = int(inside.sum())
         if not size:
             raise ReviewError("within has no row: a share of nothing cannot be estimated")
-        left = inside.copy()
-        left_weight = float(weights[inside].sum())
+        left, left_weight = inside.copy(), float(weights[inside].sum())
         prediction = np.where(inside, self._proba, 0.0)
-        known_sum, n_right = 0.0, 0
+        urn = _Urn.of(prediction, weights, left)
+        share, low, high = urn.rest / size, 0.0, 1.0
+        known_sum, n_right = 0.0, 0.0
         drawn: list[int] = []
         fixed: list[int] = []
-        refit_at = 4
-        sums = np.zeros(3)  # of Z, Z^2 and number
+        history: list[tuple[float, float, float]] = []
+        refit_at = FIRST_REFIT
+        z_sum, precision, surprise = 0.0, 0.0, 0.0
         log_low, log_high = np.zeros((2, len(GRID)))
-        low, high = 0.0, 1.0
-        shares, lows, highs = [], [], []
-        tops = _extremes(prediction, weights, left)
-        rest = float(prediction[left].sum())
-        variance = _predicted_variance(prediction, weights, left)
-        prior = rest / size
         for number, row in enumerate(int(r) for r in self._plan.order[:n]):
             changed = False
             while self._picks and self._picks[0][0] <= number:
                 fixed.append(self._picks.pop(0)[1])
                 changed = True
             if not inside[row]:
-                if shares:
-                    shares.append(shares[-1]), lows.append(low), highs.append(high)
-                else:
-                    shares.append(prior), lows.append(low), highs.append(high)
+                history.append((share, low, high))
                 continue
             if len(drawn) >= refit_at:
-                past = np.array(drawn)
-                map_ = fit_calibration(
-                    self._proba[past], np.array([self._outcome[r] for r in drawn])
-                )
-                prediction = np.where(inside, map_(self._proba), 0.0)
+                seen = np.array([answers[r] for r in drawn])
+                corrected = fit_calibration(self._proba[drawn], seen)
+                prediction = np.where(inside, corrected(self._proba), 0.0)
                 refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
                 changed = True
             if changed:
-                prediction[fixed] = [self._outcome[r] for r in fixed]
-                tops = _extremes(prediction, weights, left)
-                rest = float(prediction[left].sum())
-                variance = _predicted_variance(prediction, weights, left)
-            outcome, scale = self._outcome[row], left_weight
-            base = known_sum + rest
-            z = (base + (outcome - prediction[row]) * scale / weights[row]) / size
-            z_low, z_high = (base - scale * tops[0]) / size, (base + scale * tops[1]) / size
-            mean = (PRIOR_DRAWS * prior + sums[0]) / (PRIOR_DRAWS + sums[2])
-            spread = PRIOR_DRAWS * variance * scale / size**2 + max(
-                sums[1] - 2.0 * mean * sums[0] + sums[2] * mean**2, 0.0
-            )
-            spread = spread / (PRIOR_DRAWS + sums[2])
+                prediction[fixed] = [answers[r] for r in fixed]
+                urn = _Urn.of(prediction, weights, left)
+            base, scale = known_sum + urn.rest, left_weight
+            z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
+            # Draws count by their precision: after many rows are known, they tell more.
+            variance = urn.variance * scale / size**2
+            prior_precision = PRIOR_DRAWS / variance
+            mean = (prior_precision * base / size + z_sum) / (prior_precision + precision)
+            spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
             if alphas[0] > 0.0:
-                log_low += _log_gain(GRID, mean, spread, z, z_low)
-                low = max(low, _first_kept(log_low, alphas[0]))
+                lowest = (base - scale * urn.largest_fall) / size
+                log_low += _log_gain(GRID, mean, spread, z, lowest)
+                low = max(low, _first_kept(log_low, alphas[0], GRID))
             if alphas[1] > 0.0:
-                log_high += _log_gain(-GRID, -mean, spread, -z, -z_high)
+                highest = (base + scale * urn.largest_rise) / size
+                log_high += _log_gain(-GRID, -mean, spread, -z, -highest)
                 high = min(high, 1.0 - _first_kept(log_high[::-1], alphas[1], 1.0 - GRID[::-1]))
             # The row is known from now on.
-            rest -= float(prediction[row])
+            urn = urn._replace(rest=urn.rest - float(prediction[row]))
             left[row] = False
             left_weight -= float(weights[row])
-            known_sum += outcome
-            n_right += outcome == 0.0
+            known_sum += answers[row]
+            n_right += 1.0 - answers[row]
             drawn.append(row)
-            sums += (z, z * z, 1.0)
-            low = max(low, known_sum / size)
-            high = min(high, 1.0 - n_right / size)
-            done = not left.any()
-            share = known_sum / size if done else sums[0] / sums[2]
-            shares.append(float(min(max(share, low), high)))
-            lows.append(low)
-            highs.append(max(high, low))
-        result = (np.array(column) for column in (shares, lows, highs))
-        return CheckSequence(*result, 1.0 - sum(alphas), size)
+            z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
+            surprise += (z - mean) ** 2 / variance
+            low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
+            high = max(high, low)
+            share = known_sum / size if len(drawn) == size else z_sum / precision
+            share = float(min(max(share, low), high))
+            history.append((share, low, high))
+        columns = np.array(history).reshape(-1, 3)
+        return CheckSequence(columns[:, 0], columns[:, 1], columns[:, 2], 1.0 - sum(alphas), size)
 
 
-def _extremes(prediction: FloatArray, weights: FloatArray, left: BoolArray) -> FloatArray:
-    """Largest m / w and (1 - m) / w among the rows that can still be drawn."""
-    if not left.any():
-        return np.zeros(2)
-    m, w = prediction[left], weights[left]
-    return np.array([(m / w).max(), ((1.0 - m) / w).max()])
+class _Urn(NamedTuple):
+    """Sums over the rows that can still be drawn."""
 
-
-def _predicted_variance(prediction: FloatArray, weights: FloatArray, left: BoolArray) -> float:
+    rest: float
+    """Sum of the predictions m."""
+    variance: float
     """Sum of m (1 - m) / w: the variance of Z if the predictions hold, up to a factor."""
-    m = np.clip(prediction[left], 1e-3, 1.0 - 1e-3)
-    return float((m * (1.0 - m) / weights[left]).sum())
+    largest_fall: float
+    """Largest m / w."""
+    largest_rise: float
+    """Largest (1 - m) / w."""
+
+    @classmethod
+    def of(cls, prediction: FloatArray, weights: FloatArray, left: BoolArray) -> _Urn:
+        if not left.any():
+            return cls(0.0, 0.0, 0.0, 0.0)
+        m, w = prediction[left], weights[left]
+        clipped = np.clip(m, 1e-3, 1.0 - 1e-3)
+        variance = (clipped * (1.0 - clipped) / w).sum()
+        return cls(
+            float(m.sum()), float(variance), float((m / w).max()), float(((1.0 - m) / w).max())
+        )
 
 
 def _log_gain(
     shares: FloatArray, mean: float, spread: float, z: float, lowest: float
 ) -> FloatArray:
-    """Log of the factor by which a bet that the mean lies above each share multiplies its wealth."""
+    """Log of the gain of a bet, for each share, that the mean lies above it."""
     distance = np.maximum(mean - shares, 0.0)
     stake = distance / (spread + distance**2 + 1e-12)
     stake = np.minimum(stake, LARGEST_STAKE / np.maximum(shares - lowest, 1e-12))
@@ -210,7 +209,7 @@ def _log_gain(
     return found
 
 
-def _first_kept(log_wealth: FloatArray, alpha: float, shares: FloatArray = GRID) -> float:
+def _first_kept(log_wealth: FloatArray, alpha: float, shares: FloatArray) -> float:
     """The smallest share that is not refuted, to the grid point before it."""
     kept = np.flatnonzero(log_wealth < np.log(1.0 / alpha))
     if not len(kept):
