@@ -78,7 +78,7 @@ def test_intervals_cover_and_a_sequence_is_nested(table):
 
 
 def test_a_model_that_knows_makes_the_interval_shorter(table):
-    proba, faulty = table
+    _, faulty = table
     good = np.where(faulty, 0.9, 0.05)
     widths = [
         np.ptp(estimate(plan := plan_checks(p, 120), marks_of(plan, faulty))[2:4])

@@ -142,3 +142,18 @@ def test_recordings_that_cannot_be_read(capsys, tmp_path):
     (tmp_path / "m.csv").write_text("path,word\na.wav,x\nb.wav,y\n")
     line = refusal(capsys, tmp_path / "m.csv", "--target", "word")
     assert "none of the recordings can be used" in line and "no such file" in line
+
+
+def test_a_manifest_has_its_classes_in_the_column_label(table, capsys, tmp_path):
+    (tmp_path / "m.csv").write_text("path,label\na.wav,x\nb.wav,y\n")
+    assert "none of the recordings can be used" in refusal(capsys, tmp_path / "m.csv")
+    assert "--target COLUMN is needed" in refusal(capsys, table, "--encoding", "latin-1")
+
+
+def test_the_log_holds_no_formulas(table, capsys, tmp_path):
+    store = MarkStore(f"{table}.review.sqlite")
+    store.add(20, "bad", None, "=HYPERLINK(1)", content="c", given="@x")
+    store.close()
+    assert call(capsys, table, *COMMON, "--export", tmp_path / "c.csv")[0] == 0
+    log = (tmp_path / "c.csv.changes.csv").read_text(encoding="utf-8")
+    assert ",'=HYPERLINK(1)," in log and ",'@x," in log

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..review.subjects import Subject
     from ..rows.tables import Table
 
+LABEL = "label"
+"""Column with the classes of a manifest, unless --target names another one."""
 EPILOG = """examples:
   gemmed review patients.csv --target diagnosis --id patient
   gemmed review clips.csv --target word
@@ -114,6 +116,8 @@ def run(options: argparse.Namespace) -> int:
     from ..review.session import attach
 
     table = _read(options)
+    if options.target is None:
+        options.target = _default_target(table)
     table.require_columns([options.target], "target")
     store = MarkStore(store_path)
     try:
@@ -131,6 +135,14 @@ def _read(options: argparse.Namespace) -> Table:
     from ..rows.tables import read_table
 
     return read_table(options.table, **reading_of(options))
+
+
+def _default_target(table: Table) -> str:
+    from ..review.recordings import is_manifest
+
+    if not is_manifest(table) or LABEL not in table.columns:
+        raise ValueError("--target COLUMN is needed: the column with the class of each row")
+    return LABEL
 
 
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:

@@ -68,7 +68,7 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
         store.set_meta(facts)
         return ""
     standing = store.standing()
-    moved, gone = _followed(standing, row_digest(table, target), len(table))
+    moved, gone = _followed(standing, row_digest(table, target), table.text(target)[0])
     if not match:
         raise ReviewError(
             f"{str(path)!r} has changed since it was reviewed ({meta.get('rows')} rows then, "
@@ -83,21 +83,25 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
 
 
 def _followed(
-    marks: list[Mark], digest: Callable[[int], str], n_rows: int
+    marks: list[Mark], digest: Callable[[int], str], labels: np.ndarray
 ) -> tuple[list[tuple[Mark, int]], list[Mark]]:
-    """Marks with their rows in a changed table, and marks whose rows are gone or not unique."""
+    """Marks with their rows in a changed table, and marks that can no longer hold.
+
+    These are marks whose rows are gone or not unique, and marks about a label ("right", "wrong")
+    that is another one now.
+    """
     places: dict[str, list[int]] = {}
-    for row in range(n_rows):
+    for row in range(len(labels)):
         places.setdefault(digest(row), []).append(row)
     moved, gone = [], []
     for mark in marks:
         rows = places.get(mark.content, [])
-        if mark.row in rows:
-            moved.append((mark, mark.row))
-        elif len(rows) == 1:
-            moved.append((mark, rows[0]))
-        else:
+        place = mark.row if mark.row in rows else rows[0] if len(rows) == 1 else None
+        about_label = mark.kind in ("right", "wrong")
+        if place is None or (about_label and str(labels[place]) != mark.given):
             gone.append(mark)
+        else:
+            moved.append((mark, place))
     return moved, gone
 
 
