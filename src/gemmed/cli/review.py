@@ -90,6 +90,21 @@ def add_command(commands: Any) -> None:
         help="with --export: corrected labels, or labels as given and a column known_label with "
         "the true ones, for gemmed fit --known known_label",
     )
+    parser.add_argument(
+        "--checks",
+        type=int,
+        metavar="N",
+        help="draw N rows at random, likely faults more often, and estimate the share of faults "
+        "from them; --seed fixes the draws; draw before the first mark",
+    )
+    parser.add_argument(
+        "--until",
+        type=float,
+        default=0.02,
+        metavar="SHARE",
+        help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
+        "is wrong (default: 0.02)",
+    )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_json_option(parser, "with --export: print the summary as JSON")
@@ -102,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("TABLE must be a file: a review goes on another day")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
+    if not 0.0 < options.until < 1.0:
+        raise ValueError(f"--until {options.until} must lie between 0 and 1")
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
     if options.export is not None:
@@ -220,6 +237,8 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
+            seed = None if options.checks is None else options.seed
+            session.plan_draws(options.checks, goal=options.until, seed=seed)
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"

@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS marks (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS marks_of_row ON marks (row) WHERE undone_at IS NULL;
 """
-EXPECTED_TABLES = (set(), {"meta"}, {"meta", "marks"})
+EXPECTED_TABLES: tuple[set[str], ...] = (set(), {"meta"}, {"meta", "marks"})
 """That a process which ended while the file was made can leave."""
 BUSY_SECONDS = 10.0
 
