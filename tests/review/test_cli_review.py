@@ -157,3 +157,14 @@ def test_the_log_holds_no_formulas(table, capsys, tmp_path):
     assert call(capsys, table, *COMMON, "--export", tmp_path / "c.csv")[0] == 0
     log = (tmp_path / "c.csv.changes.csv").read_text(encoding="utf-8")
     assert ",'=HYPERLINK(1)," in log and ",'@x," in log
+
+
+def test_an_audit_writes_a_plan_of_checks(table, capsys, tmp_path):
+    from gemmed.checks import load_plan
+    from gemmed.review.session import file_digest
+
+    arguments = ["audit", str(table), "--target", "diagnosis", "--encoding", "latin-1"]
+    assert main([*arguments, "--plan", str(tmp_path / "p.json"), "--seed", "3"]) == 0
+    assert "plan of 120 rows to check" in capsys.readouterr().out
+    plan = load_plan(tmp_path / "p.json", digest=file_digest(table))
+    assert len(plan) == 120 and plan.seed == 3
