@@ -142,3 +142,29 @@ def test_recordings_that_cannot_be_read(capsys, tmp_path):
     (tmp_path / "m.csv").write_text("path,word\na.wav,x\nb.wav,y\n")
     line = refusal(capsys, tmp_path / "m.csv", "--target", "word")
     assert "none of the recordings can be used" in line and "no such file" in line
+
+
+def test_a_manifest_has_its_classes_in_the_column_label(table, capsys, tmp_path):
+    (tmp_path / "m.csv").write_text("path,label\na.wav,x\nb.wav,y\n")
+    assert "none of the recordings can be used" in refusal(capsys, tmp_path / "m.csv")
+    assert "--target COLUMN is needed" in refusal(capsys, table, "--encoding", "latin-1")
+
+
+def test_the_log_holds_no_formulas(table, capsys, tmp_path):
+    store = MarkStore(f"{table}.review.sqlite")
+    store.add(20, "bad", None, "=HYPERLINK(1)", content="c", given="@x")
+    store.close()
+    assert call(capsys, table, *COMMON, "--export", tmp_path / "c.csv")[0] == 0
+    log = (tmp_path / "c.csv.changes.csv").read_text(encoding="utf-8")
+    assert ",'=HYPERLINK(1)," in log and ",'@x," in log
+
+
+def test_an_audit_writes_a_plan_of_checks(table, capsys, tmp_path):
+    from gemmed.checks import load_plan
+    from gemmed.review.session import file_digest
+
+    arguments = ["audit", str(table), "--target", "diagnosis", "--encoding", "latin-1"]
+    assert main([*arguments, "--plan", str(tmp_path / "p.json"), "--seed", "3"]) == 0
+    assert "plan of 120 rows to check" in capsys.readouterr().out
+    plan = load_plan(tmp_path / "p.json", digest=file_digest(table))
+    assert len(plan) == 120 and plan.seed == 3

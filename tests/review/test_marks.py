@@ -146,3 +146,28 @@ def test_a_folder_without_permission(tmp_path):
 def test_a_missing_folder(tmp_path):
     with pytest.raises(ReviewError, match="name another file with --marks"):
         MarkStore(tmp_path / "no" / "x.sqlite")
+
+
+def test_a_file_that_was_being_made_is_finished(tmp_path):
+    path = tmp_path / "t.sqlite"
+    MarkStore(path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 0")
+    database.close()
+    store = MarkStore(path)
+    assert add(store, 1) == 1
+    store.close()
+
+
+def test_a_damaged_mark_is_refused_with_a_sentence(tmp_path):
+    path = tmp_path / "t.sqlite"
+    database = sqlite3.connect(path)
+    columns = "id, row, content, given, kind, label, reviewer, at, undone_at"
+    database.execute(f"CREATE TABLE marks ({columns})")
+    database.execute("CREATE TABLE meta (key, value)")
+    database.execute("INSERT INTO marks VALUES (1, 2, NULL, 'a', 'right', NULL, 'ann', '', NULL)")
+    database.execute("PRAGMA user_version = 1")
+    database.commit()
+    database.close()
+    with pytest.raises(ReviewError, match="mark 1 is damaged"):
+        MarkStore(path)

@@ -211,6 +211,23 @@ def test_two_tabs_and_two_people(browser, hostile):
     one.check(own={urlsplit(running.address).netloc})
 
 
+def test_random_checks_go_on_after_a_kill(browser, start, tmp_path):
+    path = write_patients(tmp_path / "t.csv")
+    arguments = (path, "--target", "diagnosis", "--encoding", "latin-1", "--reviewer", "ann")
+    running = start(*arguments, "--checks", "40")
+    tab = Watched(browser, running.address)
+    tab.expect("#checks").to_contain_text("0 of 40 random checks")
+    first = [tab.press("r") for _ in range(3)]
+    tab.expect("#checks").to_contain_text("3 of 40 random checks. wrong labels")
+    drawn = tab.row()
+    running.kill()
+    running = start(*arguments)
+    tab = Watched(browser, running.address)
+    tab.expect("#checks").to_contain_text("3 of 40 random checks")
+    assert tab.row() == drawn and drawn not in first
+    tab.check(own={urlsplit(running.address).netloc})
+
+
 def test_without_the_token(browser, hostile):
     tab = Watched(browser)
     answer = tab.page.goto(hostile.address.split("?")[0])

@@ -162,3 +162,11 @@ def test_spectrogram_and_place_of_the_fault(clips):
     # The noise lies between 0.125 and 0.1875 seconds.
     assert any(p["start"] < 0.17 and p["end"] > 0.14 for p in sound["places"])
     assert len(sound["wave"]) == 300
+
+
+def test_numbers_without_end_and_deep_nesting_are_refused(table):
+    deep = b'{"row":' + b"[" * 4900 + b"]" * 4900 + b"}"
+    assert table.json("/api/mark", deep)[0] == 400
+    assert table.json("/api/mark", b'{"row": ' + b"9" * 5000 + b"}")[0] == 400
+    for path in ("/api/sample/", "/audio/", "/spectrogram/"):
+        assert table.ask(path + "9" * 5000)[0] == 404

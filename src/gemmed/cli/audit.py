@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from .audited_rows import audited_rows
+from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
@@ -90,6 +91,7 @@ def add_command(commands: Any) -> None:
         help="instead of --target: columns with the answers of several people, empty where one "
         "gave none; reports how often each of them is right, and unclear rows",
     )
+    add_plan_option(parser)
     add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
@@ -116,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
     identifiers = tuple(dict.fromkeys(named))
     audited = audited_rows(training, options, identifiers)
     findings = audited.findings
+    write_plan(options, findings)
     ranked = rank_rows(training, identifiers=identifiers)
     chosen = findings.suspicious(options.threshold, options.each)
     found = with_reasons(ranked, findings, chosen)

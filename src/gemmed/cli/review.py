@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..review.subjects import Subject
     from ..rows.tables import Table
 
+LABEL = "label"
+"""Column with the classes of a manifest, unless --target names another one."""
 EPILOG = """examples:
   gemmed review patients.csv --target diagnosis --id patient
   gemmed review clips.csv --target word
@@ -88,6 +90,21 @@ def add_command(commands: Any) -> None:
         help="with --export: corrected labels, or labels as given and a column known_label with "
         "the true ones, for gemmed fit --known known_label",
     )
+    parser.add_argument(
+        "--checks",
+        type=int,
+        metavar="N",
+        help="draw N rows at random, likely faults more often, and estimate the share of faults "
+        "from them; --seed fixes the draws; draw before the first mark",
+    )
+    parser.add_argument(
+        "--until",
+        type=float,
+        default=0.02,
+        metavar="SHARE",
+        help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
+        "is wrong (default: 0.02)",
+    )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_json_option(parser, "with --export: print the summary as JSON")
@@ -100,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("TABLE must be a file: a review goes on another day")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
+    if not 0.0 < options.until < 1.0:
+        raise ValueError(f"--until {options.until} must lie between 0 and 1")
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
     if options.export is not None:
@@ -114,6 +133,8 @@ def run(options: argparse.Namespace) -> int:
     from ..review.session import attach
 
     table = _read(options)
+    if options.target is None:
+        options.target = _default_target(table)
     table.require_columns([options.target], "target")
     store = MarkStore(store_path)
     try:
@@ -131,6 +152,14 @@ def _read(options: argparse.Namespace) -> Table:
     from ..rows.tables import read_table
 
     return read_table(options.table, **reading_of(options))
+
+
+def _default_target(table: Table) -> str:
+    from ..review.recordings import is_manifest
+
+    if not is_manifest(table) or LABEL not in table.columns:
+        raise ValueError("--target COLUMN is needed: the column with the class of each row")
+    return LABEL
 
 
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
@@ -208,6 +237,8 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
+            seed = None if options.checks is None else options.seed
+            session.plan_draws(options.checks, goal=options.until, seed=seed)
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .._core.exceptions import ReviewError
 from .._core.whole_files import replacing
+from ..rows.formula_cells import without_formulas
 from ..rows.rewriting import rewrite_table
 from ..rows.tables import Table
 from .marks import MarkStore, judgements, last_of_each
@@ -104,6 +105,7 @@ def export(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(LOG_HEADER)
+    entries: list[tuple[object, ...]] = []
     mending = "label" if known is None else "label, in its own column"
     what = {"drop": "left out", "flag": "flagged as bad", "keep": "bad, kept"}[bad]
     for mark in last_of_each(iter(marks)):
@@ -112,7 +114,7 @@ def export(
         change = {"right": "none: right", "unsure": "none: unsure", "bad": what}.get(
             mark.kind, mending
         )
-        writer.writerow(
+        entries.append(
             (
                 mark.row + 1,
                 change if counts else "none: another mark counts",
@@ -123,6 +125,9 @@ def export(
                 mark.at,
             )
         )
+    # People open the log in spreadsheets: labels and names must not become formulas.
+    columns, _ = without_formulas(zip(*entries, strict=True))
+    writer.writerows(zip(*columns, strict=True))
     with replacing(log) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
     disputed = sum(judgement.disputed for judgement in found.values())

@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS marks (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS marks_of_row ON marks (row) WHERE undone_at IS NULL;
 """
+EXPECTED_TABLES: tuple[set[str], ...] = (set(), {"meta"}, {"meta", "marks"})
+"""That a process which ended while the file was made can leave."""
 BUSY_SECONDS = 10.0
 
 
@@ -73,21 +75,38 @@ class MarkStore:
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA foreign_keys = ON")
             version = int(self._database.execute("PRAGMA user_version").fetchone()[0])
-            if version > SCHEMA_VERSION or (version == 0 and not is_new and self._has_tables()):
+            # Version 0 with these tables: the process ended between the schema and its version.
+            foreign = version == 0 and not is_new and self._tables() not in EXPECTED_TABLES
+            if version > SCHEMA_VERSION or foreign:
                 raise ReviewError(
                     f"{str(self.path)!r} is not a file of marks of this version: move it away, or "
                     "name another one with --marks"
                 )
             self._database.executescript(SCHEMA)
             self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._check_content()
         except sqlite3.Error as error:
             raise ReviewError(
                 f"marks cannot be kept in {str(self.path)!r} ({error}): name another file with "
                 "--marks"
             ) from error
 
-    def _has_tables(self) -> bool:
-        return bool(self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    def _tables(self) -> set[str]:
+        found = self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {str(name) for (name,) in found}
+
+    def _check_content(self) -> None:
+        """Raise sqlite3.DatabaseError if the file is damaged or its marks are not marks."""
+        checked = self._database.execute("PRAGMA quick_check(1)").fetchone()
+        if checked is None or checked[0] != "ok":
+            raise sqlite3.DatabaseError("the file is damaged")
+        self._database.execute("SELECT key, value FROM meta LIMIT 1").fetchone()
+        for row in self._database.execute(f"SELECT {_COLUMNS}, undone_at FROM marks"):
+            texts, label = (row[2], row[3], row[4], row[6], row[7]), row[5]
+            if not isinstance(row[1], int) or not all(isinstance(text, str) for text in texts):
+                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
+            if row[4] not in KINDS or (row[4] == "wrong") != isinstance(label, str):
+                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
 
     def close(self) -> None:
         """Release the file; marks are on disk already."""

@@ -126,13 +126,13 @@ def make_app(session: ReviewSession, token: str, port: int) -> Any:
         Route("/api/state", pages.state),
         Route("/api/queue", pages.queue),
         Route("/api/next", pages.next),
-        Route("/api/sample/{row:int}", pages.sample),
+        Route("/api/sample/{row}", pages.sample),
         Route("/api/mark", pages.mark, methods=["POST"]),
         Route("/api/undo", pages.undo, methods=["POST"]),
         Route("/api/refit", pages.refit, methods=["GET", "POST"]),
         Route("/api/export", pages.export, methods=["POST"]),
-        Route("/audio/{row:int}", pages.audio),
-        Route("/spectrogram/{row:int}", pages.spectrogram),
+        Route("/audio/{row}", pages.audio),
+        Route("/spectrogram/{row}", pages.spectrogram),
     ]
     return Guard(Starlette(routes=routes), token, port)
 
@@ -184,7 +184,9 @@ class _Pages:
         return await _answer(lambda: {"row": self._session.next_row(ranking, after)})
 
     async def sample(self, request: Any) -> Any:
-        row = request.path_params["row"]
+        row = _whole(request.path_params["row"])
+        if row is None:
+            return _problem("the number of a row is a whole number", 404)
         return await _answer(lambda: self._session.sample(row))
 
     async def mark(self, request: Any) -> Any:
@@ -255,7 +257,7 @@ class _Pages:
         if path is None:
             return PlainTextResponse("no such recording", 404)
         start, end = self._session.subject.bounds(
-            self._session.position_of(request.path_params["row"])
+            self._session.position_of(int(request.path_params["row"]))
         )
 
         def draw() -> bytes:
@@ -269,7 +271,7 @@ class _Pages:
     def _recording(self, request: Any) -> str | None:
         """Only files of the manifest, by the number of their row."""
         try:
-            position = self._session.position_of(request.path_params["row"])
+            position = self._session.position_of(_whole(request.path_params["row"]) or 0)
         except LookupError:
             return None
         return self._session.subject.recording(position)
@@ -313,7 +315,7 @@ async def _given(request: Any) -> dict[str, Any] | None:
 
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         return None
     return found if isinstance(found, dict) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -13,12 +14,16 @@ import numpy as np
 
 from .._core.exceptions import ReviewError
 from .._core.progress import STAGES, Event, listening
+from ..checks import CheckPlan, check_stopping, estimate, plan_checks
+from ..checks.plan import answered_draws, plan_from, plan_record
 from ..report.findings import RANKINGS, Findings
 from ..rows.tables import Table
 from .applied_marks import Known
 from .marks import KINDS, Judgement, Mark, MarkStore, judgements
 from .subjects import Subject
 
+DRAWS = "draws"
+"""Ranking of the page: rows in the order of the random checks."""
 LONGEST_NAME = 80
 """Characters of a reviewer's name."""
 
@@ -68,7 +73,7 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
         store.set_meta(facts)
         return ""
     standing = store.standing()
-    moved, gone = _followed(standing, row_digest(table, target), len(table))
+    moved, gone = _followed(standing, row_digest(table, target), table.text(target)[0])
     if not match:
         raise ReviewError(
             f"{str(path)!r} has changed since it was reviewed ({meta.get('rows')} rows then, "
@@ -83,21 +88,25 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
 
 
 def _followed(
-    marks: list[Mark], digest: Callable[[int], str], n_rows: int
+    marks: list[Mark], digest: Callable[[int], str], labels: np.ndarray
 ) -> tuple[list[tuple[Mark, int]], list[Mark]]:
-    """Marks with their rows in a changed table, and marks whose rows are gone or not unique."""
+    """Marks with their rows in a changed table, and marks that can no longer hold.
+
+    These are marks whose rows are gone or not unique, and marks about a label ("right", "wrong")
+    that is another one now.
+    """
     places: dict[str, list[int]] = {}
-    for row in range(n_rows):
+    for row in range(len(labels)):
         places.setdefault(digest(row), []).append(row)
     moved, gone = [], []
     for mark in marks:
         rows = places.get(mark.content, [])
-        if mark.row in rows:
-            moved.append((mark, mark.row))
-        elif len(rows) == 1:
-            moved.append((mark, rows[0]))
-        else:
+        place = mark.row if mark.row in rows else rows[0] if len(rows) == 1 else None
+        about_label = mark.kind in ("right", "wrong")
+        if place is None or (about_label and str(labels[place]) != mark.given):
             gone.append(mark)
+        else:
+            moved.append((mark, place))
     return moved, gone
 
 
@@ -117,6 +126,8 @@ class ReviewSession:
     ) -> None:
         self.subject, self.store, self.path = subject, store, path
         self.reviewer = reviewer
+        self.plan: CheckPlan | None = None
+        self.goal = 0.02
         self._stamp: tuple[int, int] | None = None
         self._changed = False
         self._digest = row_digest(subject.table, subject.target)
@@ -138,8 +149,60 @@ class ReviewSession:
         """Fit with the marks that stand, and wait for it."""
         findings = Findings(self.subject.fit(self.known()))
         orders = {ranking: findings.order(ranking) for ranking in RANKINGS}
+        if self.plan is not None:
+            orders[DRAWS] = self.plan.order
         number = 1 if self._fitted is None else self._fitted.number + 1
         self._fitted = Fitted(number, findings, orders)
+
+    def plan_draws(self, n: int | None, *, goal: float = 0.02, seed: int | None = None) -> None:
+        """Take the stored plan of random checks, or make and store one of ``n`` checks.
+
+        A plan is made once, from the first fit: later fits have seen the marks.
+        """
+        digest, stored = self.store.meta().get("sha256", ""), self.store.meta().get("plan")
+        if stored is None and n is None:
+            return
+        if stored is None:
+            scores = self.fitted.findings.scores
+            proba = np.column_stack([scores["label"], scores["measurement"]])
+            if self.store.standing():
+                raise ReviewError("--checks: draw the rows before the first mark, or with --marks")
+            plan = plan_checks(np.nan_to_num(proba), n or 1, seed=seed or 0, digest=digest)
+        else:
+            plan = plan_from(json.loads(stored), f"the plan in {str(self.store.path)!r}")
+            if len(plan) != len(self.subject.rows) or plan.digest != digest:
+                raise ReviewError(f"the plan in {str(self.store.path)!r} is for another table")
+            if seed is not None and seed != plan.seed:
+                raise ReviewError(f"--seed {seed}: the draws were made with seed {plan.seed}")
+            plan = plan if n is None or n <= plan.n else plan.enlarged(n)
+        self.store.set_meta({"plan": json.dumps(plan_record(plan))})
+        self.plan, self.goal = plan, goal
+        self.fitted.orders[DRAWS] = plan.order
+
+    def checks(self) -> dict[str, Any] | None:
+        """What the random checks say, ready for JSON; None without a plan."""
+        plan = self.plan
+        if plan is None:
+            return None
+        marks = {
+            self._position[row]: judgement.mark.kind
+            for row, judgement in judgements(self.store.standing()).items()
+            if row in self._position
+        }
+        n = answered_draws(plan, marks)
+        shares = {}
+        for kind in ("wrong", "bad"):
+            found = estimate(plan, marks, kind=kind, anytime=True)
+            shares[kind] = None if not n else [found.share, found.low, found.high]
+        state = check_stopping(plan, marks, goal=self.goal, kind="wrong")
+        return {
+            "planned": plan.n,
+            "answered": n,
+            "shares": shares,
+            "reached": state.reached,
+            "more": state.expected_more,
+            "sentence": state.sentence(),
+        }
 
     def refit(self) -> bool:
         """Begin a fit beside the review; False if one is running."""
@@ -214,6 +277,7 @@ class ReviewSession:
             "disputed": sum(judgement.disputed for judgement in found.values()),
             "fit": self.fitted.number,
             "changed": self.table_changed(),
+            "checks": self.checks(),
         }
 
     def table_changed(self) -> bool:
@@ -235,7 +299,7 @@ class ReviewSession:
             raise ReviewError(f"ranking={ranking!r} is unknown: use {', '.join(RANKINGS)}")
         order = fitted.orders[ranking]
         marked = judgements(self.store.standing())
-        scores = fitted.findings.scores[ranking]
+        scores = fitted.findings.scores["joint" if ranking == DRAWS else ranking]
         part = order[max(0, start) : max(0, start) + count]
         return {
             "fit": fitted.number,

@@ -45,7 +45,17 @@
     $("counts").textContent = `${state.marked} of ${state.rows} rows marked, ${state.flagged} flagged` +
       (parts.length ? ` (${parts.join(", ")})` : "");
     $("done").style.width = Math.min(100, 100 * state.marked / Math.max(state.flagged, 1)) + "%";
+    showChecks(state.checks);
     if (state.changed) say("The table's file has changed since the review began: export is refused. Stop gemmed review and start it again with --changed match.", true);
+  }
+
+  function showChecks(checks) {
+    $("checks").hidden = $("draws").hidden = $("draws").disabled = !checks;
+    if (!checks) return;
+    const share = (name, ends) => ends && `${name} ${percent(ends[0])} (95 %: ${percent(ends[1])} to ${percent(ends[2])})`;
+    const parts = [share("wrong labels", checks.shares.wrong), share("bad measurements", checks.shares.bad)].filter(Boolean);
+    $("checks").textContent = `Checked: ${checks.answered} of ${checks.planned} random checks. ` +
+      (parts.length ? parts.join(", ") + ". " : "") + checks.sentence;
   }
 
   function showActions() {
@@ -252,6 +262,7 @@
       r: () => mark("right"),
       w: () => (current.wrong === null ? say("Which class? Use its number.", true) : mark("wrong", current.wrong)),
       b: () => mark("bad"), u: () => mark("unsure"), z: undo,
+      escape: () => { for (const box of ["help", "list", "export-box"]) $(box).hidden = true; },
       arrowright: forward, n: forward, arrowleft: back, p: back, l: openList, "?": help,
     };
     const action = actions[event.key.toLowerCase()];
@@ -277,6 +288,8 @@
     $("reviewer").value = localStorage.getItem("gemmed-reviewer") || state.reviewer || "";
     const stored = localStorage.getItem("gemmed-ranking");
     if (stored) $("ranking").value = stored;
+    if (state.checks && !state.checks.reached) $("ranking").value = "draws";
+    else if (!$("ranking").value || (!state.checks && stored === "draws")) $("ranking").value = "joint";
     const wanted = /^#row-(\d+)$/.exec(location.hash);
     if (wanted) await show(Number(wanted[1]));
     else await next(null);

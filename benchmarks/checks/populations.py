@@ -1,0 +1,133 @@
+"""Tables with known faults and a model's probabilities of them, computed once and kept.
+
+Used by coverage.py. A population is a table whose true state is known for every row, so that a
+review can be simulated by looking the answers up.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.preprocessing import StandardScaler
+
+TABLES = (
+    "australian",
+    "banana",
+    "churn",
+    "diabetes",
+    "german",
+    "optdigits",
+    "phoneme",
+    "segmentation",
+    "spambase",
+    "vehicle",
+)
+N_ROWS = 1000
+WRONG_SHARE, BAD_SHARE = 0.10, 0.06
+
+
+class Population(NamedTuple):
+    """Rows with the truth and with the model's opinion."""
+
+    name: str
+    group: str
+    proba: np.ndarray
+    """Probabilities of a wrong label and of a bad measurement, shape (n_rows, 2)."""
+    wrong: np.ndarray
+    bad: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """What a reviewer who never errs says of every row."""
+        return np.where(self.bad, "bad", np.where(self.wrong, "wrong", "right"))
+
+
+def populations(data, cache):
+    """All cells: labels that people got wrong, injected faults, random labels, clean tables."""
+    data, cache = Path(data), Path(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    images = np.load(data / "real_errors" / "cifar10n.npz", allow_pickle=False)
+    for name, given, true, nets in (
+        ("worst, five nets", "worst", "true_worst", "pred_probs_worst"),
+        ("aggregate, five nets", "aggregate", "true_aggregate", "pred_probs_aggregate"),
+    ):
+        proba = images[nets]
+        proba = proba.mean(axis=int(np.argmin(proba.shape))) if proba.ndim == 3 else proba
+        labels = images[given]
+        wrong = labels != images[true]
+        own = 1.0 - proba[np.arange(len(labels)), labels]
+        yield _population(name, "real errors", np.c_[own, np.zeros(len(own))], wrong, labels)
+    labels = images["worst"]
+    wrong = labels != images["true_worst"]
+    proba = _fitted(cache / "cifar.npz", lambda: (images["X"], labels))
+    yield _population("worst, embeddings", "real errors", proba, wrong, labels)
+    for name in TABLES:
+        X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
+        X, given, wrong, bad = inject(X, y)
+        proba = _fitted(cache / f"{name}.npz", lambda X=X, given=given: (X, given))
+        yield _population(name, "injected faults", proba, wrong, given, bad)
+    for name in ("segmentation", "vehicle"):
+        X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
+        given = np.random.default_rng(5).permutation(y)
+        proba = _fitted(cache / f"{name}-random.npz", lambda X=X, given=given: (X, given))
+        yield _population(f"{name}, random labels", "random labels", proba, given != y, given)
+    for name in ("segmentation", "phoneme"):
+        X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
+        proba = _fitted(cache / f"{name}-clean.npz", lambda X=X, y=y: (X, y))
+        yield _population(f"{name}, clean", "clean", proba, np.zeros(len(y), bool), y)
+
+
+def _population(name, group, proba, wrong, labels, bad=None):
+    bad = np.zeros(len(wrong), bool) if bad is None else bad
+    return Population(name, group, proba, wrong, bad, labels)
+
+
+def _table(path):
+    frame = pd.read_csv(path, sep="\t")
+    y = np.unique(frame["target"], return_inverse=True)[1]
+    X = frame.drop(columns="target").to_numpy(float)
+    X = X[:, X.std(axis=0) > 0]
+    rows = np.random.default_rng(0).permutation(len(y))[:N_ROWS]
+    return X[rows], np.unique(y[rows], return_inverse=True)[1]
+
+
+def inject(X, y):
+    """Rows and labels with faults, which labels are wrong and which rows are bad."""
+    rng = np.random.default_rng(23)
+    X, given = X.copy(), y.copy()
+    n, p = X.shape
+    order = rng.permutation(n)
+    n_wrong, n_bad = round(WRONG_SHARE * n), round(BAD_SHARE * n)
+    flipped, broken = order[:n_wrong], order[n_wrong : n_wrong + n_bad]
+    n_classes = int(y.max()) + 1
+    given[flipped] = (given[flipped] + rng.integers(1, n_classes, n_wrong)) % n_classes
+    deviation, largest = X.std(axis=0), X.max(axis=0)
+    for number, row in enumerate(broken):
+        columns = rng.choice(p, max(1, round(0.5 * p)), replace=False)
+        if number % 3 == 0:
+            X[row, columns] = 0.0
+        elif number % 3 == 1:
+            X[row, columns] = largest[columns]
+        else:
+            X[row, columns] += 3.0 * deviation[columns] * rng.normal(size=len(columns))
+    wrong, bad = np.zeros((2, n), dtype=bool)
+    wrong[flipped], bad[broken] = True, True
+    return X, given, wrong, bad
+
+
+def _fitted(path, rows):
+    """Probabilities of wrong labels and bad measurements by GEMMEDClassifier."""
+    if not path.exists():
+        from sklearn.ensemble import RandomForestClassifier
+
+        from gemmed import GEMMEDClassifier
+
+        X, y = rows()
+        base = RandomForestClassifier(200, random_state=0)
+        model = GEMMEDClassifier(base=base, random_state=0).fit(
+            StandardScaler().fit_transform(X), y
+        )
+        np.savez(path, proba=model.state_proba_[:, 1:])
+    return np.load(path)["proba"]

@@ -1,0 +1,32 @@
+"""Checks by a person: which rows to look at, what follows for all rows, and when to stop."""
+
+from .calibration import Calibration, recalibrate
+from .estimates import Estimate, compare_slices, estimate, missed_share
+from .flags import Flags, flag_fdr
+from .models import fault_probabilities, plan_for_model
+from .order import next_rows
+from .plan import CheckPlan, load_plan, plan_checks, save_plan
+from .sequences import CheckSequence, confidence_sequence
+from .stopping import StoppingState, check_stopping
+
+__all__ = [
+    "Calibration",
+    "CheckPlan",
+    "CheckSequence",
+    "Estimate",
+    "Flags",
+    "StoppingState",
+    "check_stopping",
+    "compare_slices",
+    "confidence_sequence",
+    "estimate",
+    "fault_probabilities",
+    "flag_fdr",
+    "load_plan",
+    "missed_share",
+    "next_rows",
+    "plan_checks",
+    "plan_for_model",
+    "recalibrate",
+    "save_plan",
+]

@@ -1,0 +1,110 @@
+"""Lists of rows with a stated share of false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.exceptions import ReviewError
+from .._core.types import BoolArray
+from .plan import CheckPlan, answered_draws, check_kind, checked_proba, outcomes
+
+CANDIDATE_PROBA = 0.2
+"""Rows below this probability are never flagged by checks: their chance to be drawn is smaller."""
+
+
+class Flags(NamedTuple):
+    """Rows that are called faulty at a stated rate of false ones."""
+
+    rows: BoolArray
+    """Mask of the flagged rows; with checks, without those that were checked."""
+    fdr: float
+    basis: str
+    """"checked": guaranteed by checked rows; "model": holds if the model is right."""
+    threshold: float
+    """Smallest probability in the list; NaN if it is empty."""
+    estimated_false: float
+    """Estimated share of false flags in the list; NaN if it is empty."""
+
+    def sentence(self) -> str:
+        """The same in words."""
+        by = "guaranteed by checks" if self.basis == "checked" else "by the model, not checked"
+        return (
+            f"{int(self.rows.sum())} rows are flagged; at most {self.fdr:.0%} of them are expected "
+            f"to be false ({by})."
+        )
+
+
+def flag_fdr(
+    fault_proba: Any,
+    fdr: float = 0.1,
+    *,
+    plan: CheckPlan | None = None,
+    marks: Mapping[int, Any] | None = None,
+    kind: str = "fault",
+) -> Flags:
+    """The largest list of rows whose share of false flags is at most ``fdr`` in expectation.
+
+    Parameters
+    ----------
+    fault_proba : of any model, shape (n_rows,) or (n_rows, 2); with a plan, one that has not
+        seen the marks
+    fdr : false discovery rate
+    plan, marks : draws and what was seen. Without them the list is the largest one whose mean
+        probability is at least ``1 - fdr``: model-based.
+
+    Notes
+    -----
+    With checks: let c be the number of correct rows with at least a given probability that were
+    drawn, r the smallest chance of a candidate to be drawn. The threshold is the lowest one at
+    which (1 - r) / r * (1 + c) is at most ``fdr`` times the number of unchecked rows above it.
+    Correct rows are drawn by chance alone, so that the argument of Barber and Candès (2015, lemma 1
+    of the sequential step-up test) bounds the expected false share, whatever the model is.
+    """
+    if not 0.0 < fdr < 1.0:
+        raise ReviewError(f"fdr={fdr!r} must lie between 0 and 1 (as 0.1)")
+    given = checked_proba(fault_proba)
+    check_kind(kind)
+    proba = np.minimum(given.sum(axis=1), 1.0)
+    if kind != "fault" and given[:, 1].any():
+        proba = given[:, 0 if kind == "wrong" else 1]
+    order = np.argsort(-proba, kind="stable")
+    # Lists end where the probability changes: equal rows are flagged together or not at all.
+    ends = np.flatnonzero(np.append(np.diff(proba[order]) != 0.0, True))
+    none = Flags(np.zeros(len(proba), dtype=bool), fdr, "model", np.nan, np.nan)
+    if plan is None or marks is None:
+        false = np.cumsum(1.0 - proba[order])[ends] / (ends + 1.0)
+        good = np.flatnonzero(false <= fdr)
+        if not len(good):
+            return none
+        end = ends[good[-1]]
+        rows = none.rows.copy()
+        rows[order[: end + 1]] = True
+        return Flags(rows, fdr, "model", float(proba[order[end]]), float(false[good[-1]]))
+    if len(plan) != len(proba):
+        raise ReviewError(f"the plan has {len(plan)} rows, fault_proba has {len(proba)}")
+    none = none._replace(basis="checked")
+    found = outcomes(plan, marks, kind)
+    n_draws = answered_draws(plan, marks)
+    drawn = np.zeros(len(proba), dtype=bool)
+    drawn[plan.order[:n_draws]] = True
+    candidate = proba >= CANDIDATE_PROBA
+    if not n_draws or not (candidate & ~drawn).any():
+        return none
+    chance = plan.inclusion(n_draws)[candidate].min()
+    correct = np.zeros(len(proba), dtype=bool)
+    correct[[row for row, value in found.items() if drawn[row] and value != 1.0]] = True
+    known = drawn | np.isin(np.arange(len(proba)), list(found))
+    n_correct = np.cumsum(correct[order])[ends]
+    n_listed = np.cumsum((~known)[order])[ends]
+    false = (1.0 - chance) / max(chance, 1e-12) * (1.0 + n_correct) / np.maximum(n_listed, 1)
+    good = np.flatnonzero((false <= fdr) & (proba[order[ends]] >= CANDIDATE_PROBA))
+    if not len(good):
+        return none
+    end = ends[good[-1]]
+    rows = none.rows.copy()
+    rows[order[: end + 1]] = True
+    rows &= ~known
+    return Flags(rows, fdr, "checked", float(proba[order[end]]), float(false[good[-1]]))

@@ -1,0 +1,233 @@
+"""Confidence sequences: intervals of a share that hold at every look, so that one may stop early.
+
+The t-th draw gives an unbiased estimate of the share of faults, given all draws before it:
+
+    Z_t = (1/N) [ known faults + sum of predictions of the rest + (e - m) / q_t ]
+
+with outcome e, prediction m and probability q_t of the drawn row. A gambler who bets on or against
+"the share is s" has a fair game if s is true; a wealth of 1/alpha refutes s (Ville's inequality).
+The bets follow Waudby-Smith and Ramdas (2024), the weighted draws Shekhar, Xu, Lipton, Liang and
+Ramdas (2023). Predictions and bets use earlier draws only, so that nothing is assumed of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.exceptions import ReviewError
+from .._core.types import BoolArray, FloatArray
+from .calibration import fit_calibration
+from .plan import CheckPlan, answered_draws, outcomes
+
+GRID = np.unique(np.concatenate([np.linspace(0.0, 0.1, 201), np.linspace(0.0, 1.0, 401)]))
+"""Shares that are tried; intervals end at these."""
+PRIOR_DRAWS = 4.0
+"""How many draws the expected mean and variance are worth in the bets."""
+LARGEST_STAKE = 0.85
+"""Part of the wealth that a single draw can lose."""
+FIRST_REFIT = 4
+RECALIBRATE_EVERY = 0.2
+"""Predictions are corrected anew when the draws have grown by this part."""
+
+
+class CheckSequence(NamedTuple):
+    """Estimate and interval after each draw; arrays have one entry a draw, from the first on."""
+
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    n_rows: int
+
+    @property
+    def last(self) -> tuple[float, float, float]:
+        """Share, low and high after the last draw; without draws nothing is known."""
+        if not len(self.share):
+            return float("nan"), 0.0, 1.0
+        return float(self.share[-1]), float(self.low[-1]), float(self.high[-1])
+
+
+def confidence_sequence(
+    plan: CheckPlan,
+    marks: Mapping[int, Any],
+    *,
+    kind: str = "fault",
+    level: float = 0.95,
+    within: Any = None,
+    picked: Mapping[int, int] | None = None,
+    tails: tuple[float, float] | None = None,
+) -> CheckSequence:
+    """Intervals of the share of faults that hold for all looks together.
+
+    Parameters
+    ----------
+    marks : by row, "right", "wrong", "bad", "unsure", or True for a fault; draws count from the
+        first one up to the first without a mark. Unsure rows widen the interval: they count as
+        right for its lower and as faulty for its upper end.
+    kind : "fault", "wrong" or "bad"
+    level : probability that no interval of the sequence ever misses the share
+    within : rows that the share is about (a class, a slice, the flagged rows), a mask
+    picked : rows that were marked without being drawn, with the number of draws made before; they
+        count as known from then on and never as draws
+    tails : probabilities to miss below and above; the default is half of ``1 - level`` each
+    """
+    check_level(level)
+    found = outcomes(plan, marks, kind)
+    n = answered_draws(plan, marks)
+    inside = checked_mask(within, len(plan))
+    low_tail, high_tail = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
+    known = {row: draws for row, draws in (picked or {}).items() if row in found}
+    runs = []
+    for value, alphas in ((0.0, (low_tail, 0.0)), (1.0, (0.0, high_tail))):
+        filled = {row: value if np.isnan(e) else e for row, e in found.items()}
+        runs.append(_Game(plan, kind, inside, filled, known).play(n, alphas))
+    if not any(np.isnan(e) for e in found.values()):
+        share = runs[0].share
+    else:
+        share = 0.5 * (runs[0].share + runs[1].share)
+    return CheckSequence(share, runs[0].low, runs[1].high, level, int(inside.sum()))
+
+
+class _Game:
+    """Draws of a part of the table, one after another, with predictions from earlier ones."""
+
+    def __init__(
+        self,
+        plan: CheckPlan,
+        kind: str,
+        inside: BoolArray,
+        outcome: Mapping[int, float],
+        picked: Mapping[int, int],
+    ) -> None:
+        self._plan, self._inside, self._outcome = plan, inside, outcome
+        self._proba = plan.fault_proba(kind)
+        self._picks = sorted((draws, row) for row, draws in picked.items() if inside[row])
+
+    def play(self, n: int, alphas: tuple[float, float]) -> CheckSequence:
+        """Bet on the first ``n`` draws against too small and against too large shares."""
+        inside, weights, answers = self._inside, self._plan.weights, self._outcome
+        size = int(inside.sum())
+        if not size:
+            raise ReviewError("within has no row: a share of nothing cannot be estimated")
+        left, left_weight = inside.copy(), float(weights[inside].sum())
+        prediction = np.where(inside, self._proba, 0.0)
+        urn = _Urn.of(prediction, weights, left)
+        share, low, high = urn.rest / size, 0.0, 1.0
+        known_sum, n_right = 0.0, 0.0
+        drawn: list[int] = []
+        fixed: list[int] = []
+        history: list[tuple[float, float, float]] = []
+        refit_at = FIRST_REFIT
+        z_sum, precision, surprise = 0.0, 0.0, 0.0
+        log_low, log_high = np.zeros((2, len(GRID)))
+        for number, row in enumerate(int(r) for r in self._plan.order[:n]):
+            changed = False
+            while self._picks and self._picks[0][0] <= number:
+                fixed.append(self._picks.pop(0)[1])
+                changed = True
+            if not inside[row]:
+                history.append((share, low, high))
+                continue
+            if len(drawn) >= refit_at:
+                seen = np.array([answers[r] for r in drawn])
+                corrected = fit_calibration(self._proba[drawn], seen)
+                prediction = np.where(inside, corrected(self._proba), 0.0)
+                refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
+                changed = True
+            if changed:
+                prediction[fixed] = [answers[r] for r in fixed]
+                urn = _Urn.of(prediction, weights, left)
+            base, scale = known_sum + urn.rest, left_weight
+            z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
+            # Draws count by their precision: after many rows are known, they tell more.
+            variance = urn.variance * scale / size**2
+            prior_precision = PRIOR_DRAWS / variance
+            mean = (prior_precision * base / size + z_sum) / (prior_precision + precision)
+            spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
+            if alphas[0] > 0.0:
+                lowest = (base - scale * urn.largest_fall) / size
+                log_low += _log_gain(GRID, mean, spread, z, lowest)
+                low = max(low, _first_kept(log_low, alphas[0], GRID))
+            if alphas[1] > 0.0:
+                highest = (base + scale * urn.largest_rise) / size
+                log_high += _log_gain(-GRID, -mean, spread, -z, -highest)
+                high = min(high, 1.0 - _first_kept(log_high[::-1], alphas[1], 1.0 - GRID[::-1]))
+            # The row is known from now on.
+            urn = urn._replace(rest=urn.rest - float(prediction[row]))
+            left[row] = False
+            left_weight -= float(weights[row])
+            known_sum += answers[row]
+            n_right += 1.0 - answers[row]
+            drawn.append(row)
+            z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
+            surprise += (z - mean) ** 2 / variance
+            low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
+            high = max(high, low)
+            share = known_sum / size if len(drawn) == size else z_sum / precision
+            share = float(min(max(share, low), high))
+            history.append((share, low, high))
+        columns = np.array(history).reshape(-1, 3)
+        return CheckSequence(columns[:, 0], columns[:, 1], columns[:, 2], 1.0 - sum(alphas), size)
+
+
+class _Urn(NamedTuple):
+    """Sums over the rows that can still be drawn."""
+
+    rest: float
+    """Sum of the predictions m."""
+    variance: float
+    """Sum of m (1 - m) / w: the variance of Z if the predictions hold, up to a factor."""
+    largest_fall: float
+    """Largest m / w."""
+    largest_rise: float
+    """Largest (1 - m) / w."""
+
+    @classmethod
+    def of(cls, prediction: FloatArray, weights: FloatArray, left: BoolArray) -> _Urn:
+        if not left.any():
+            return cls(0.0, 0.0, 0.0, 0.0)
+        m, w = prediction[left], weights[left]
+        clipped = np.clip(m, 1e-3, 1.0 - 1e-3)
+        variance = (clipped * (1.0 - clipped) / w).sum()
+        return cls(
+            float(m.sum()), float(variance), float((m / w).max()), float(((1.0 - m) / w).max())
+        )
+
+
+def _log_gain(
+    shares: FloatArray, mean: float, spread: float, z: float, lowest: float
+) -> FloatArray:
+    """Log of the gain of a bet, for each share, that the mean lies above it."""
+    distance = np.maximum(mean - shares, 0.0)
+    stake = distance / (spread + distance**2 + 1e-12)
+    stake = np.minimum(stake, LARGEST_STAKE / np.maximum(shares - lowest, 1e-12))
+    # A share at or below all that is possible cannot lose: its stake has no limit.
+    found: FloatArray = np.log1p(stake * np.where(shares > lowest, z - shares, z - shares + 1e-9))
+    return found
+
+
+def _first_kept(log_wealth: FloatArray, alpha: float, shares: FloatArray) -> float:
+    """The smallest share that is not refuted, to the grid point before it."""
+    kept = np.flatnonzero(log_wealth < np.log(1.0 / alpha))
+    if not len(kept):
+        return float(shares[-1])
+    return float(shares[max(kept[0] - 1, 0)])
+
+
+def check_level(level: float) -> None:
+    """Raise unless a level of confidence lies between one half and one."""
+    if not 0.5 <= level < 1.0:
+        raise ReviewError(f"level={level!r} must lie between 0.5 and 1 (as 0.9 or 0.95)")
+
+
+def checked_mask(within: Any, n_rows: int) -> BoolArray:
+    """A mask of rows; None means all."""
+    if within is None:
+        return np.ones(n_rows, dtype=bool)
+    mask = np.asarray(within)
+    if mask.shape != (n_rows,) or mask.dtype != bool:
+        raise ReviewError(f"within must be a boolean mask of the {n_rows} rows")
+    return mask

@@ -1,0 +1,120 @@
+"""When to stop checking: the promise that few faults are left, and how far away it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import rel_entr
+
+from .._core.exceptions import ReviewError
+from .._core.types import FloatArray
+from .calibration import recalibrate
+from .plan import CheckPlan, answered_draws, outcomes
+from .sequences import check_level, confidence_sequence
+
+PICKS_PER_DRAW = 2
+"""Rows from the top of the ranking between two draws while there are many faults to find."""
+N_TRIED = 80
+"""Numbers of further picks that are compared."""
+
+
+class StoppingState(NamedTuple):
+    """How far the checks have come towards a goal."""
+
+    reached: bool
+    bound: float
+    """With the stated confidence at most this share of the rows that are left is faulty."""
+    goal: float
+    level: float
+    kind: str
+    n_left: int
+    """Rows without an answer."""
+    expected_more: int
+    """Further checks until the goal is expected to be reached; 0 if it is."""
+    next_step: str
+    """"draw" the next row of the plan, "pick" the likeliest fault, or "stop"."""
+
+    def sentence(self) -> str:
+        """The same in words."""
+        what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
+        word = "bad" if self.kind == "bad" else "wrong" if self.kind == "wrong" else "faulty"
+        text = (
+            f"With {self.level:.0%} confidence at most {self.bound:.1%} of the {self.n_left} "
+            f"unchecked {what} are {word}."
+        )
+        if self.reached:
+            return f"{text} The goal of {self.goal:.1%} is reached: you can stop."
+        return (
+            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks are "
+            "expected to be needed."
+        )
+
+
+def check_stopping(
+    plan: CheckPlan,
+    marks: Mapping[int, Any],
+    *,
+    goal: float = 0.02,
+    kind: str = "wrong",
+    level: float = 0.95,
+    picked: Mapping[int, int] | None = None,
+) -> StoppingState:
+    """Whether at most a share ``goal`` of the unchecked rows is faulty, with confidence ``level``.
+
+    The bound holds at every look together (see ``confidence_sequence``), so that one may stop as
+    soon as it is reached. Faults that were found count as corrected, drawn or picked.
+
+    Parameters
+    ----------
+    marks : by row, "right", "wrong", "bad", "unsure", or True for a fault
+    goal : share of the rows without an answer
+    picked : rows marked without being drawn, with the number of draws made before
+    """
+    check_level(level)
+    if not 0.0 < goal < 1.0:
+        raise ReviewError(f"goal={goal!r} must lie between 0 and 1 (as 0.02)")
+    found = outcomes(plan, marks, kind)
+    answers = {row: value for row, value in found.items() if not np.isnan(value)}
+    n_left = len(plan) - len(answers)
+    sequence = confidence_sequence(
+        plan, marks, kind=kind, level=level, picked=picked, tails=(0.0, 1.0 - level)
+    )
+    n_found = sum(answers.values())
+    most = min(max(sequence.last[2] * len(plan) - n_found, 0.0), n_left)
+    bound = most / n_left if n_left else 0.0
+    if bound <= goal:
+        return StoppingState(True, bound, goal, level, kind, n_left, 0, "stop")
+    left = np.ones(len(plan), dtype=bool)
+    left[list(answers)] = False
+    n_draws = answered_draws(plan, marks)
+    proba = recalibrate(plan, {r: marks[r] for r in plan.order[:n_draws]}, kind=kind)(
+        plan.fault_proba(kind)
+    )
+    n_picks, more = _cheapest(np.sort(proba[left])[::-1], n_draws, goal, 1.0 - level)
+    hunting = n_picks > 0 and len(picked or ()) < PICKS_PER_DRAW * n_draws
+    return StoppingState(
+        False, bound, goal, level, kind, n_left, more, "pick" if hunting else "draw"
+    )
+
+
+def _cheapest(proba: FloatArray, n_draws: int, goal: float, alpha: float) -> tuple[int, int]:
+    """Picks from the top and all further checks, for the smallest expected sum.
+
+    After the picks, draws that find the expected share r refute "more than the goal" at the rate of
+    the relative entropy of r and the goal.
+    """
+    n = len(proba)
+    tails = np.append(np.cumsum(proba[::-1])[::-1], 0.0)
+    best = (n, n)
+    for k in np.unique(np.linspace(0.0, 1.0, N_TRIED) ** 2 * n).astype(int):
+        share = tails[k] / max(n - k, 1)
+        if share >= goal:
+            continue
+        rate = rel_entr(share, goal) + rel_entr(1.0 - share, 1.0 - goal)
+        draws = np.log(1.0 / alpha) / rate - n_draws * (n - k) / n
+        total = int(min(k + max(draws, 1.0), n))
+        if total < best[1]:
+            best = (int(k), total)
+    return best
