@@ -350,3 +350,33 @@ def test_labels_that_are_formulas_are_text_in_csv(manifest, capsys):
     assert "cells begin like a formula" in capsys.readouterr().err
     assert features(manifest, "--raw-cells", out="f.csv")[0] == 0
     assert '"=cmd|x"' in path.read_text()
+
+
+HOSTILE = {
+    "start": ManifestEntry("good.wav", "0", "start", "1", start=1e308),
+    "nul": ManifestEntry("go\0od.wav", "0", "nul", "1"),
+    "long": ManifestEntry("x" * 5000 + ".wav", "0", "long", "1"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_one_impossible_entry_does_not_end_the_command(name, tmp_path, capsys):
+    write_audio(tmp_path / "good.wav", signal_of(0), RATE, subtype="DOUBLE")
+    whole = ManifestEntry("good.wav", "1", "good", "1", end=1e308)
+    write_manifest(tmp_path / "m.parquet", [HOSTILE[name], whole])
+    code, path = features(tmp_path / "m.parquet", "--json")
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert code == 3
+    assert problem["path"] == HOSTILE[name].path
+    assert set(read_table(path).facts["subject"]) == {"good"}
+
+
+def test_times_that_are_nan_are_missing(tmp_path):
+    write_audio(tmp_path / "good.wav", signal_of(0), RATE, subtype="DOUBLE")
+    nan = float("nan")
+    write_manifest(tmp_path / "m.parquet", [ManifestEntry("good.wav", "0", "a", "1", nan, nan)])
+    code, path = features(tmp_path / "m.parquet")
+    assert code == 0
+    np.testing.assert_array_equal(
+        read_table(path).features, segment_features(signal_of(0), RATE).mfcc
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import struct
@@ -201,6 +202,8 @@ def _opened(path: Path) -> Any:
         raise AudioFileError("no such file") from error
     except OSError as error:
         raise AudioFileError(f"cannot be opened ({error.strerror})") from error
+    except ValueError as error:  # a NUL character in the path
+        raise AudioFileError(f"cannot be opened ({error})") from error
     if not stat.S_ISREG(state.st_mode):
         raise AudioFileError("not a regular file")
     if state.st_size == 0:
@@ -218,10 +221,10 @@ def _read_samples(
     """Samples (n_samples, n_channels), their rate, and whether fewer came than promised."""
     with _opened(path) as file:
         rate, frames = int(file.samplerate), int(file.frames)
-        first = 0 if start is None else round(start * rate)
-        last = frames if end is None else min(frames, round(end * rate))
         if frames == 0:
             raise AudioFileError("the file holds no samples")
+        first = 0 if start is None else _sample_at(start, "start", rate, frames)
+        last = frames if end is None else _sample_at(end, "end", rate, frames)
         if first < 0 or first >= last:
             raise AudioFileError(
                 f"nothing between start={start} and end={end}: the file lasts {frames / rate:g} s"
@@ -235,6 +238,13 @@ def _read_samples(
     if not len(samples):
         raise AudioFileError("damaged: no sample can be decoded")
     return samples, rate, len(samples) < last - first
+
+
+def _sample_at(seconds: float, name: str, rate: int, frames: int) -> int:
+    """Number of the sample at a time; -1 before the first one, ``frames`` behind the last one."""
+    if math.isnan(seconds):
+        raise AudioFileError(f"{name}={seconds} is not a time: give seconds, or leave it empty")
+    return round(min(max(seconds * rate, -1.0), float(frames)))
 
 
 def _read_blocks(file: Any, frames: int) -> FloatArray:

@@ -14,6 +14,7 @@ from .._core.exceptions import ManifestError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
+from ..rows.parquet_files import read_parquet
 from ..rows.tables import BASIS
 from .manifest import REQUIRED
 from .recordings import FLAGS
@@ -257,9 +258,7 @@ def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     (4, 2)
     """
     require("pyarrow", "tables of features need", "audio")
-    from pyarrow import parquet
-
-    arrow = parquet.read_table(path)
+    arrow = read_parquet(path, repr(os.fspath(path)))
     known = [name for name in arrow.column_names if name in FACTS]
     names = [name for name in arrow.column_names if name not in FACTS]
     values = {name: arrow[name].to_numpy() for name in known}

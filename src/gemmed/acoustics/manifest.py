@@ -14,6 +14,7 @@ from .._core.file_limits import bounded_lines, refuse_devices
 from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
+from ..rows.parquet_files import read_parquet
 
 NEEDED = ("path", "label")
 REQUIRED = (*NEEDED, "subject", "sensor")
@@ -143,12 +144,10 @@ def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     require("pyarrow", "Parquet files need", "audio")
-    from pyarrow import parquet
-
     if not path.exists():
         raise FileNotFoundError(2, "No such file or directory")
     with raised_as(ManifestError, f"the manifest {str(path)!r} is not a Parquet file"):
-        table = parquet.read_table(path)
+        table = read_parquet(path, f"the manifest {str(path)!r}")
         return list(table.column_names), table.to_pylist()
 
 

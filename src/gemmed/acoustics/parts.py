@@ -36,7 +36,7 @@ def part_arguments(
     """Plain data that determine the features of a recording; a changed file has other ones."""
     try:
         state = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # reported when the file is read
         state = None
     regular = state is not None and stat.S_ISREG(state.st_mode)
     return {

@@ -11,7 +11,7 @@ object:
   much memory or time.
 - only types of a closed list are built: what skops trusts of numpy, scipy and scikit-learn, the
   estimators of gemmed and their parts, and what the caller names in ``trusted``. This is what keeps
-  a foreign file from running code.
+  a foreign file from running code. Forests are arrays in a file, checked by ``tree_files``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import os
 import platform
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from .._core.optional import require
 from .._core.whole_files import replacing
 from .older_versions import present_name, with_present_names
 from .payload_limits import check_payload, refuse_expansion
+from .tree_files import with_stored_forests
 
 PACKAGE = __name__.partition(".")[0]
 FORMAT, FORMAT_VERSION = "gemmed-model", 1
@@ -47,6 +48,8 @@ MODEL_ROOMS = {"engines", "estimators", "evidence", "model"}
 HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
 transformers of scikit-learn 1.6 a list of columns."""
+TREE = "sklearn.tree._tree.Tree"
+"""Built by ``tree_files`` only: a crafted one can crash the process."""
 
 
 class ModelHeader(NamedTuple):
@@ -88,7 +91,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[st
     >>> bool((same.decision_function(X) == model.decision_function(X)).all())
     True
     """
-    payload = _payload_of(model)
+    payload = _payload_of(model, with_stored_forests)
     _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
     header = json.dumps(_describe(model, payload)._asdict(), indent=1)
     if len(header) > HEADER_LIMIT:
@@ -148,7 +151,8 @@ def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
 
     For other programs that keep models in the format of skops, such as MLflow. All of them are of
     gemmed's closed list or of ``trusted``; a model with others is refused, as by
-    :func:`save_model`.
+    :func:`save_model`. The trees of forests are among them. skops does not check their nodes, as
+    :func:`load_model` does: load such files only if you know where they are from.
 
     Parameters
     ----------
@@ -163,20 +167,18 @@ def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
      'gemmed.estimators.stored_function.StoredFunction',
      'gemmed.model.kernels.kernel.Kernel']
     """
-    payload = _payload_of(model)
-    return sorted(
-        _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
-    )
+    what = f"{type(model).__name__} cannot be saved"
+    return sorted(_refuse_foreign_types(_payload_of(model), [*trusted, TREE], what))
 
 
-def _payload_of(model: Any) -> bytes:
+def _payload_of(model: Any, prepare: Callable[[Any], Any] = lambda model: model) -> bytes:
     """A fitted estimator as skops writes it, checked against what a file may hold."""
     require("skops", "saving models needs", "cli")
     from skops import io as skops_io
 
     _check_is_fitted(model)
     try:
-        payload: bytes = skops_io.dumps(model)
+        payload: bytes = skops_io.dumps(prepare(model))
     except Exception as error:  # whatever an attribute of the model raises while it is read
         raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
     try:

@@ -200,7 +200,7 @@ def _first_pass(
     if table is None:
         raise TableError(f"{batches.name} has a header but no rows")
     frames, numbers, keys = _smallest(frames, numbers, keys)
-    rest: dict[str, Any] = {"form": table.form, "decimal": table.decimal}
+    rest: dict[str, Any] = {name: getattr(table, name) for name in ("form", "decimal", "index")}
     read = (table.decimal_comma, table.missing)
     special = pd.concat(known, ignore_index=True)
     return (

@@ -6,6 +6,7 @@ therefore looked at first, and whatever is not beyond doubt is left to ``csv_rec
 
 from __future__ import annotations
 
+import codecs
 import sys
 from importlib.util import find_spec
 from typing import Any
@@ -84,6 +85,8 @@ def _rows_of(content: bytes, form: CSVForm) -> memoryview | None:
         rows = memoryview(b"".join(line for line in lines if not line.startswith(mark)))
     if not rows[:HEAD_BYTES].tobytes().strip(b"\r\n"):
         return None
+    if rows[: len(codecs.BOM_UTF8)].tobytes() == codecs.BOM_UTF8:
+        return None  # pyarrow drops it, though it belongs to the first cell
     return None if quoted and not _quotes_are_plain(rows, form.delimiter) else rows
 
 

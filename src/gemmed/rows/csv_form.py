@@ -23,6 +23,8 @@ DELIMITERS = ",;\t|"
 FIELD_LIMIT = 10_000_000
 HEAD_BYTES = 100_000
 """Bytes of a file that show what it is."""
+LONGEST_CHARACTER = 8
+"""Bytes of a character in any encoding, at most."""
 COMMENT = "#"
 NO_COMMENT = "none"
 HEADERS = ("auto", "yes", "no")
@@ -118,7 +120,7 @@ def find_form(
     whole : whether these are all
     """
     mark, encoding = _encoding_of(head, options.encoding, name)
-    text = head[len(mark) :].decode(encoding, errors="replace")
+    text = _decoded(head[len(mark) :], encoding, name, whole=whole)
     lines = list(io.StringIO(text, newline=""))
     if not whole and len(lines) > 1:
         lines.pop()  # it may be cut
@@ -150,12 +152,23 @@ def find_form(
     return form, [*notes, *named]
 
 
+def _decoded(head: bytes, encoding: str, name: str, *, whole: bool) -> str:
+    """The beginning of a file as text; a character at its end may be cut unless it is whole."""
+    try:
+        return head.decode(encoding)
+    except UnicodeDecodeError as error:
+        if not whole and error.start > len(head) - LONGEST_CHARACTER:
+            return head[: error.start].decode(encoding)
+        line = head[: error.start].count(b"\n") + 1
+        raise not_in_encoding(name, encoding, f"line {line}") from error
+    except UnicodeError as error:  # of codecs that name no place
+        raise not_in_encoding(name, encoding, str(error)) from error
+
+
 def _encoding_of(head: bytes, encoding: str | None, name: str) -> tuple[bytes, str]:
     """Byte-order mark and codec of a CSV file; an error if it is none."""
     if not head.strip():
         raise TableError(f"{name} is empty")
-    if head.startswith(b"PK\x03\x04"):
-        raise TableError(f"{name} is a zip archive or an Excel workbook: save the table as CSV")
     mark, marked = next((m for m in BYTE_ORDER_MARKS if head.startswith(m[0])), (b"", ""))
     if not mark and encoding is None and b"\0" in head[:HEAD_BYTES]:
         raise TableError(f"{name} is neither a CSV nor a Parquet file: it holds binary data")

@@ -19,17 +19,12 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.optional import require
 from .._core.whole_files import replacing
+from .compressed_files import COMPRESSED, compressed, decompressed
 from .csv_form import CSVForm
 from .csv_records import records
+from .parquet_files import read_parquet
 from .table import Table, shortened
-from .tables import (
-    COMPRESSED,
-    PARQUET_SUFFIXES,
-    compressed,
-    decompressed,
-    digest_of,
-    write_table,
-)
+from .tables import PARQUET_SUFFIXES, digest_of, write_table
 
 LINE_END = re.compile(r"(\r\n|\n|\r)\Z")
 
@@ -211,9 +206,8 @@ def _parquet_table(
 ) -> Any:
     require("pyarrow", "Parquet files need", "cli")
     import pyarrow
-    from pyarrow import parquet
 
-    arrow = parquet.read_table(io.BytesIO(content))
+    arrow = read_parquet(content, table.name)
     metadata = arrow.schema.metadata
     for name, cells in changes.items():
         place = arrow.column_names.index(name)

@@ -45,6 +45,7 @@ class Table:
     digest : check sum of the file, by which a later change is noticed; None if there is no file
     decimal : decimal mark of all numbers if the user named it; None leaves it to each column
     basis : which principal components columns are scores of, if the file says so
+    index : the column without a name that names the rows; None if there is none
     """
 
     name: str
@@ -58,6 +59,7 @@ class Table:
     digest: str | None = None
     decimal: str | None = None
     basis: str | None = None
+    index: str | None = None
     _converted: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
     """Columns as text and as numbers: every check of a column asks for them."""
 
@@ -78,11 +80,6 @@ class Table:
                 f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose}); it has "
                 f"{shown}"
             )
-
-    @property
-    def index(self) -> str | None:
-        """The unnamed first column of the file, which names the rows; None if there is none."""
-        return None if self.form is None else self.form.index
 
     def row_names(self, column: str | None = None) -> np.ndarray:
         """What people call the rows, shape (n_rows,), as text.

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .csv_form import (
 )
 from .csv_records import csv_rows
 from .notes import Note
+from .parquet_files import check_size, frame_of, index_notes, parquet_batches, unnamed_index
 from .sources import parquet_files
 from .table import Table, missing_marks
 from .tables import PARQUET_SUFFIXES, frame_of_cells, head_of, opened
@@ -48,18 +49,24 @@ class RowGroup(NamedTuple):
     table: str
     """What to call the whole table in messages."""
     missing: frozenset[str]
+    index_column: str | None
+    """Column that names the rows."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows of the group."""
-        from pyarrow import parquet
-
         start = self.first_row
         with raised_as(TableError, f"cannot read {self.file!r}"):
-            for batch in parquet.ParquetFile(self.file).iter_batches(
-                BATCH_ROWS, row_groups=[self.number], columns=list(columns)
+            for batch in parquet_batches(
+                self.file,
+                repr(self.file),
+                batch_rows=BATCH_ROWS,
+                row_groups=[self.number],
+                columns=list(columns),
+                is_held=False,
             ):
                 rows = np.arange(start, start + len(batch))
-                yield Table(self.table, _frame(batch, columns), False, self.missing, rows)
+                frame = frame_of(batch)[list(columns)]
+                yield Table(self.table, frame, False, self.missing, rows, index=self.index_column)
                 start += len(batch)
 
 
@@ -110,7 +117,7 @@ class CSVBatches:
         start = 0
         form = self.form
         try:
-            with opened(self.path, form) as lines:
+            with opened(self.path, form, self.name) as lines:
                 rows = csv_rows(bounded_lines(lines, self.name), form, self.name)
                 while cells := list(itertools.islice(rows, BATCH_ROWS)):
                     frame = frame_of_cells(cells, self.columns)[wanted]
@@ -123,6 +130,7 @@ class CSVBatches:
                         numbers,
                         form=form,
                         decimal=self.decimal,
+                        index=form.index,
                     )
                     start += len(cells)
         except UnicodeDecodeError as error:
@@ -182,27 +190,27 @@ def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatc
         raise TableError(f"{name} is a folder without .parquet files: name a CSV or Parquet file")
     groups: list[RowGroup] = []
     columns: list[str] | None = None
+    notes: list[Note] = []
     start = 0
     for file in parquet_files(path):
         with raised_as(TableError, f"{str(file)!r} is a damaged Parquet file"):
             opened = parquet.ParquetFile(file)
             counts = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
-            index = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-            found = [str(column) for column in opened.schema_arrow.names if column not in index]
+            found = [str(column) for column in opened.schema_arrow.names]
+            index = unnamed_index(opened.schema_arrow)
+            own_notes = index_notes(opened.schema_arrow, name)
+            check_size(file, repr(str(file)), is_held=False)
         if columns is None:
             check_names(found, name)
-            columns = found
+            columns, notes = found, own_notes
         elif found != columns:
             raise TableError(f"{str(file)!r} has other columns than the first file of {name}")
         for number, n_rows in enumerate(counts):
             if n_rows:
-                groups.append(RowGroup(str(file.resolve()), number, start, n_rows, name, missing))
+                groups.append(
+                    RowGroup(str(file.resolve()), number, start, n_rows, name, missing, index)
+                )
             start += n_rows
     if not groups or columns is None:
         raise TableError(f"{name} has a header but no rows")
-    return ParquetBatches(name, columns, groups)
-
-
-def _frame(batch: Any, columns: Sequence[str]) -> Any:
-    """A DataFrame of a record batch."""
-    return batch.to_pandas(ignore_metadata=True)[list(columns)]
+    return ParquetBatches(name, columns, groups, tuple(notes))

@@ -6,14 +6,10 @@ it was read; ``rewrite_table`` (in ``rewriting``) writes it again as it was, wit
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +22,16 @@ from .._core.file_limits import LINE_LIMIT, refuse_devices, refuse_endless_lines
 from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
-from . import csv_arrow
+from . import csv_arrow, parquet_files
+from .compressed_files import (
+    COMPRESSED,
+    check_text_size,
+    compressed,
+    decompressed,
+    kind_of,
+    opened_bytes,
+    refuse_other_archives,
+)
 from .csv_form import COMMENT, HEAD_BYTES, HEADERS, CSVForm, HeadOptions, check_names, find_form
 from .csv_records import records
 from .notes import Note
@@ -49,8 +54,6 @@ WHOLE_LINES = 3
 BASIS = "gemmed_basis"
 """Key of a Parquet file under which components say what they are components of."""
 PARQUET_SUFFIXES = (".parquet", ".pq")
-COMPRESSED = {"gz": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
-"""First bytes of compressed files, by the suffix they have."""
 OTHER_FORMATS = {
     ".xlsx": "an Excel workbook",
     ".xls": "an Excel workbook",
@@ -101,7 +104,9 @@ def read_table(
     -----
     Columns of a CSV file are separated by a comma, semicolon, tab or bar, whichever is most
     frequent in the header. With another separator than the comma, 1,5 is a number. Files compressed
-    with gzip, bzip2 or xz are known by their content. With pyarrow installed, CSV is read about ten
+    with gzip, bzip2 or xz are known by their content; one that would become far larger than itself
+    is refused. The index that pandas writes to Parquet is a column; without a name it is
+    ``table.index``. With pyarrow installed, CSV is read about ten
     times as fast; the result is the same.
     """
     require("pandas", "reading tables needs", "cli")
@@ -113,11 +118,12 @@ def read_table(
     stored = _bytes_of(source, name)
     origin = None if str(source) == "-" else os.fspath(source)
     digest = digest_of(stored)
+    refuse_other_archives(stored, name)
     content, compression = decompressed(stored, name)
     notes: list[Note] = []
-    form, basis = None, None
+    form, basis, index = None, None, None
     if content.startswith(b"PAR1"):
-        frame, basis = _read_parquet(content, name)
+        frame, basis, index, notes = _read_parquet(content, name)
     else:
         refuse_endless_lines(content, name)
         form, notes = find_form(
@@ -142,6 +148,7 @@ def read_table(
         digest=digest,
         decimal=decimal,
         basis=basis,
+        index=index if form is None else form.index,
     )
 
 
@@ -182,27 +189,6 @@ def csv_text(frame: Any, delimiter: str = ",") -> str:
     return text.getvalue()
 
 
-def decompressed(content: bytes, name: str) -> tuple[bytes, str | None]:
-    """The bytes of a file and how they were compressed, found by their beginning."""
-    for kind, start in COMPRESSED.items():
-        if content.startswith(start):
-            try:
-                return _opener(kind).decompress(content), kind
-            except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
-                raise TableError(f"{name} is a damaged {kind} file ({error})") from error
-    return content, None
-
-
-def compressed(content: bytes, kind: str | None) -> bytes:
-    """Bytes as they are stored in a file of this compression; gzip without the time of day."""
-    if kind is None:
-        return content
-    if kind == "gz":
-        return gzip.compress(content, mtime=0)
-    packed: bytes = _opener(kind).compress(content)
-    return packed
-
-
 def digest_of(content: bytes) -> str:
     """Check sum of a file; BLAKE2 takes half the time of SHA-256."""
     return hashlib.blake2b(content, digest_size=32).hexdigest()
@@ -223,25 +209,19 @@ def head_of(path: Path, name: str) -> tuple[bytes, str | None]:
     """The first lines of a file, decompressed, and its compression."""
     with path.open("rb") as file:
         start = file.read(max(map(len, COMPRESSED.values())))
-    kind = next((k for k, begin in COMPRESSED.items() if start.startswith(begin)), None)
-    try:
-        with _opener(kind).open(path, "rb") if kind else path.open("rb") as file:
-            return beginning(file), kind
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise TableError(f"{name} is a damaged {kind} file ({error})") from error
+    refuse_other_archives(start, name)
+    kind = kind_of(start)
+    check_text_size(path, kind, name)
+    with opened_bytes(path, kind, name) as file:
+        return beginning(file), kind
 
 
 @contextmanager
-def opened(path: Path, form: CSVForm) -> Iterator[Iterator[str]]:
+def opened(path: Path, form: CSVForm, name: str) -> Iterator[Iterator[str]]:
     """Lines of a CSV file, without the byte-order mark."""
-    kind = form.compression
-    with _opener(kind).open(path, "rb") if kind else path.open("rb") as file:
+    with opened_bytes(path, form.compression, name) as file:
         file.read(len(form.mark))
         yield io.TextIOWrapper(file, encoding=form.encoding, newline="")
-
-
-def _opener(kind: str) -> Any:
-    return {"gz": gzip, "bz2": bz2, "xz": lzma}[kind]
 
 
 def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
@@ -296,13 +276,15 @@ def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
     return pd.DataFrame(cells, columns=names, dtype=object)
 
 
-def _read_parquet(content: bytes, name: str) -> tuple[Any, str | None]:
+def _read_parquet(content: bytes, name: str) -> tuple[Any, str | None, str | None, list[Note]]:
+    """The frame, the basis of its components, the column that names the rows, and notes."""
     require("pyarrow", "Parquet files need", "cli")
     from pyarrow import parquet
 
     with raised_as(TableError, f"{name} is a damaged Parquet file"):
-        table = parquet.read_table(io.BytesIO(content))
-        check_names([str(column) for column in table.column_names], name)
-        basis = (table.schema.metadata or {}).get(BASIS.encode())
-        frame = table.to_pandas().reset_index(drop=True)
-    return frame, None if basis is None else basis.decode(errors="replace")
+        schema = parquet.read_schema(io.BytesIO(content))
+        check_names([str(column) for column in schema.names], name)
+        index, notes = parquet_files.unnamed_index(schema), parquet_files.index_notes(schema, name)
+        frame = parquet_files.frame_of(parquet_files.read_parquet(content, name))
+    basis = (schema.metadata or {}).get(BASIS.encode())
+    return frame, None if basis is None else basis.decode(errors="replace"), index, notes
