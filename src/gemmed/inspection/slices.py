@@ -123,15 +123,14 @@ def find_slices(
             break
         cut, number, p_value = best
         inside = left & _members(cut, number)
-        names, text = (cut.column.name,), cut.text(number)
+        names: tuple[str, ...] = (cut.column.name,)
+        text = cut.text(number)
         rest = [other for other in cuts if other.column.name != cut.column.name]
         narrower = _best(rest, faults, strata, inside, level)
         if narrower is not None:
             inside = inside & _members(*narrower[:2])
-            names, text = (
-                (*names, narrower[0].column.name),
-                f"{text} and {narrower[0].text(narrower[1])}",
-            )
+            names = (*names, narrower[0].column.name)
+            text = f"{text} and {narrower[0].text(narrower[1])}"
         found.append(_slice(names, text, inside, faults, p_value))
         left = left & ~inside
     return found
@@ -153,7 +152,7 @@ def _best(
         codes, n_bins = cut.codes[known], len(cut.names)
         rows, hits, mean = (
             _sums(np.bincount(codes, values, n_bins), cut)
-            for values in (None, faults[known].astype(float), expected[known])
+            for values in (np.ones(len(codes)), faults[known].astype(float), expected[known])
         )
         tried = (rows >= MIN_ROWS) & (rows <= MAX_SHARE * part.sum())
         if not tried.any():
@@ -168,7 +167,7 @@ def _best(
     return best
 
 
-def _sums(bins: FloatArray, cut: _Cut) -> FloatArray:
+def _sums(bins: np.ndarray, cut: _Cut) -> FloatArray:
     """Of every slice, shape (n_slices,)."""
     total = np.concatenate([[0.0], np.cumsum(bins)])
     found: FloatArray = total[cut.last + 1] - total[cut.first]
