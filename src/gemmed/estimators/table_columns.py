@@ -14,6 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
+from .._core.words import counted, did_you_mean
 from ..rows.notes import Note
 from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
@@ -29,6 +30,7 @@ __all__ = [
     "fit_pipeline",
     "plan_columns",
     "plan_of",
+    "plan_source",
     "query_frame",
     "table_pipeline",
     "training_data",
@@ -221,9 +223,26 @@ def training_data(
     )
 
 
-def table_pipeline(classifier: Any, frame: Any, plan: ColumnPlan, *, scaling: str) -> Pipeline:
-    """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted."""
-    columns = TablePreparation(categorical=plan.categories, numeric=plan.numeric, scaling=scaling)
+def table_pipeline(
+    classifier: Any,
+    frame: Any,
+    plan: ColumnPlan,
+    *,
+    scaling: str,
+    missing: tuple[str, ...] = (),
+    decimal: str | None = None,
+) -> Pipeline:
+    """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted.
+
+    ``missing`` and ``decimal`` say how the table was read, so that later ones are read alike.
+    """
+    columns = TablePreparation(
+        categorical=plan.categories,
+        numeric=plan.numeric,
+        scaling=scaling,
+        missing=missing,
+        decimal=decimal,
+    )
     return Pipeline([("columns", columns.fit_frame(frame, plan)), ("classifier", classifier)])
 
 
@@ -251,6 +270,12 @@ def plan_of(model: Any) -> ColumnPlan:
                 categories = [str(name) for name in chosen]
     numeric = [str(name) for name in names if name not in categories]
     return ColumnPlan(numeric, categories, {})
+
+
+def plan_source(model: Any) -> TablePreparation | None:
+    """The step of a fitted model that knows how its table was read; None if there is none."""
+    columns = _columns_of(model)
+    return columns if isinstance(columns, TablePreparation) else None
 
 
 def query_frame(table: Table, model: Any) -> Any:
@@ -309,8 +334,8 @@ def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
     shown = ", ".join(f"{label!r}: {n}" for label, n in list(rare.items())[:5])
     more = f" and {len(rare) - 5} more" * (len(rare) > 5)
     text = (
-        f"{sum(rare.values())} rows of classes with fewer than {min_rows} rows in column "
-        f"{target!r} are left out ({shown}{more}; --min-class-rows N changes the limit)"
+        f"left out: {counted(sum(rare.values()), 'row')} of classes with fewer than {min_rows} "
+        f"rows in column {target!r} ({shown}{more}; --min-class-rows N changes the limit)"
     )
     kept = ~np.isin(known.labels, list(rare))
     return known.only(kept)._replace(notes=[*known.notes, Note("rare classes", text, target)])
@@ -385,7 +410,8 @@ def _true_labels(table: Table, name: str, known: Known, *, merged: bool) -> np.n
         if str(cells[row]) not in labels:
             raise TableError(
                 f"column {name!r} of {table.name} (known) has {str(cells[row])!r} in row "
-                f"{table.row_number(row)}, which is no class of the target: use one of its labels, "
+                f"{table.row_number(row)}, which is no class of the target"
+                f"{did_you_mean(str(cells[row]), labels)}: use one of its labels, "
                 "or leave the cell empty where the true label is not known"
             )
         found[i] = labels[str(cells[row])]

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core.optional import require
 from .._core.whole_files import replacing
+from .._core.words import counted
 from ..estimators.reasons import ODD, RARE, percent
 from .findings import FLAGGED, MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
 from .patterns import Patterns
@@ -27,7 +28,6 @@ from .svg_pictures import (
     interval,
     round_share,
 )
-from .wording import counted
 
 MOST_ROWS = 1000
 """Suspicious rows in the table of a report."""

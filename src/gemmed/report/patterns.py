@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.words import counted
 from ..estimators.explanation import BOTH, LABEL, MEASUREMENT
 from ..estimators.reasons import percent
 from ..inspection import (
@@ -20,7 +21,6 @@ from ..inspection import (
 )
 from ..inspection.slices import CATEGORY, NUMBER, ORDER, strata_of
 from .findings import Findings
-from .wording import counted
 
 LEVEL = 0.05
 """Probability of one false slice or more in an audit."""

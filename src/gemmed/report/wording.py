@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from .._core.words import counted
 from ..estimators.reasons import percent
 from .audited import Share
 from .verdict_facts import Signal
 
 NO_SIGNAL = "These columns do not tell the classes apart; no label can be judged"
-
-
-def counted(n: int, noun: str) -> str:
-    """A number with its noun: 1 row, 2 rows."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def signal_sentence(signal: Signal) -> str:
