@@ -19,6 +19,7 @@ from ..rows.notes import Note
 from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns
+from .repeated_rows import repeated_rows
 from .table_preparation import TablePreparation
 
 __all__ = [
@@ -205,7 +206,9 @@ def training_data(
         spelling=handling.spelling,
     )
     frame = feature_frame(table, plan).iloc[said.rows].reset_index(drop=True)
-    repeats, notes = _repeated(frame, said, handling.duplicates)
+    repeats, notes = repeated_rows(
+        frame, said.labels, said.options.get("groups"), keep=handling.duplicates == KEEP
+    )
     left_out = said.rows[:0]
     if handling.duplicates == ONCE and repeats.any():
         left_out = said.rows[repeats]
@@ -339,39 +342,6 @@ def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
     )
     kept = ~np.isin(known.labels, list(rare))
     return known.only(kept)._replace(notes=[*known.notes, Note("rare classes", text, target)])
-
-
-def _repeated(frame: Any, known: Known, duplicates: str) -> tuple[np.ndarray, list[Note]]:
-    """Rows that repeat an earlier one, label included, shape (n_rows,); and what to say."""
-    labelled = frame.assign(**{_free_name(frame): known.labels})
-    for name, values in known.options.items():
-        if name == "groups":  # repeated measurements of one thing are no copies of another's
-            labelled = labelled.assign(**{_free_name(labelled): values})
-    repeats = np.asarray(labelled.duplicated())
-    contradicting = int(np.sum(np.asarray(frame.duplicated()) & ~repeats))
-    if not repeats.any() and not contradicting:
-        return repeats, []
-    parts = []
-    if repeats.any():
-        done = (
-            "each counts (--duplicates once learns from the first only)"
-            if duplicates == KEEP
-            else "the first of them is learned from"
-        )
-        parts.append(
-            f"{int(repeats.sum())} rows repeat an earlier row in all columns that are used: {done}"
-        )
-    if contradicting:
-        other = "label or group" if "groups" in known.options else "label"
-        parts.append(f"{contradicting} rows repeat an earlier row with another {other}")
-    return repeats, [Note("duplicates", "; ".join(parts))]
-
-
-def _free_name(frame: Any) -> str:
-    name = "label"
-    while name in frame.columns:
-        name += "_"
-    return name
 
 
 def _check_roles(special: dict[str, str | None], further: dict[str, tuple[str, ...]]) -> None:
