@@ -1,6 +1,7 @@
 """An audit of a real table with injected faults."""
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from gemmed import GEMMEDClassifier
@@ -37,4 +38,21 @@ def audited(model="states", fitted=None):
         fitted=fitted,
         identifiers={"patient": np.array([f"P{i}" for i in range(len(labels))])},
         cells=frame.assign(diagnosis=labels),
+    )
+
+
+def arrays(X, labels, classifier, **further):
+    """An audit of plain arrays."""
+    columns = [f"x{i}" for i in range(X.shape[1])]
+    return Audited(
+        name="rows.csv",
+        target="label",
+        table_rows=np.arange(len(labels)),
+        labels=np.asarray(labels).astype(str),
+        frame=pd.DataFrame(X, columns=columns),
+        categories=[],
+        X=X,
+        classifier=classifier,
+        fitted=np.arange(len(labels)),
+        **further,
     )

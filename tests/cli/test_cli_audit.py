@@ -31,8 +31,10 @@ def test_the_flipped_labels_come_first(folder, capsys, tmp_path):
     assert top["verdict"].isin({"suspicious label", "both"}).all()
     assert table["anomaly_score"].is_monotonic_decreasing
     assert (table["anomaly_score"] > 0.5).all()
-    assert "160 (ill: " in out and "contamination" in out and "verdicts" in out
-    assert sum(line.startswith(tuple("0123456789")) for line in out.splitlines()) == 5
+    assert out.startswith("Held-out accuracy ") and "duality" not in out
+    assert "160 (ill: " in out and "Estimated number of faulty rows" in out and "verdicts" in out
+    listed = out[out.index("\nrow ") :].split("more rows")[0].splitlines()
+    assert sum(line.startswith(tuple("0123456789")) for line in listed) == 5
     assert str(found) in out
 
 
@@ -100,3 +102,40 @@ def test_bad_arguments_of_audit(folder, capsys, arguments, words):
     line = refusal(capsys, "audit", folder / "t.csv", *FIT, *arguments)
     for word in words:
         assert word in line
+
+
+def test_one_column_may_be_group_and_identifier(folder, capsys):
+    code, out, err = call(
+        capsys, "audit", folder / "t.csv", *FIT, "--group", "patient", "--id", "patient", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["suspicious"][0]["patient"].startswith("P")
+
+
+def test_unknown_names_get_the_nearest_known_one(folder, capsys):
+    line = refusal(capsys, "audit", folder / "t.csv", "--target", "diagnossis")
+    assert "did you mean 'diagnosis'?" in line
+    line = refusal(capsys, "audit", folder / "t.csv", "--tarket", "diagnosis")
+    assert "did you mean '--target'?" in line
+    assert "did you mean 'audit'?" in refusal(capsys, "audti", folder / "t.csv")
+
+
+def test_a_report_of_annotators_is_refused(folder, capsys, tmp_path):
+    line = refusal(
+        capsys,
+        *("audit", folder / "t.csv", "--annotators", "ward", "diagnosis"),
+        *("--html", tmp_path / "r.html"),
+    )
+    assert "--html" in line and not (tmp_path / "r.html").exists()
+
+
+def test_marks_of_missing_values_are_stored_with_the_model(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv").astype({"age": object})
+    table.loc[[4, 9], "age"] = "-"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model = tmp_path / "m"
+    code, _, err = call(capsys, "fit", tmp_path / "t.csv", *FIT, "--missing=-", "--out", model)
+    assert code == 0, err
+    code, _, err = call(capsys, "predict", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    assert len(pd.read_csv(tmp_path / "p.csv")) == len(table)

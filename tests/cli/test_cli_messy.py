@@ -43,7 +43,7 @@ def test_everything_that_was_decided_is_said(messy, capsys, tmp_path):
         "begin with '#' are skipped",
         "the first column of",
         "differ only in case or spaces are taken for one class",
-        "1 rows of classes with fewer than 2 rows",
+        "left out: 1 row of classes with fewer than 2 rows",
         "'dose' is read as numbers: in 'mV'",
         "'seen' is left out: dates or times",
         "2 rows repeat an earlier row",

@@ -33,7 +33,9 @@ def test_help_has_examples(command):
 def test_fit_says_what_it_did(folder, capsys, tmp_path):
     code, out, err = call(capsys, "fit", folder / "t.csv", *FIT, "--out", tmp_path / "m")
     assert code == 0
-    assert "160 (ill: " in out and "converged" in out and str(tmp_path / "m") in out
+    assert (
+        out.startswith("Held-out accuracy ") and "160 (ill: " in out and str(tmp_path / "m") in out
+    )
     assert err == "gemmed: note: column 'patient' is left out: text that differs from row to row\n"
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
@@ -47,7 +49,8 @@ def test_fit_as_json(folder, capsys, tmp_path):
     assert summary["categorical_columns"] == ["ward"]
     assert list(summary["left_out_columns"]) == ["patient"]
     assert summary["converged"] is True
-    assert 0.9 < summary["agreement_with_labels"] <= 1 - len(FLIPPED) / 160
+    assert 0.9 < summary["held_out_accuracy"] <= 1 - len(FLIPPED) / 160
+    assert summary["held_out_interval"][0] > summary["majority_share"]
 
 
 def test_options_reach_the_classifier(folder, capsys, tmp_path):

@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer
 
 from gemmed import GEMMEDClassifier, load_model, save_model
 from gemmed.estimators.column_reasons import learn_columns
+from gemmed.estimators.explanation import judge_states
 from gemmed.estimators.reasons import Reasons, Verdict, number_text, percent
 
 pd = pytest.importorskip("pandas")
@@ -112,6 +113,40 @@ def test_rare_categories_are_odd():
     assert not any(c.odd for c in reasons.of(X[0], ["north"], measurement()).columns)
 
 
+def test_rare_values_of_a_column_of_names_are_not_odd():
+    """Every second row has a value of its own: none of them is unusual."""
+    X, z = correlated()
+    names = np.array([f"n{i}" if i % 4 < 2 else "usual" for i in range(len(X))], dtype=object)
+    reasons = Reasons(reference_of(X, z, categories={"name": names}), ["0", "1"])
+    found = reasons.of(X[0], ["n0"], measurement())
+    assert not any(c.odd for c in found.columns if c.name == "name")
+    assert "n0" not in " ".join(found.sentences)
+
+
+def test_what_is_marked_odd_is_named_of_a_suspicious_label_too():
+    X, z = correlated()
+    row = np.median(X[z == 1], axis=0)
+    row[3] = 99999.0
+    found = Reasons(reference_of(X, z), ["a", "b"]).of(
+        row, [], Verdict("suspicious label", 0.1, "a", "b", 0.97, 0.02)
+    )
+    odd = [column.name for column in found.columns if column.odd]
+    assert "c3" in odd
+    assert any(sentence.startswith("c3 is 99999") for sentence in found.sentences)
+
+
+def test_a_label_without_a_likely_alternative_gets_no_suggestion():
+    verdict = Verdict("suspicious label", 0.1, "a", None, None, 0.004)
+    X, z = correlated()
+    found = Reasons(reference_of(X, z), ["a", "b"]).of(X[0], [], verdict)
+    assert "no other label is likely enough to be suggested" in found.sentences[0]
+    states = np.array([[0.1, 0.9, 0.0]] * 3)
+    clean = np.array([[0.9, 0.05, 0.05], [0.02, 0.78, 0.2], [0.2, 0.25, 0.55]])
+    verdicts, suggested = judge_states(states, clean, clean, np.zeros(3, dtype=int))
+    assert verdicts.tolist() == ["suspicious label"] * 3
+    assert suggested.tolist() == [0, 1, 2]
+
+
 def test_sentences_state_the_numbers():
     X, z = correlated()
     row = X[4].copy()
@@ -121,12 +156,12 @@ def test_sentences_state_the_numbers():
     first = found.columns[0]
     assert first.name == "c1" and first.odd
     assert (
-        f"c1 is {number_text(row[1])}, {first.spreads:.1f} spreads above its class"
+        f"c1 is {number_text(row[1])}, {first.spreads:.1f} deviations above the median of '0'"
         in (found.sentences[0])
     )
     assert found.change[0].startswith(f"c1 = {first.expected}: ")
     assert "which is usual" in found.change[0]
-    assert "odds of more than 99 to 1" in found.change[1]
+    assert "at least 99 to 1" in found.change[1]
 
 
 def test_a_label_is_contradicted_by_both_classes():
@@ -136,10 +171,11 @@ def test_a_label_is_contradicted_by_both_classes():
     verdict = Verdict("suspicious label", 0.1, "a", "b", 0.97, 0.02)
     found = reasons.of(row, [], verdict)
     assert found.sentences[0] == (
-        "Without this sample the model gives 'b' 97 % and the given label 'a' 2.0 %."
+        "Without this row the model gives 'b' 97 % and the given label 'a' 2.0 %."
     )
-    assert "spreads from 'a'" in found.sentences[1] and "0.0 from 'b'" in found.sentences[1]
-    assert found.change[0] == "The label 'b': the model gives it 97 % without this sample."
+    assert "deviations from the median of 'a'" in found.sentences[1]
+    assert "0 from that of 'b'" in found.sentences[1]
+    assert found.change[0] == "The label 'b': without this row the model gives it 97 %."
 
 
 def test_many_columns_are_compared_with_their_class_only():
@@ -211,7 +247,7 @@ def test_explain_names_the_columns():
     found = GEMMEDClassifier(model="states", random_state=0).fit(X, y).explain()
     doubted = found[found["verdict"] == "suspicious label"]
     assert len(doubted)
-    assert doubted["reasons"].str.startswith("Without this sample the model gives '").all()
+    assert doubted["reasons"].str.startswith("Without this row the model gives '").all()
     assert (doubted["suggested_proba"] > 0.5).all()
     named = {name for names in doubted["odd_columns"] for name in names}
     assert named and named <= set(X.columns)

@@ -1,13 +1,14 @@
 """What an audit shows: rankings, summary in one sentence, samples with reasons."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from audits import audited
+from audits import arrays, audited
+from gemmed import GEMMEDClassifier
 from gemmed.report.findings import RANKINGS, Findings
+from gemmed.report.wording import NO_SIGNAL
 
 pd = pytest.importorskip("pandas")
 
@@ -37,10 +38,74 @@ def test_the_top_of_each_is_as_easy_as_a_threshold(findings):
 
 def test_one_sentence_says_what_each_number_means(findings):
     sentence = findings.sentence()
+    low, high = (round(value * 569) for value in findings.shares["joint"][1:])
+    assert sentence.startswith(f"{len(findings.flagged())} of 569 rows are flagged: each is more")
+    assert f"(90 % interval {low} to {high})" in sentence
+    assert sentence.endswith("no row has been checked.")
+    assert "above 0.9" in findings.sentence(0.9)
+
+
+def test_held_out_accuracy_is_set_against_the_largest_class(findings):
+    signal, labels = findings.signal, findings.audited.labels
+    assert signal.majority == pytest.approx(np.mean(labels == "benign"))
+    predicted = np.array(findings.classes)[np.argmax(findings.held_out, axis=1)]
+    assert signal.accuracy == pytest.approx(np.mean(predicted == labels))
+    assert signal.lower < signal.accuracy < signal.upper
+    assert signal.is_informative
+    assert findings.signal_sentence.startswith("Held-out accuracy ")
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_no_label_is_judged_where_columns_do_not_tell_the_classes_apart(n_classes):
+    rng = np.random.default_rng(n_classes)
+    X, labels = rng.normal(size=(300, 6)), rng.integers(0, n_classes, 300).astype(str)
+    X[7] = 60.0
+    model = GEMMEDClassifier(random_state=0).fit(X, labels)
+    assert np.mean(model.anomaly_scores_ > 0.5) > 0.2  # what would be flagged
+    findings = Findings(arrays(X, labels, model))
+    assert findings.signal_sentence.startswith(NO_SIGNAL)
+    assert not np.isin(findings.verdicts, ("suspicious label", "both")).any()
+    assert len(findings.flagged()) <= 0.05 * 300
+    assert len(findings.worth_a_look) == 0 and set(findings.shares) <= {"measurement"}
+    assert findings.scores["label"].max() == 0.0
+    assert "bad measurements" in findings.sentence()
+
+
+def test_rows_worth_a_look_make_up_the_estimated_number(findings):
     share = findings.shares["joint"]
-    assert sentence.startswith(f"{len(findings.flagged())} of 569 rows are flagged")
-    assert f"{round(share.low * 569)} to {round(share.high * 569)} rows" in sentence
-    assert sentence.count(".") <= 8 and sentence.endswith("cannot be named one by one.")
+    more = findings.worth_a_look
+    assert len(findings.flagged()) + len(more) <= max(
+        round(share.mean * 569), len(findings.flagged())
+    )
+    assert not set(more) & set(findings.flagged())
+    assert np.all(findings.scores["joint"][more] > share.mean)
+
+
+def test_verdicts_take_turns(findings):
+    flagged = findings.flagged()
+    mixed = findings.mixed(flagged)
+    assert sorted(mixed) == sorted(flagged)
+    assert {"suspicious label", "suspicious measurement"} <= set(findings.verdicts[mixed[:2]])
+    for verdict in ("suspicious label", "suspicious measurement"):
+        own = mixed[findings.verdicts[mixed] == verdict]
+        assert np.all(np.diff(findings.scores["joint"][own]) <= 0)
+
+
+def test_each_and_threshold_hold_together(findings):
+    both = findings.suspicious(0.6, each=20)
+    alone = findings.suspicious(each=20)
+    assert set(both) == {row for row in alone if findings.scores["joint"][row] > 0.6}
+    assert len(both) < len(alone)
+
+
+def test_distributions_mark_the_row(findings):
+    row = int(next(r for r in findings.flagged() if findings.verdicts[r] == "suspicious label"))
+    found = findings.sample(row)["distributions"]
+    assert 1 <= len(found) <= 3
+    for one in found:
+        assert set(one["groups"]) <= {"benign", "malignant"}
+        assert all(0 <= height <= 100 for bars in one["groups"].values() for height in bars)
+        assert one["mark"] is None or 0 <= one["mark"] <= (5 if one["is_category"] else 1)
 
 
 def test_a_sample_is_plain_data_with_neighbours_of_both_classes(findings):
@@ -72,17 +137,6 @@ def test_columns_as_they_were_read(findings):
     assert columns["ward"]["kind"] == "categories" and columns["ward"]["distinct"] == 2
     assert columns["mean area"]["missing"] == 1
     assert sum(c["odd"] for c in findings.columns) > 0
-
-
-def test_repeated_rows_and_their_labels():
-    found = audited()
-    frame = found.frame.copy()
-    frame.iloc[10] = frame.iloc[11]
-    frame.iloc[12] = frame.iloc[11]
-    labels = found.labels.copy()
-    labels[[10, 11, 12]] = ("benign", "benign", "malignant")
-    findings = Findings(dataclasses.replace(found, frame=frame, labels=labels))
-    assert findings.duplicates == (2, 3)
 
 
 def test_rows_that_were_left_out_can_still_be_shown():

@@ -128,4 +128,5 @@ def test_the_page_shows_rows_as_corrected(flipped, classifier):
         for name, fault in (("label", wrong), ("measurement", bad), ("joint", wrong | bad)):
             left, share = fault[rest].sum() / (300 - len(out)), found.shares[name]
             assert share.low - 0.01 <= left <= share.high and abs(share.mean - left) < 0.05
-        assert "with the corrections" in found.sentence() and "altogether" in first.sentence()
+        assert "rows were checked by a person" in found.sentence()
+        assert "no row has been checked" in first.sentence()

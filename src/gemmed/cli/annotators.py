@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .._core.words import counted
 from .outputs import emit_table
 from .progress import FitProgress
 from .terminal import print_table, warnings_as_notes
@@ -19,20 +20,26 @@ def audit_annotators(options: argparse.Namespace) -> int:
     columns = [name for part in options.annotators for name in part.split(",") if name]
     if len(columns) < 2 or len(set(columns)) < len(columns):
         raise ValueError(
-            f"--annotators {' '.join(options.annotators)}: name two different columns or more"
+            f"--annotators {' '.join(options.annotators)}: name two different columns or more, one "
+            "for each annotator; a table with one answer a row (item, worker, answer) becomes such "
+            "a table by pandas: frame.pivot(index='item', columns='worker', values='answer')"
         )
     for name, value in (
         ("--target", options.target),
         ("--weight", options.weight),
         ("--prior", options.prior),
         ("--known", options.known),
+        ("--html", options.html),
+        ("--each", options.each),
+        ("--unlabelled", options.unlabelled),
     ):
         if value is not None:
             raise ValueError(f"{name} {value} has no meaning with --annotators: leave it out")
+    threshold = 0.5 if options.threshold is None else options.threshold
     rows, classifier, table = _fit(options, columns)
     proba = classifier.true_label_proba_
     ranked = _ranked(classifier, rows, table, options.id)
-    found = ranked[ranked["doubt"] > 1.0 - options.threshold]
+    found = ranked[ranked["doubt"] > 1.0 - threshold]
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(ranked, options.out)
     people = [
@@ -50,6 +57,7 @@ def audit_annotators(options: argparse.Namespace) -> int:
             strict=True,
         )
     ]
+    people.sort(key=lambda own: own["accuracy"])
     summary: dict[str, Any] = {
         "rows": len(proba),
         "classes": [str(label) for label in classifier.classes_],
@@ -62,7 +70,7 @@ def audit_annotators(options: argparse.Namespace) -> int:
         print(json.dumps({**summary, "unclear": records}, indent=1, default=str))
     elif options.out != "-":
         print(f"rows           {summary['rows']} ({', '.join(summary['classes'])})")
-        print(f"unclear        {len(found)} rows\n")
+        print(f"unclear        {counted(len(found), 'row')}\n")
         cells = [
             [
                 str(own["annotator"]),

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from .._core.words import counted
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
@@ -14,7 +15,7 @@ from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table, say
-from .training import Training, add_training_options, summary_lines, summary_of
+from .training import Training, add_training_options, summary_of, table_lines
 from .unlabelled import add_unlabelled_option, score_unlabelled
 
 EPILOG = """examples:
@@ -62,15 +63,16 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--threshold",
         type=float,
-        default=0.5,
-        help="anomaly score above which a row is suspicious (default: 0.5)",
+        metavar="P",
+        help="list rows with a fault probability above P (default: rows of which a fault is "
+        "likelier than none)",
     )
     parser.add_argument(
         "--each",
         type=int,
         metavar="N",
-        help="instead of a threshold: the N most suspicious labels and the N most suspicious "
-        "measurements",
+        help="list the N most suspicious labels and the N most suspicious measurements; with "
+        "--threshold, those above it",
     )
     parser.add_argument(
         "--id",
@@ -101,7 +103,7 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, rank the rows and report."""
-    if not 0 <= options.threshold <= 1:
+    if options.threshold is not None and not 0 <= options.threshold <= 1:
         raise ValueError(f"--threshold {options.threshold} must lie between 0 and 1")
     if options.top < 0:
         raise ValueError(f"--top {options.top} must not be negative")
@@ -134,9 +136,13 @@ def run(options: argparse.Namespace) -> int:
         HtmlReport(
             findings, threshold=options.threshold, each=options.each, sound=audited.sound
         ).save(options.html)
+    from ..report.patterns import Patterns
+
+    patterns = Patterns(findings)
     summary = {
         **summary_of(training.learned),
         "threshold": options.threshold,
+        "is_informative": findings.judges_labels,
         "suspicious_rows": len(findings.flagged(options.threshold)),
         "verdicts": dict(Counter(findings.verdicts)),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
@@ -144,9 +150,11 @@ def run(options: argparse.Namespace) -> int:
     if training.problems:
         summary["problems"] = training.problems
     if options.json:
-        print(json.dumps({**summary, "suspicious": _records(found)}, indent=1))
+        report = {**summary, **patterns.as_json(), "suspicious": _records(found)}
+        report["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
+        print(json.dumps(report, indent=1))
     elif options.out != "-":
-        _print_report(summary, found, options)
+        _print_report(summary, found, patterns, options)
     return SOME_FAILED if training.problems else 0
 
 
@@ -229,13 +237,21 @@ def _records(found: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> None:
-    for line in summary_lines(summary):
+def _print_report(
+    summary: dict[str, Any], found: Any, patterns: Any, options: argparse.Namespace
+) -> None:
+    findings = patterns.findings
+    say(findings.signal_sentence)
+    say(findings.sentence(options.threshold))
+    say()
+    for line in table_lines(summary):
         say(line)
     say("verdicts       " + _counted(summary["verdicts"]))
     if len(found):
         say("by class       " + _counted(summary["suspicious_by_class"]))
-    shown = found.head(options.top)
+    for text in patterns.texts():
+        say(f"together       {text}")
+    shown = _in_turn(found).head(options.top)
     if len(shown):
         say()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
@@ -249,12 +265,44 @@ def _print_report(summary: dict[str, Any], found: Any, options: argparse.Namespa
         print_table([*header.values(), "reason", "compare with"], cells)
     if len(found) > len(shown):
         where = f"all are in {options.out}" if options.out else "--out FILE writes all"
-        say(f"... and {len(found) - len(shown)} more; {where}")
+        say(f"... and {counted(len(found) - len(shown), 'more row')}; {where}")
     elif options.out:
         say()
         say(f"written to {options.out}")
+    _print_worth_a_look(findings, options)
     if options.html:
         say(f"report in {options.html}")
+
+
+def _in_turn(found: Any) -> Any:
+    """Rows with suspicious labels and other rows in turn, each in their order."""
+    is_label = found["verdict"].isin(("suspicious label", "both"))
+    turn = is_label.groupby(is_label).cumcount()
+    return found.assign(turn=turn).sort_values("turn", kind="stable").drop(columns="turn")
+
+
+def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
+    """Rows below the line: not flagged, and likelier faulty than the average row."""
+    rows = findings.worth_a_look
+    if not len(rows) or not options.top:
+        return
+    say()
+    say(
+        f"{counted(len(rows), 'more row')} worth a look: not flagged, but likelier faulty than the "
+        "average row"
+    )
+    cells = []
+    for row in map(int, rows[: options.top]):
+        likeliest = findings.likeliest_label(row)
+        cells.append(
+            [
+                str(findings.row_number(row)),
+                str(findings.audited.labels[row]),
+                f"{findings.scores['joint'][row]:.3f}",
+                "" if likeliest is None else f"{likeliest[0]} ({likeliest[1]:.2f})",
+            ]
+        )
+    print_table(["row", "label", "score", "likeliest label by the other rows"], cells)
 
 
 def _counted(counts: dict[str, int]) -> str:

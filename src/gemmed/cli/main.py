@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from .._core.exceptions import GemmedError
+from .._core.words import did_you_mean
 from . import audit, completion, export, features, fit, predict, reproduce, review, simulate
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
+UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
 
 
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line that says where to find help."""
 
     def error(self, message: str) -> NoReturn:
+        unknown = UNKNOWN.search(message)
+        if unknown is not None:
+            known = [name for action in self._actions for name in action.option_strings]
+            known += [str(c) for a in self._actions for c in a.choices or ()]
+            message += did_you_mean(unknown[1] or unknown[2], known)
         self.exit(
             USAGE_ERROR, printable(f"gemmed: error: {message} (see {self.prog} --help)") + "\n"
         )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Unknown options are refused by the command that they were given to."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and hasattr(found, "run"):
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -64,7 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        complain("interrupted; what was finished is kept, the same command goes on")
+        kept = {
+            reproduce.run: "what was finished is kept, the same command goes on",
+            review.run: "all marks are kept",
+        }
+        complain(f"interrupted; {kept.get(options.run, 'no file was written')}")
         return INTERRUPTED
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""

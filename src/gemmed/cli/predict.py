@@ -73,14 +73,19 @@ def run(options: argparse.Namespace) -> int:
     check_table_output(options.out)
     check_not_an_input(options.out, *options.table, options.model)
     from ..estimators.model_files import load_model
-    from ..estimators.table_columns import query_frame, unseen_categories
+    from ..estimators.table_columns import plan_source, query_frame, unseen_categories
     from ..rows.tables import read_table
 
     with warnings_as_notes():
         model = load_model(options.model)
     if is_sound_model(model):
         return _predict_recordings(options, model)
-    table = read_table(_only_table(options.table), **reading_of(options))
+    reading = reading_of(options)
+    columns = plan_source(model)
+    if columns is not None:  # as the training table was read
+        reading["missing"] = (*reading["missing"], *columns.missing)
+        reading["decimal"] = reading["decimal"] or columns.decimal
+    table = read_table(_only_table(options.table), **reading)
     report_notes(table.notes)
     _check_basis(model, table)
     frame = query_frame(table, model)

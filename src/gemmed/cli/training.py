@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._core.words import counted
 from .column_options import add_column_options
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
@@ -136,6 +137,13 @@ def _add_handling_options(group: Any) -> None:
 
 def _add_classifier_options(group: Any) -> None:
     group.add_argument(
+        "--base",
+        choices=["auto", "forest", "boosting", "none"],
+        default="auto",
+        help="a second classifier whose held-out predictions count beside the kernel's (default: "
+        "auto, as GEMMEDClassifier; forests can be audited with, but not be saved)",
+    )
+    group.add_argument(
         "--kernel",
         choices=["tuned", "rbf", "rational_quadratic", "linear", "poly"],
         default="tuned",
@@ -220,7 +228,14 @@ def train_on_table(
     n_unlabelled = data.n_unlabelled
     report_notes(data.notes)
     report_left_out(data.plan, n_unlabelled)
-    pipeline = table_pipeline(classifier, data.frame, data.plan, scaling=options.scaling)
+    pipeline = table_pipeline(
+        classifier,
+        data.frame,
+        data.plan,
+        scaling=options.scaling,
+        missing=tuple(options.missing),
+        decimal=options.decimal,
+    )
     pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
@@ -247,11 +262,15 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         options.group,
         options.weight,
         options.prior,
-        (*options.drop, *not_features),
+        (*options.drop, *(n for n in not_features if n not in _row_roles(options))),
         tuple(options.categorical),
         tuple(options.numeric),
         options.known,
     )
+
+
+def _row_roles(options: argparse.Namespace) -> tuple[str | None, ...]:
+    return options.group, options.weight, options.prior, options.known
 
 
 def handling_of(options: argparse.Namespace) -> Handling:
@@ -259,6 +278,22 @@ def handling_of(options: argparse.Namespace) -> Handling:
     from ..estimators.table_columns import Handling
 
     return Handling(options.spelling, options.duplicates, options.min_class_rows)
+
+
+def base_of(options: argparse.Namespace) -> Any:
+    """The second classifier that the options ask for; None if there is none.
+
+    "auto" is the default of the classifier, which has none.
+    """
+    if options.base in ("auto", "none"):
+        return None
+    if options.base == "forest":
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(random_state=options.seed)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=options.seed)
 
 
 def classifier_of(options: argparse.Namespace) -> Any:
@@ -274,6 +309,7 @@ def classifier_of(options: argparse.Namespace) -> Any:
         C=options.C,
         prior_nominal=options.prior_nominal,
         model=options.model,
+        base=base_of(options),
         coverage=options.coverage,
         entropy_slack=options.entropy_slack,
         n_neighbors=options.neighbors,
@@ -290,10 +326,10 @@ def summary_of(learned: Learned) -> dict[str, Any]:
 
     classifier, plan = learned.classifier, learned.plan
     labels, counts = np.unique(learned.labels, return_counts=True)
-    if learned.recordings is None:
-        predicted = learned.pipeline.predict(learned.frame)
-    else:
-        predicted = classifier.predict(learned.frame)
+    from ..report.verdict_facts import signal_of
+    from ..report.wording import signal_sentence
+
+    signal = signal_of(classifier, learned.labels)
     summary: dict[str, Any] = {
         "rows": len(learned.labels),
         "rows_without_label": learned.n_unlabelled,
@@ -301,7 +337,10 @@ def summary_of(learned: Learned) -> dict[str, Any]:
         "numeric_columns": plan.numeric,
         "categorical_columns": plan.categories,
         "left_out_columns": plan.left_out,
-        "agreement_with_labels": float(np.mean(predicted == learned.frame_labels)),
+        "held_out_accuracy": None if signal is None else signal.accuracy,
+        "held_out_interval": None if signal is None else [signal.lower, signal.upper],
+        "majority_share": None if signal is None else signal.majority,
+        "signal": [] if signal is None else [signal_sentence(signal)],
         "suspicious_rows": int(np.sum(classifier.anomaly_scores_ > 0.5)),
     }
     if hasattr(classifier, "contamination_"):
@@ -316,37 +355,30 @@ def summary_of(learned: Learned) -> dict[str, Any]:
     return summary
 
 
-def summary_lines(summary: dict[str, Any]) -> list[str]:
-    """The same facts for people."""
+def table_lines(summary: dict[str, Any]) -> list[str]:
+    """What was learned from, for people."""
     classes = ", ".join(f"{name}: {count}" for name, count in summary["classes"].items())
     n_columns = len(summary["numeric_columns"]), len(summary["categorical_columns"])
     lines = [
         f"rows           {summary['rows']} ({classes})",
         f"columns        {n_columns[0]} of numbers, {n_columns[1]} of categories",
-        f"suspicious     {suspicious_text(summary)}",
     ]
-    gap = "unknown" if summary["duality_gap"] is None else f"{summary['duality_gap']:.2g}"
-    lines += [
-        f"agreement      {summary['agreement_with_labels']:.1%} of the labels are predicted as "
-        "given",
-        f"solver         {'converged' if summary['converged'] else 'NOT converged'} after "
-        f"{summary['iterations']} iterations, duality gap {gap}",
-    ]
+    if not summary["converged"]:
+        lines.append(f"solver         NOT converged after {summary['iterations']} iterations")
     return lines
 
 
-def suspicious_text(summary: dict[str, Any]) -> str:
-    """Rows flagged and rows estimated in one sentence that says what each means."""
-    threshold = summary.get("threshold", 0.5)
-    text = f"{summary['suspicious_rows']} rows have a probability of a fault above {threshold:g}"
-    if "contamination" not in summary:
-        return text
-    low_high = summary.get("contamination_interval")
-    interval = "" if low_high is None else f" (90 %: {low_high[0]:.1%} to {low_high[1]:.1%})"
-    return (
-        f"{text}; contamination, the share of faulty rows with those that cannot be named: "
-        f"{summary['contamination']:.1%}{interval}"
-    )
+def summary_lines(summary: dict[str, Any]) -> list[str]:
+    """The facts of a fit for people."""
+    text = f"{counted(summary['suspicious_rows'], 'row')} more likely faulty than not"
+    if "contamination" in summary:
+        low, high = (summary["rows"] * v for v in summary.get("contamination_interval", (0, 1)))
+        mean = summary["rows"] * summary["contamination"]
+        text += (
+            f"; estimated number of faulty rows, flagged or not: {mean:.0f} (90 % interval "
+            f"{low:.0f} to {high:.0f})"
+        )
+    return [*summary["signal"], *table_lines(summary), f"suspicious     {text}"]
 
 
 def report_notes(notes: Sequence[Note]) -> None:
@@ -360,7 +392,8 @@ def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:
     for name, reason in plan.left_out.items():
         note(f"column {name!r} is left out: {reason}")
     if n_unlabelled:
-        note(f"{n_unlabelled} rows without a label are left out")
+        verb = "is" if n_unlabelled == 1 else "are"
+        note(f"{counted(n_unlabelled, 'row')} without a label {verb} left out")
 
 
 def _finite(value: float) -> float | None:

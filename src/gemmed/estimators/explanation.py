@@ -19,6 +19,8 @@ SPEAKS = 1.4
 CONTRADICTION = 5.0
 """Nats by which the classifier must contradict the label of a sample that is typical nowhere."""
 N_CONFLICTING = 3
+MIN_SUGGESTED = 0.3
+"""Held-out probability that a class needs to be suggested; it must also exceed the own class."""
 
 
 class LogOdds(NamedTuple):
@@ -156,14 +158,18 @@ def judge_states(
     -------
     verdicts : array of str, shape (n_samples,)
     suggested : class index, the likeliest other one without the sample itself if the label is
-        suspicious, the true one if it is known to be wrong, else the own one: of a broken
-        measurement no class can be read
+        suspicious and that class is likely enough, the true one if it is known to be wrong, else
+        the own one: of a broken measurement no class can be read
     """
+    rows = np.arange(len(clean))
     doubted = np.where(states[:, 1] >= states[:, 2], LABEL, MEASUREMENT)
-    verdicts = np.where(states[:, 0] >= 0.5, OK, doubted)
+    verdicts = np.where(np.argmax(states, axis=1) == 0, OK, doubted)
     others = np.where(states[:, 1:2] >= 1.0, true_label, clean)
-    others[np.arange(len(clean)), class_index] = -np.inf
-    return verdicts, np.where(verdicts == LABEL, np.argmax(others, axis=1), class_index)
+    own = others[rows, class_index]
+    others[rows, class_index] = -np.inf
+    best = np.argmax(others, axis=1)
+    likely = (others[rows, best] >= MIN_SUGGESTED) & (others[rows, best] > own)
+    return verdicts, np.where((verdicts == LABEL) & likely, best, class_index)
 
 
 def conflicting_samples(

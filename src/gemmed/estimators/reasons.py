@@ -16,9 +16,11 @@ from .column_reasons import ClassColumns, ColumnReference, Numbers
 from .explanation import BOTH, LABEL, MEASUREMENT, OK
 
 ODD = 3.0
-"""Spreads from which on a value is called odd."""
+"""Deviations from which on a value is called odd."""
 RARE = 0.01
 """Share of the trusted rows of a class below which a category is called odd."""
+MANY_RARE = 0.05
+"""Where more of the rows have rare values (names, codes), a rare value is not odd."""
 MOST_NAMED = 4
 """Columns that are put into words; all are in the numbers."""
 FAR, NEAR = 1.5, 0.2
@@ -34,20 +36,27 @@ class ColumnReason(NamedTuple):
     usual: str
     """Of the trusted rows of its class: 5 to 95 %, or the most frequent values."""
     usual_there: str
-    """The same of the class it should rather have; empty if there is none."""
+    """The same of the suggested class; empty if there is none."""
     spreads: float | None
-    """From the median of its class, in spreads; infinite if all others have one value."""
+    """Deviation from the median of its class, in spreads; infinite if all others have one value."""
     spreads_there: float | None
-    """From the class it should rather have."""
+    """Deviation from the suggested class."""
     expected: str
-    """What the columns that are not broken let expect; empty where unknown."""
+    """Expected from the columns that are not broken; empty where unknown."""
     residual: float | None
-    """Distance from that, in spreads."""
+    """Deviation from that."""
     gain: float | None
     """What the squared distance from the class loses with the column."""
     share: float | None
     """Of the trusted rows of the class with this value, for categories."""
     odd: bool
+
+    @property
+    def nearer_there(self) -> float:
+        """By how much the value is nearer to the suggested class, in deviations."""
+        if self.spreads is None or self.spreads_there is None or np.isinf(self.spreads_there):
+            return 0.0
+        return abs(self.spreads) - abs(self.spreads_there)
 
 
 class SampleReasons(NamedTuple):
@@ -67,7 +76,7 @@ class Verdict(NamedTuple):
     nominal: float
     label: str
     suggested: str | None
-    """Class it should rather have; None if the measurement is the problem."""
+    """None if the measurement is the problem, or if no other class is likely enough."""
     probability: float | None
     """Of that class, from the model without the sample itself."""
     own_probability: float | None
@@ -143,6 +152,7 @@ class Reasons:
         reasons = []
         for i, (name, value) in enumerate(zip(self.reference.categories, cells, strict=True)):
             share = self.reference.share(i, value, z)
+            rare = sum(s for s in self.reference.shares[z][i].values() if s < RARE)
             reasons.append(
                 ColumnReason(
                     name,
@@ -155,7 +165,7 @@ class Reasons:
                     None,
                     None,
                     share,
-                    share < RARE,
+                    share < RARE and rare <= MANY_RARE,
                 )
             )
         return reasons
@@ -166,7 +176,7 @@ class Reasons:
         if verdict.verdict == OK:
             return []
         sentences = []
-        if verdict.verdict in (LABEL, BOTH) and verdict.suggested is not None:
+        if verdict.verdict in (LABEL, BOTH):
             sentences += _label_sentences(columns, verdict)
         if verdict.verdict in (MEASUREMENT, BOTH):
             sentences += self._measurement_sentences(columns, verdict, found, z)
@@ -184,8 +194,8 @@ class Reasons:
             sentences.append("No single column is odd.")
         if np.isfinite(found.distance) and np.isfinite(limit):
             sentences.append(
-                f"All numbers together: squared distance {size_text(found.distance)} from its "
-                f"class, where 95 % of the trusted rows stay below {size_text(limit)}."
+                f"All numbers together have a squared distance of {size_text(found.distance)} "
+                f"from {verdict.label!r}; 95 % of its trusted rows are below {size_text(limit)}."
             )
         crowding = verdict.crowding
         if crowding is not None and crowding >= FAR:
@@ -194,7 +204,7 @@ class Reasons:
             )
         elif crowding is not None and crowding <= NEAR:
             sentences.append(
-                f"It is in a tight place: the nearest rows of its class are at {crowding:.2g} of "
+                f"It is in a dense cluster: the nearest rows of its class are at {crowding:.2g} of "
                 "the usual distance."
             )
         return sentences
@@ -205,8 +215,8 @@ class Reasons:
         sentences = []
         if verdict.suggested is not None and verdict.probability is not None:
             sentences.append(
-                f"The label {verdict.suggested!r}: the model gives it "
-                f"{percent(verdict.probability)} without this sample."
+                f"The label {verdict.suggested!r}: without this row the model gives it "
+                f"{percent(verdict.probability)}."
             )
         elif verdict.verdict == MEASUREMENT and found.broken:
             limit = self.reference.classes[z].limit
@@ -223,7 +233,7 @@ class Reasons:
         if 0.0 < verdict.nominal < 0.5:
             odds = (1.0 - verdict.nominal) / verdict.nominal
             sentences.append(
-                f"Evidence from elsewhere that it is right, worth odds of more than "
+                f"Keep it only if you know something that favours it at least "
                 f"{size_text(odds)} to 1."
             )
         return sentences
@@ -288,40 +298,48 @@ def _odd_sentence(column: ColumnReason, label: str) -> str:
             f"{column.name} is {column.value}; all trusted rows of {label!r} have {column.usual}."
         )
     text = (
-        f"{column.name} is {column.value}, {abs(spreads):.1f} spreads "
-        f"{'above' if spreads > 0 else 'below'} its class (usual: {column.usual})"
+        f"{column.name} is {column.value}, {size_text(abs(spreads))} deviations "
+        f"{'above' if spreads > 0 else 'below'} the median of {label!r} (usual: {column.usual})."
     )
     if column.residual is not None and column.expected:
         text += (
-            f"; the other columns let expect {column.expected}, it is "
-            f"{abs(column.residual):.1f} spreads off"
+            f" Expected from the other columns: {column.expected}, "
+            f"{size_text(abs(column.residual))} deviations away."
         )
-    return text + "."
+    return text
 
 
 def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]:
     sentences = []
-    if verdict.probability is not None and verdict.own_probability is not None:
-        sentences.append(
-            f"Without this sample the model gives {verdict.suggested!r} "
-            f"{percent(verdict.probability)} and the given label {verdict.label!r} "
-            f"{percent(verdict.own_probability)}."
-        )
-    nearer = [
-        (abs(own) - abs(there), column)
-        for column in columns
-        if (own := column.spreads) is not None
-        and (there := column.spreads_there) is not None
-        and np.isfinite(there)
-        and abs(own) - abs(there) >= 1.0
-    ]
-    for _, column in sorted(nearer, key=lambda pair: -pair[0])[:MOST_NAMED]:
+    if verdict.own_probability is not None:
+        given = f"the given label {verdict.label!r} {percent(verdict.own_probability)}"
+        if verdict.suggested is None or verdict.probability is None:
+            sentences.append(
+                f"Without this row the model gives {given}; no other label is likely enough to be "
+                "suggested."
+            )
+        else:
+            sentences.append(
+                f"Without this row the model gives {verdict.suggested!r} "
+                f"{percent(verdict.probability)} and {given}."
+            )
+    nearer = [column for column in columns if column.nearer_there >= 1.0]
+    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MOST_NAMED]
+    for column in named:
         own, there = column.spreads or 0.0, column.spreads_there or 0.0
         far = (
-            "no trusted row has that value in" if np.isinf(own) else f"{abs(own):.1f} spreads from"
+            f"no trusted row of {verdict.label!r} has that value"
+            if np.isinf(own)
+            else f"{size_text(abs(own))} deviations from the median of {verdict.label!r}"
         )
         sentences.append(
-            f"{column.name} is {column.value}: {far} {verdict.label!r} (usual: {column.usual}), "
-            f"{abs(there):.1f} from {verdict.suggested!r} (usual: {column.usual_there})."
+            f"{column.name} is {column.value}: {far} (usual: {column.usual}), "
+            f"{size_text(abs(there))} from that of {verdict.suggested!r} "
+            f"(usual: {column.usual_there})."
         )
+    # Whatever a page marks as odd has a sentence.
+    odd = [column for column in columns if column.odd and column not in named]
+    sentences += [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
+    if len(odd) > MOST_NAMED:
+        sentences.append(f"{len(odd) - MOST_NAMED} more columns are odd.")
     return sentences

@@ -14,10 +14,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
+from .._core.words import counted, did_you_mean
 from ..rows.notes import Note
 from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns
+from .repeated_rows import repeated_rows
 from .table_preparation import TablePreparation
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "fit_pipeline",
     "plan_columns",
     "plan_of",
+    "plan_source",
     "query_frame",
     "table_pipeline",
     "training_data",
@@ -203,7 +206,9 @@ def training_data(
         spelling=handling.spelling,
     )
     frame = feature_frame(table, plan).iloc[said.rows].reset_index(drop=True)
-    repeats, notes = _repeated(frame, said, handling.duplicates)
+    repeats, notes = repeated_rows(
+        frame, said.labels, said.options.get("groups"), keep=handling.duplicates == KEEP
+    )
     left_out = said.rows[:0]
     if handling.duplicates == ONCE and repeats.any():
         left_out = said.rows[repeats]
@@ -221,9 +226,26 @@ def training_data(
     )
 
 
-def table_pipeline(classifier: Any, frame: Any, plan: ColumnPlan, *, scaling: str) -> Pipeline:
-    """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted."""
-    columns = TablePreparation(categorical=plan.categories, numeric=plan.numeric, scaling=scaling)
+def table_pipeline(
+    classifier: Any,
+    frame: Any,
+    plan: ColumnPlan,
+    *,
+    scaling: str,
+    missing: tuple[str, ...] = (),
+    decimal: str | None = None,
+) -> Pipeline:
+    """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted.
+
+    ``missing`` and ``decimal`` say how the table was read, so that later ones are read alike.
+    """
+    columns = TablePreparation(
+        categorical=plan.categories,
+        numeric=plan.numeric,
+        scaling=scaling,
+        missing=missing,
+        decimal=decimal,
+    )
     return Pipeline([("columns", columns.fit_frame(frame, plan)), ("classifier", classifier)])
 
 
@@ -251,6 +273,12 @@ def plan_of(model: Any) -> ColumnPlan:
                 categories = [str(name) for name in chosen]
     numeric = [str(name) for name in names if name not in categories]
     return ColumnPlan(numeric, categories, {})
+
+
+def plan_source(model: Any) -> TablePreparation | None:
+    """The step of a fitted model that knows how its table was read; None if there is none."""
+    columns = _columns_of(model)
+    return columns if isinstance(columns, TablePreparation) else None
 
 
 def query_frame(table: Table, model: Any) -> Any:
@@ -309,44 +337,11 @@ def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
     shown = ", ".join(f"{label!r}: {n}" for label, n in list(rare.items())[:5])
     more = f" and {len(rare) - 5} more" * (len(rare) > 5)
     text = (
-        f"{sum(rare.values())} rows of classes with fewer than {min_rows} rows in column "
-        f"{target!r} are left out ({shown}{more}; --min-class-rows N changes the limit)"
+        f"left out: {counted(sum(rare.values()), 'row')} of classes with fewer than {min_rows} "
+        f"rows in column {target!r} ({shown}{more}; --min-class-rows N changes the limit)"
     )
     kept = ~np.isin(known.labels, list(rare))
     return known.only(kept)._replace(notes=[*known.notes, Note("rare classes", text, target)])
-
-
-def _repeated(frame: Any, known: Known, duplicates: str) -> tuple[np.ndarray, list[Note]]:
-    """Rows that repeat an earlier one, label included, shape (n_rows,); and what to say."""
-    labelled = frame.assign(**{_free_name(frame): known.labels})
-    for name, values in known.options.items():
-        if name == "groups":  # repeated measurements of one thing are no copies of another's
-            labelled = labelled.assign(**{_free_name(labelled): values})
-    repeats = np.asarray(labelled.duplicated())
-    contradicting = int(np.sum(np.asarray(frame.duplicated()) & ~repeats))
-    if not repeats.any() and not contradicting:
-        return repeats, []
-    parts = []
-    if repeats.any():
-        done = (
-            "each counts (--duplicates once learns from the first only)"
-            if duplicates == KEEP
-            else "the first of them is learned from"
-        )
-        parts.append(
-            f"{int(repeats.sum())} rows repeat an earlier row in all columns that are used: {done}"
-        )
-    if contradicting:
-        other = "label or group" if "groups" in known.options else "label"
-        parts.append(f"{contradicting} rows repeat an earlier row with another {other}")
-    return repeats, [Note("duplicates", "; ".join(parts))]
-
-
-def _free_name(frame: Any) -> str:
-    name = "label"
-    while name in frame.columns:
-        name += "_"
-    return name
 
 
 def _check_roles(special: dict[str, str | None], further: dict[str, tuple[str, ...]]) -> None:
@@ -385,7 +380,8 @@ def _true_labels(table: Table, name: str, known: Known, *, merged: bool) -> np.n
         if str(cells[row]) not in labels:
             raise TableError(
                 f"column {name!r} of {table.name} (known) has {str(cells[row])!r} in row "
-                f"{table.row_number(row)}, which is no class of the target: use one of its labels, "
+                f"{table.row_number(row)}, which is no class of the target"
+                f"{did_you_mean(str(cells[row]), labels)}: use one of its labels, "
                 "or leave the cell empty where the true label is not known"
             )
         found[i] = labels[str(cells[row])]

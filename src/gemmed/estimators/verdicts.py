@@ -17,7 +17,7 @@ class Verdicts(NamedTuple):
     verdicts: np.ndarray
     """"ok", "suspicious label", "suspicious measurement" or "both"."""
     suggested: np.ndarray
-    """Class index it should rather have, -1 unless the label is suspicious."""
+    """Index of the suggested class, -1 if there is none."""
     states: FloatArray | None
     """Nominal, wrong label, bad measurement, shape (n_samples, 3); of model="states"."""
     held_out: FloatArray | None
@@ -35,7 +35,7 @@ def verdicts_of(model: Any) -> Verdicts:
         verdicts, suggested = judge_states(
             states, held_out, model.true_label_proba_, model._kept.class_index
         )
-        suggested = np.where(verdicts == LABEL, suggested, -1)
+        suggested = np.where(suggested != model._kept.class_index, suggested, -1)
         return Verdicts(nominal, verdicts, suggested, states, held_out, crowding)
     table = model.explain()
     verdicts = np.asarray(table["verdict"])

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
-from ..estimators.explanation import OK
-from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text, percent
+from ..estimators.explanation import BOTH, LABEL, MEASUREMENT, OK
+from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import Verdicts, verdicts_of
+from .audited import Audited, Share
+from .distributions import Distribution, distribution
+from .plain_values import missing_cells, plain, plain_column
 from .settled import Settled
+from .verdict_facts import Signal, flags, signal_of
+from .wording import flag_sentence, signal_sentence
+
+__all__ = ["RANKINGS", "Audited", "Findings", "Share"]
 
 RANKINGS = {
     "joint": "any fault",
@@ -30,48 +36,9 @@ MOST_SHOWN_COLUMNS = 40
 """Columns of a sample that are shown, the oddest first; neighbours show the same ones."""
 MOST_COUNTED = 2000
 """Suspicious rows in which odd columns are counted."""
-
-
-@dataclass(frozen=True, eq=False)
-class Audited:
-    """Rows, how a person reads them, and the classifier that was fitted to them.
-
-    Arrays have one entry a row that has a label; ``fitted`` are positions among these.
-    """
-
-    name: str
-    target: str
-    table_rows: np.ndarray
-    """Positions in the table, from 0."""
-    labels: np.ndarray
-    """As text; as corrected, where a person has settled them."""
-    frame: Any
-    """Columns that were learned from: floats with NaN, and strings."""
-    categories: list[str]
-    X: FloatArray
-    """What the classifier saw, shape (n_rows, n_features)."""
-    classifier: Any
-    fitted: np.ndarray
-    """Rows that the classifier was fitted to."""
-    identifiers: dict[str, np.ndarray] = field(default_factory=dict)
-    """Columns that name the rows (identifier, group, annotator), as text."""
-    facts: list[tuple[str, str]] = field(default_factory=list)
-    """How the table was read: pairs of a word and what it says."""
-    cells: Any = None
-    """Whole rows as they are in the file, or None."""
-    settled: Settled | None = None
-
-
-class Share(NamedTuple):
-    """An estimated share of the rows with its 90 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def text(self) -> str:
-        """The same in words."""
-        return f"{percent(self.mean)} ({percent(self.low)} to {percent(self.high)})"
+N_DISTRIBUTIONS = 3
+"""Columns of a sample whose distribution is shown."""
+MOST_WORTH_A_LOOK = 500
 
 
 class Findings:
@@ -89,15 +56,17 @@ class Findings:
         self.states = None
         if found.states is not None:
             self.states = _spread_out(found.states, audited.fitted, n)
-        self._held_out = None
+        self.held_out = None
         if found.held_out is not None:
-            self._held_out = _spread_out(found.held_out, audited.fitted, n)
+            self.held_out = _spread_out(found.held_out, audited.fitted, n)
         self._crowding = _spread_out(found.crowding, audited.fitted, n)
         self.verdicts = np.full(n, LEFT_OUT, dtype=object)
-        self.verdicts[audited.fitted] = found.verdicts
-        suggested = np.full(n, -1)
-        suggested[audited.fitted] = found.suggested
-        self._suggested = suggested
+        self.verdicts[audited.fitted] = np.where(flags(model), found.verdicts, OK)
+        self._suggested = np.full(n, -1)
+        self._suggested[audited.fitted] = np.where(flags(model), found.suggested, -1)
+        self.signal: Signal | None = signal_of(model, audited.labels[audited.fitted])
+        if not self.judges_labels:
+            self._withdraw_labels()
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
         self._left, self._mended = 1.0, dict[str, float]()
@@ -115,6 +84,21 @@ class Findings:
         self.fitted[bad] = False
         if self.states is not None:
             self.states[rows], self.states[bad] = (1.0, 0.0, 0.0), np.nan
+
+    @property
+    def judges_labels(self) -> bool:
+        """Whether the columns tell the classes apart, so that labels can be judged."""
+        return self.signal is None or self.signal.is_informative
+
+    def _withdraw_labels(self) -> None:
+        """No label is called wrong; what is said of measurements stays."""
+        self.verdicts[self.verdicts == LABEL] = OK
+        self.verdicts[self.verdicts == BOTH] = MEASUREMENT
+        self._suggested[:] = -1
+        if self.states is not None:
+            self.states[:, 0] += self.states[:, 1]
+            self.states[:, 1] = 0.0
+            self.nominal = self.states[:, 0].copy()
 
     # -- numbers of all rows -------------------------------------------------------------------
 
@@ -140,28 +124,74 @@ class Findings:
         order = np.argsort(-scores, kind="stable")
         return order[: int(self.fitted.sum())]
 
-    def flagged(self, threshold: float = FLAGGED) -> np.ndarray:
-        """Positions of rows with a joint score above the threshold, the highest first."""
-        order = self.order()
-        found: np.ndarray = order[self.scores["joint"][order] > threshold]
+    @property
+    def is_flagged(self) -> BoolArray:
+        """Rows with a verdict other than "ok"."""
+        found: BoolArray = ~np.isin(self.verdicts, (OK, LEFT_OUT))
         return found
 
-    def suspicious(self, threshold: float = FLAGGED, each: int | None = None) -> np.ndarray:
+    def flagged(self, threshold: float | None = None) -> np.ndarray:
+        """Positions of the flagged rows, the highest joint score first.
+
+        Parameters
+        ----------
+        threshold : joint score above which a row is taken; None for rows of which a fault is
+            likelier than none
+        """
+        order = self.order()
+        chosen = self.is_flagged if threshold is None else self.scores["joint"] > threshold
+        found: np.ndarray = order[chosen[order]]
+        return found
+
+    def suspicious(self, threshold: float | None = None, each: int | None = None) -> np.ndarray:
         """Rows to look at, the highest joint score first.
 
         Parameters
         ----------
-        each : instead of the threshold, so many of the most suspicious labels and as many of the
-            most suspicious measurements
+        threshold : see :meth:`flagged`
+        each : so many of the most suspicious labels and as many of the most suspicious
+            measurements; with a threshold, those of them above it
         """
         if each is None:
             return self.flagged(threshold)
         chosen = np.zeros(len(self.fitted), dtype=bool)
         for ranking in ("label", "measurement"):
-            chosen[self.order(ranking)[:each]] = True
+            if ranking == "measurement" or self.judges_labels:
+                chosen[self.order(ranking)[:each]] = True
+        if threshold is not None:
+            chosen &= self.scores["joint"] > threshold
         order = self.order()
         found: np.ndarray = order[chosen[order]]
         return found
+
+    @cached_property
+    def worth_a_look(self) -> np.ndarray:
+        """Rows that are not flagged and still likelier faulty than the average row.
+
+        As many as make up, with the flagged rows, the estimated number of faulty rows.
+        """
+        if "joint" not in self.shares or not self.judges_labels:
+            return np.empty(0, dtype=np.intp)
+        share = self.shares["joint"].mean
+        n_left = round(share * int(self.fitted.sum())) - int(self.is_flagged.sum())
+        order = self.order()
+        rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > share)]
+        found: np.ndarray = rest[: max(0, min(n_left, MOST_WORTH_A_LOOK))]
+        return found
+
+    def mixed(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with suspicious labels and with other verdicts in turn, each in their order."""
+        is_label = np.isin(self.verdicts[rows], (LABEL, BOTH))
+        turn = np.where(is_label, np.cumsum(is_label), np.cumsum(~is_label))
+        found: np.ndarray = rows[np.lexsort((~is_label, turn))]
+        return found
+
+    def likeliest_label(self, row: int) -> tuple[str, float] | None:
+        """The likeliest label by predictions without the row, and its probability."""
+        if self.held_out is None or not self.judges_labels:
+            return None
+        best = int(np.argmax(self.held_out[row]))
+        return self.classes[best], float(self.held_out[row, best])
 
     @cached_property
     def shares(self) -> dict[str, Share]:
@@ -175,6 +205,8 @@ class Findings:
             ("label", "label_error_share_", "label_error_interval_"),
             ("measurement", "bad_measurement_share_", "bad_measurement_interval_"),
         ):
+            if ranking != "measurement" and not self.judges_labels:
+                continue
             if hasattr(model, mean) and hasattr(model, interval):
                 less = self._mended.get(ranking, 0.0)
                 ends = getattr(model, mean), *getattr(model, interval)
@@ -183,20 +215,22 @@ class Findings:
                 )
         return found
 
-    def sentence(self, threshold: float = FLAGGED) -> str:
-        """Rows flagged and rows estimated, with what each means, in one sentence."""
-        n, n_flagged = int(self.fitted.sum()), len(self.flagged(threshold))
-        who = "are" if n_flagged != 1 else "is"
-        text = f"{n_flagged} of {n} rows {who} flagged (probability of a fault above {threshold:g})"
-        if "joint" not in self.shares:
-            return text + "."
-        share = self.shares["joint"]
-        whole = "with the corrections" if self.audited.settled else "altogether"
-        return (
-            f"{text}; {whole} {percent(share.mean)} of the rows are estimated to be faulty "
-            f"(90 % interval {percent(share.low)} to {percent(share.high)}: "
-            f"{round(share.low * n)} to {round(share.high * n)} rows), those included that cannot "
-            "be named one by one."
+    @property
+    def signal_sentence(self) -> str:
+        """Whether the answer can be believed; empty if the model has no held-out predictions."""
+        return "" if self.signal is None else signal_sentence(self.signal)
+
+    def sentence(self, threshold: float | None = None) -> str:
+        """Rows flagged and rows estimated, with what each means."""
+        kind = "joint" if self.judges_labels else "measurement"
+        settled = self.audited.settled
+        return flag_sentence(
+            int(self.fitted.sum()),
+            len(self.flagged(threshold)),
+            threshold,
+            self.shares.get(kind),
+            "faulty rows" if self.judges_labels else "bad measurements",
+            0 if settled is None else settled.n_checked,
         )
 
     @cached_property
@@ -220,45 +254,31 @@ class Findings:
             {
                 "name": str(name),
                 "kind": "categories" if name in categories else "numbers",
-                "missing": int(_missing(frame[name]).sum()),
+                "missing": int(missing_cells(frame[name]).sum()),
                 "distinct": int(frame[name].nunique()),
                 "odd": counts.get(str(name), 0),
             }
             for name in frame.columns
         ]
 
-    @cached_property
-    def duplicates(self) -> tuple[int, int]:
-        """Rows that repeat another one, and how many of these with another label."""
-        frame = self.audited.frame
-        if not len(frame.columns):
-            return 0, 0
-        repeated = frame.duplicated(keep=False)
-        if not repeated.any():
-            return 0, 0
-        part = frame[repeated].assign(**{"\0label": self.audited.labels[repeated.to_numpy()]})
-        groups = part.groupby(list(frame.columns), dropna=False, sort=False)["\0label"]
-        several = int((groups.transform("nunique") > 1).sum())
-        return int(frame.duplicated().sum()), several
-
     # -- one row -------------------------------------------------------------------------------
 
     @cached_property
-    def _numeric(self) -> list[str]:
+    def numeric(self) -> list[str]:
         categories = set(self.audited.categories)
         return [name for name in self.audited.frame.columns if name not in categories]
 
     @cached_property
-    def _numbers(self) -> FloatArray:
-        values: FloatArray = self.audited.frame[self._numeric].to_numpy(dtype=np.float64)
+    def numbers(self) -> FloatArray:
+        values: FloatArray = self.audited.frame[self.numeric].to_numpy(dtype=np.float64)
         return values
 
     @cached_property
     def _reasons(self) -> Reasons:
         frame = self.audited.frame
         reference = learn_columns(
-            self._numbers,
-            [str(name) for name in self._numeric],
+            self.numbers,
+            [str(name) for name in self.numeric],
             {str(name): frame[name].to_numpy() for name in self.audited.categories},
             self.class_index,
             self.trusted,
@@ -271,7 +291,7 @@ class Findings:
         label, suggested = str(self.audited.labels[row]), int(self._suggested[row])
         wrong = suggested >= 0 and self.classes[suggested] != label
         given = self.class_index[row]
-        held_out = None if self._held_out is None else self._held_out[row]
+        held_out = None if self.held_out is None else self.held_out[row]
         crowding = float(self._crowding[row])
         return Verdict(
             str(self.verdicts[row]),
@@ -289,12 +309,12 @@ class Findings:
             if len(self._known_reasons) >= MOST_COUNTED:
                 self._known_reasons.clear()
             cells = [str(cells[row]) for cells in self._texts.values()]
-            found = self._reasons.of(self._numbers[row], cells, self.verdict_of(row))
+            found = self._reasons.of(self.numbers[row], cells, self.verdict_of(row))
             self._known_reasons[row] = found
         return self._known_reasons[row]
 
     def neighbours(self, row: int) -> list[int]:
-        """The nearest trusted rows of its class, then of the class it should rather have."""
+        """The nearest trusted rows of its class, then of the suggested class."""
         X = self.audited.X
         squares = np.einsum("ij,ij->i", X - X[row], X - X[row])
         own = self.class_index == self.class_index[row]
@@ -317,20 +337,21 @@ class Findings:
         verdict, reasons = self.verdict_of(row), self.reasons_of(row)
         shown = reasons.columns[:MOST_SHOWN_COLUMNS]
         X, neighbours = self.audited.X, self.neighbours(row)
-        held_out = None if self._held_out is None else self._held_out[row]
+        held_out = None if self.held_out is None else self.held_out[row]
         return {
             "index": row,
             "row": self.row_number(row),
             "ids": self.identifiers_of(row),
             "label": verdict.label,
             "verdict": verdict.verdict,
-            "scores": {name: _plain(values[row]) for name, values in self.scores.items()},
+            "scores": {name: plain(values[row]) for name, values in self.scores.items()},
             "suggested": verdict.suggested,
-            "probability": _plain(verdict.probability),
-            "held_out": None if held_out is None else [_plain(value) for value in held_out],
+            "probability": plain(verdict.probability),
+            "held_out": None if held_out is None else [plain(value) for value in held_out],
             "sentences": reasons.sentences,
             "change": reasons.change,
-            "columns": [_plain_column(column) for column in shown],
+            "columns": [plain_column(column) for column in shown],
+            "distributions": [d._asdict() for d in self.distributions(row)],
             "further_columns": len(reasons.columns) - len(shown),
             "neighbours": [
                 {
@@ -338,12 +359,33 @@ class Findings:
                     "ids": self.identifiers_of(other),
                     "label": str(self.audited.labels[other]),
                     "same": bool(self.class_index[other] == self.class_index[row]),
-                    "distance": _plain(np.linalg.norm(X[other] - X[row])),
+                    "distance": plain(np.linalg.norm(X[other] - X[row])),
                     "values": [self.value_text(other, column.name) for column in shown],
                 }
                 for other in neighbours
             ],
         }
+
+    def distributions(self, row: int) -> list[Distribution]:
+        """Columns in doubt: values of its class, of the suggested class and of the others."""
+        columns, there = self.reasons_of(row).columns, int(self._suggested[row])
+        own = int(self.class_index[row])
+        if there >= 0:
+            columns = sorted(columns, key=lambda column: -column.nearer_there)
+        groups = {self.classes[own]: self.class_index == own}
+        if there >= 0:
+            groups[self.classes[there]] = self.class_index == there
+        rest = ~np.isin(self.class_index, (own, there))
+        if rest.any():
+            groups["other classes"] = rest
+        found = []
+        for column in columns[:N_DISTRIBUTIONS]:
+            values = self._texts.get(column.name)
+            if values is None:
+                values = self.numbers[:, self._places[column.name]]
+            groups_of = {name: part & self.trusted for name, part in groups.items()}
+            found.append(distribution(column.name, values, row, groups_of))
+        return [one for one in found if one is not None]
 
     def row_number(self, row: int) -> int:
         """From 1, below the header."""
@@ -358,7 +400,7 @@ class Findings:
         cells = self._texts.get(name)
         if cells is not None:
             return str(cells[row])
-        return number_text(float(self._numbers[row, self._places[name]]))
+        return number_text(float(self.numbers[row, self._places[name]]))
 
     @cached_property
     def _texts(self) -> dict[str, np.ndarray]:
@@ -367,7 +409,7 @@ class Findings:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {str(name): i for i, name in enumerate(self._numeric)}
+        return {str(name): i for i, name in enumerate(self.numeric)}
 
 
 def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:
@@ -375,28 +417,3 @@ def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:
     found = np.full((n, *values.shape[1:]), np.nan)
     found[rows] = values
     return found
-
-
-def _missing(column: Any) -> Any:
-    from ..rows.tables import MISSING_TEXT
-
-    return column.isna() | (column == MISSING_TEXT)
-
-
-def _plain(value: Any) -> float | None:
-    """A number as JSON knows it, with the digits that matter."""
-    if value is None or not np.isfinite(value):
-        return None
-    return float(f"{float(value):.5g}")
-
-
-def _plain_column(column: Any) -> dict[str, Any]:
-    plain = column._asdict()
-    for name in ("spreads", "spreads_there", "residual"):
-        value = plain[name]
-        # JSON has no infinity: "all others have one value" is said by the word.
-        plain[name] = "inf" if value is not None and np.isinf(value) else _plain(value)
-    for name in ("gain", "share"):
-        plain[name] = _plain(plain[name])
-    plain["odd"] = bool(plain["odd"])
-    return plain

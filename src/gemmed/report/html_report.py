@@ -15,9 +15,19 @@ import numpy as np
 
 from .._core.optional import require
 from .._core.whole_files import replacing
+from .._core.words import counted
 from ..estimators.reasons import ODD, RARE, percent
 from .findings import FLAGGED, MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
-from .svg_pictures import MOST_BARS, MOST_CLASSES, bars, confusion, histogram, interval
+from .patterns import Patterns
+from .svg_pictures import (
+    MOST_BARS,
+    MOST_CLASSES,
+    bars,
+    confusion,
+    histogram,
+    interval,
+    round_share,
+)
 
 MOST_ROWS = 1000
 """Suspicious rows in the table of a report."""
@@ -32,6 +42,10 @@ SOUND_BYTES = 3_500_000
 """Of recordings and their spectrograms."""
 ROW_BYTES = 1_500_000
 """Of the table."""
+MOST_WORTH_A_LOOK = 100
+"""Rows below the line."""
+MOST_CONFLICTS = 50
+"""Sets of copies that are listed."""
 
 
 def page_file(name: str) -> str:
@@ -60,9 +74,9 @@ class HtmlReport:
     Parameters
     ----------
     findings : what the audit found
-    threshold : probability of a fault above which a row is flagged
-    each : rows to show in place of those above the threshold: so many of the most suspicious labels
-        and as many of the most suspicious measurements
+    threshold : fault probability above which a row is listed; None lists the flagged rows
+    each : so many of the most suspicious labels and as many of the most suspicious measurements
+        are listed; with a threshold, those above it
     sound : recording of a row as data for the page; see ``gemmed.report.sounds``
     """
 
@@ -70,11 +84,12 @@ class HtmlReport:
         self,
         findings: Findings,
         *,
-        threshold: float = FLAGGED,
+        threshold: float | None = None,
         each: int | None = None,
         sound: Callable[[int], dict[str, Any]] | None = None,
     ) -> None:
         self.findings = findings
+        self.patterns = Patterns(findings)
         self.threshold = threshold
         self.each = each
         self.sound = sound
@@ -99,7 +114,7 @@ class HtmlReport:
         from .. import __version__
 
         findings = self.findings
-        chosen = findings.suspicious(self.threshold, self.each)
+        chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
         rows = chosen[:MOST_ROWS]
         samples, sounds_left = self._samples(rows)
         table_rows, header, cells_left = self._table(rows, {sample["index"] for sample in samples})
@@ -111,9 +126,17 @@ class HtmlReport:
                 name=findings.audited.name,
                 target=findings.audited.target,
                 version=__version__,
+                signal=findings.signal_sentence,
+                is_judged=findings.judges_labels,
                 sentence=findings.sentence(self.threshold),
                 shares=self._shares(),
-                notes=[],
+                actions=self.patterns.actions(),
+                slices=[one.text() for one in self.patterns.slices],
+                groups=self._groups(),
+                conflicts=self._conflicts(),
+                further_conflicts=max(0, len(self.patterns.conflicts) - MOST_CONFLICTS),
+                worth=self._worth_a_look(),
+                worth_text=self._worth_text(),
                 pictures=self._pictures(),
                 verdicts=sorted({row["verdict"] for row in table_rows}),
                 caption=self._caption(len(table_rows), len(chosen)),
@@ -123,7 +146,7 @@ class HtmlReport:
                 facts=self._facts(),
                 columns=findings.columns[:MOST_COLUMNS],
                 further_columns=max(0, len(findings.columns) - MOST_COLUMNS),
-                odd=f"{ODD:g} spreads",
+                odd=f"{ODD:g} deviations",
                 rare=percent(RARE),
                 style=Markup(style),
                 script=Markup(script),
@@ -164,7 +187,7 @@ class HtmlReport:
         ids = list(findings.audited.identifiers)
         numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
         header: list[dict[str, Any]] = [{"name": "row", "num": True}]
-        header += [{"name": name, "num": False} for name in (*ids, "label", "rather")]
+        header += [{"name": name, "num": False} for name in (*ids, "label", "suggested")]
         header += [{"name": text, "num": True} for text in ("any fault", "wrong label", "bad")]
         header += [{"name": name, "num": False} for name in ("verdict", "why")]
         header += [{"name": name, "num": name in numbers} for name in shown]
@@ -201,22 +224,75 @@ class HtmlReport:
                 "measurements"
             )
         else:
-            what = f"Rows with a probability of a fault above {self.threshold:g}"
+            what = "Flagged rows"
+        if self.threshold is not None:
+            what += f" with a fault probability above {self.threshold:g}"
         part = "" if n_rows == n_all else f", the first {n_rows} of {n_all}"
-        return f"{what}{part}; a click on the row number shows the sample, on a heading sorts."
+        return f"{what}{part}. Click a row number for details, a heading to sort."
 
     def _shares(self) -> list[dict[str, Any]]:
         from markupsafe import Markup
 
         names = {"joint": "Any fault", "label": "Wrong labels", "measurement": "Bad measurements"}
+        end = round_share(max((share.high for share in self.findings.shares.values()), default=1.0))
         return [
             {
                 "name": names[ranking],
                 "text": share.text(),
-                "picture": Markup(interval(*share, label=f"{names[ranking]}: {share.text()}")),
+                "picture": Markup(interval(*share, end, label=f"{names[ranking]}: {share.text()}")),
             }
             for ranking, share in self.findings.shares.items()
         ]
+
+    def _groups(self) -> list[dict[str, Any]]:
+        number = self.findings.row_number
+        return [
+            {
+                "text": f"{group.text[0].upper()}{group.text[1:]}.",
+                "rows": [number(int(row)) for row in group.rows[:20]],
+                "further": max(0, len(group.rows) - 20),
+            }
+            for group in self.patterns.groups
+        ]
+
+    def _conflicts(self) -> list[dict[str, Any]]:
+        number = self.findings.row_number
+        return [
+            {
+                "rows": ", ".join(str(number(int(row))) for row in one.rows[:20])
+                + (f" and {len(one.rows) - 20} more" if len(one.rows) > 20 else ""),
+                "labels": ", ".join(f"{label}: {n}" for label, n in one.labels.items()),
+                "values": "equal" if one.is_exact else "nearly equal",
+                "majority": one.majority or "",
+            }
+            for one in self.patterns.conflicts[:MOST_CONFLICTS]
+        ]
+
+    def _worth_a_look(self) -> list[list[str]]:
+        """Row, identifiers, label, fault probability, likeliest label by the other rows."""
+        findings = self.findings
+        table = []
+        for row in map(int, findings.worth_a_look[:MOST_WORTH_A_LOOK]):
+            likeliest = findings.likeliest_label(row)
+            own = str(findings.audited.labels[row])
+            table.append(
+                [
+                    str(findings.row_number(row)),
+                    ", ".join(f"{k} {v}" for k, v in findings.identifiers_of(row).items()),
+                    own,
+                    f"{findings.scores['joint'][row]:.3f}",
+                    "" if likeliest is None else f"{likeliest[0]} ({percent(likeliest[1])})",
+                ]
+            )
+        return table
+
+    def _worth_text(self) -> str:
+        n = len(self.findings.worth_a_look)
+        shown = f" The first {MOST_WORTH_A_LOOK} are listed." if n > MOST_WORTH_A_LOOK else ""
+        return (
+            f"{counted(n, 'more row')} below the line: not flagged, but likelier faulty than the "
+            f"average row. With them the list has the estimated number of faulty rows.{shown}"
+        )
 
     def _pictures(self) -> list[dict[str, Any]]:
         from markupsafe import Markup
@@ -226,15 +302,14 @@ class HtmlReport:
         pictures = [
             {
                 "title": "Probability of a fault",
-                "svg": Markup(histogram(joint, self.threshold, "Rows by probability of a fault")),
-                "text": f"Rows by probability; above {self.threshold:g} they are flagged. Heights "
-                "are roots of the counts, so that few are seen beside many.",
+                "svg": Markup(histogram(joint, FLAGGED, "Rows by probability of a fault")),
+                "text": "Number of rows by fault probability. Square-root scale.",
             }
         ]
         if findings.confusion.any():
-            pairs = "given label → likelier one, the most frequent"
+            pairs = "given label → suggested label, the most frequent"
             if len(findings.classes) <= MOST_CLASSES:
-                pairs = "given label (rows), likelier one (columns)"
+                pairs = "given label (rows), suggested label (columns)"
             text = f"Flagged rows with a suspicious label: {pairs}"
             pictures.append(
                 {
@@ -264,13 +339,7 @@ class HtmlReport:
             for z, name in enumerate(findings.classes)
         ]
         shown = ", ".join(counts[:20]) + (f" and {len(counts) - 20} more" * (len(counts) > 20))
-        repeated, contradicting = findings.duplicates
-        duplicates = "none"
-        if repeated:
-            duplicates = (
-                f"{repeated} rows repeat the values of another one; {contradicting} rows share "
-                "their values with a row of another label"
-            )
+        repeated = int(findings.audited.frame.duplicated().sum()) if findings.columns else 0
         kinds = [column["kind"] for column in findings.columns]
         missing = sum(column["missing"] for column in findings.columns)
         return [
@@ -281,7 +350,7 @@ class HtmlReport:
                 f"{kinds.count('numbers')} of numbers, {kinds.count('categories')} of categories",
             ),
             ("cells without a value", str(missing)),
-            ("repeated rows", duplicates),
+            ("repeated rows", str(repeated)),
             *findings.audited.facts,
         ]
 

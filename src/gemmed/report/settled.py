@@ -22,7 +22,12 @@ class Settled(NamedTuple):
     """Of all rows that have a label."""
 
     def __bool__(self) -> bool:
-        return bool(len(self.rows) or len(self.bad))
+        return self.n_checked > 0
+
+    @property
+    def n_checked(self) -> int:
+        """Rows that a person has judged."""
+        return len(self.rows) + len(self.bad)
 
     def shares(self, found: Verdicts, fitted: np.ndarray) -> tuple[float, dict[str, float]]:
         """Share of the rows that is left in, and shares that estimates count of settled faults.

@@ -112,9 +112,13 @@ def confusion(counts: FloatArray, names: list[str], label: str) -> str:
     return bars([name for _, name in pairs], [count for count, _ in pairs], label)
 
 
-def interval(mean: float, low: float, high: float, label: str) -> str:
-    """A share with its interval on a line that ends at a round share."""
-    end = next(e for e in (0.1, 0.2, 0.5, 1.0) if high <= e or e == 1.0)
+def round_share(largest: float) -> float:
+    """A round share at which an axis can end."""
+    return next(end for end in (0.1, 0.2, 0.5, 1.0) if largest <= end or end == 1.0)
+
+
+def interval(mean: float, low: float, high: float, end: float, label: str) -> str:
+    """A share with its interval on a line from 0 to the share ``end``."""
     left, width = 10.0, WIDTH - 20.0
     place = [left + width * min(value / end, 1.0) for value in (low, mean, high)]
     parts = [

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.types import FloatArray
+from .._core.words import did_you_mean
 from . import arrow_columns
 from .csv_form import CSVForm
 from .notes import Note
@@ -77,8 +78,8 @@ class Table:
         if absent:
             shown = ", ".join(map(repr, self.columns[:20])) + (", ..." * (len(self.columns) > 20))
             raise TableError(
-                f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose}); it has "
-                f"{shown}"
+                f"{self.name} has no column {', '.join(map(repr, absent))} ({purpose})"
+                f"{did_you_mean(absent[0], map(str, self.columns))}; it has {shown}"
             )
 
     def row_names(self, column: str | None = None) -> np.ndarray:

@@ -29,7 +29,7 @@ const gemmed = (() => {
 
   function spreadCell(value) {
     if (value === null || value === undefined) return h("td", { class: "num" }, "");
-    if (value === "inf") return h("td", { class: "num" }, "only one value else");
+    if (value === "inf") return h("td", { class: "num" }, "all others have one value");
     const size = Math.min(Math.abs(value) / 10, 1) * 50;
     const fill = h("b", {});
     fill.style.width = size + "%";
@@ -55,11 +55,11 @@ const gemmed = (() => {
     const head = h("tr", {},
       h("th", { scope: "col" }, "column"),
       h("th", { scope: "col", class: "num" }, "value"),
-      h("th", { scope: "col", class: "num" }, "spreads off"),
+      h("th", { scope: "col", class: "num" }, "deviation"),
       h("th", { scope: "col" }, "usual in " + sample.label),
       there && h("th", { scope: "col" }, "usual in " + sample.suggested),
       h("th", { scope: "col", class: "num" }, "expected"),
-      h("th", { scope: "col", class: "num" }, "off that"),
+      h("th", { scope: "col", class: "num" }, "deviation from expected"),
       near.map((n) => h("th", { scope: "col", class: "num " + (n.same ? "same" : "other"), title: identifiers(n.ids) },
         "row " + n.row, h("br"), n.label)));
     const rows = sample.columns.map((c, i) => h("tr", { class: c.odd ? "odd" : null },
@@ -73,14 +73,52 @@ const gemmed = (() => {
       near.map((n) => h("td", { class: "num " + (n.same ? "same" : "other") }, n.values[i]))));
     return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "values" },
       h("table", { class: "values" },
-        h("caption", {}, "Its values, what is usual among trusted rows (5 to 95 %), what the other columns let expect, and the nearest trusted rows" +
+        h("caption", {}, "Its values, what is usual among trusted rows (5 to 95 %), what is expected from the other columns, and the nearest trusted rows" +
           (there ? ` of ${sample.label} and of ${sample.suggested}.` : " of its class and of others.")),
         h("thead", {}, head), h("tbody", {}, rows)),
       sample.further_columns > 0 && h("p", { class: "muted" }, `${sample.further_columns} further columns, less odd than these.`));
   }
 
+  const space = "http://www.w3.org/2000/svg";
+
+  function shape(tag, attributes, text) {
+    const element = document.createElementNS(space, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  /* One column: a row of bars for each group of rows, the value of the sample marked in all. */
+  function distribution(d) {
+    const groups = Object.entries(d.groups);
+    const width = 320, left = 4, line = 46, plot = width - 2 * left;
+    const bottom = groups.length * line;
+    const n = d.is_category ? d.values.length : groups[0][1].length;
+    const step = plot / n;
+    const svg = shape("svg", { viewBox: `0 0 ${width} ${bottom + 18}`, role: "img",
+      "aria-label": `${d.name}: values of trusted rows by class` });
+    groups.forEach(([name, heights], i) => {
+      const base = (i + 1) * line - 2;
+      heights.forEach((height, j) => {
+        const size = 28 * height / 100;
+        const marked = d.is_category && j === d.mark;
+        svg.append(shape("rect", { class: marked ? "mark flagged" : "mark", x: left + j * step + 0.5,
+          y: base - size, width: Math.max(step - 1, 1), height: size }));
+      });
+      svg.append(shape("line", { class: "axis", x1: left, y1: base, x2: width - left, y2: base }));
+      svg.append(shape("text", { class: "muted", x: left, y: base - 32 }, name.length > 44 ? name.slice(0, 43) + "…" : name));
+    });
+    if (!d.is_category && d.mark !== null) {
+      const x = left + d.mark * plot;
+      svg.append(shape("line", { class: "value-line", x1: x, y1: 0, x2: x, y2: bottom }));
+    }
+    const ends = d.is_category ? [d.values[d.mark]] : d.values;
+    svg.append(shape("text", { class: d.is_category ? "" : "muted", x: left, y: bottom + 13 }, d.is_category ? "this row: " + ends[0] : ends[0]));
+    if (ends.length > 1) svg.append(shape("text", { class: "muted", x: width - left, y: bottom + 13, "text-anchor": "end" }, ends[1]));
+    return h("figure", {}, h("figcaption", {}, d.name), svg);
+  }
+
   function wave(peaks) {
-    const space = "http://www.w3.org/2000/svg";
     const svg = document.createElementNS(space, "svg");
     const path = document.createElementNS(space, "path");
     const up = peaks.map((p, i) => `${i},${100 - p}`);
@@ -129,12 +167,15 @@ const gemmed = (() => {
       h("div", { class: "sample-head" },
         h("h2", {}, "Row " + sample.row), ids && h("span", { class: "muted" }, ids), chip(sample.verdict)),
       h("p", { class: "given" }, "Label ", h("b", {}, sample.label),
-        sample.suggested !== null && [" – rather ", h("b", {}, sample.suggested),
-          sample.probability !== null && ` (${percent(sample.probability)} without this sample)`]),
+        sample.suggested !== null && [" – suggested ", h("b", {}, sample.suggested),
+          sample.probability !== null && ` (${percent(sample.probability)} without this row)`]),
       sample.scores.joint === null ? h("p", { class: "muted" }, "Not part of the last fit.") : stateBars(sample.scores),
       sample.sentences.length ? [h("h3", {}, "Why"), h("ul", { class: "why" }, sample.sentences.map((t) => h("li", {}, t)))] : null,
       sample.sound ? soundPart(sample.sound) : null,
       sample.change.length ? [h("h3", {}, "What would change the verdict"), h("ul", {}, sample.change.map((t) => h("li", {}, t)))] : null,
+      sample.distributions && sample.distributions.length ? [h("h3", {}, "Columns in doubt"),
+        h("p", { class: "muted" }, "Trusted rows by class. The marked value is that of this row."),
+        h("div", { class: "distributions" }, sample.distributions.map(distribution))] : null,
       sample.columns.length ? [h("h3", {}, "Values"), valuesTable(sample)] : null);
   }
 

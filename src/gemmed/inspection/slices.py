@@ -1,0 +1,243 @@
+"""Slices of a table in which faults are more frequent than elsewhere.
+
+A slice is a value of a category, or a range of a number, of the time or of the row order. Faults
+are flagged rows. Rows of one stratum are exchangeable if no slice matters. The number of faults in
+a slice is then a sum of hypergeometric variables, which is a sum of independent Bernoulli
+variables. Its upper tail is at most that of a binomial variable with the same mean (Hoeffding,
+1956). That tail is the p-value. It is multiplied by the number of slices of the column and by the
+number of columns, so that one false finding or more has a probability of at most ``level``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .._core.types import BoolArray, FloatArray
+
+N_BINS = 10
+"""Quantile bins of a number; ranges are up to half of them."""
+MIN_ROWS = 10
+"""Rows of a slice."""
+MAX_SHARE = 0.8
+"""Of the rows that a slice may hold."""
+MIN_FAULTS = 4
+"""Flagged rows of a slice."""
+INTERVAL = 0.9
+CATEGORY, NUMBER, TIME, ORDER = "category", "number", "time", "order"
+
+
+class SliceColumn(NamedTuple):
+    """One column in which slices are looked for."""
+
+    name: str
+    values: np.ndarray
+    """Text of a category (empty: no value); numbers otherwise (NaN: no value); days of a time."""
+    kind: str
+    """CATEGORY, NUMBER, TIME or ORDER."""
+
+
+class Slice(NamedTuple):
+    """A slice with more faults than expected."""
+
+    columns: tuple[str, ...]
+    text: str
+    """What the rows have in common: "ward is 'north' and age is 40 to 52"."""
+    rows: BoolArray
+    n_rows: int
+    n_faults: int
+    n_all_rows: int
+    n_all_faults: int
+    low: float
+    high: float
+    """Ends of the 90 % interval of the share of faults in the slice (Clopper and Pearson)."""
+    p_value: float
+    """Corrected for the number of slices tried."""
+
+    @property
+    def rate(self) -> float:
+        """Share of the rows of the slice that are flagged."""
+        return self.n_faults / self.n_rows
+
+    @property
+    def elsewhere(self) -> float:
+        """Share of all other rows that are flagged."""
+        others = self.n_all_rows - self.n_rows
+        return (self.n_all_faults - self.n_faults) / others if others else 0.0
+
+
+class _Cut(NamedTuple):
+    """A column cut into bins, and its slices as first and last bin."""
+
+    column: SliceColumn
+    codes: np.ndarray
+    """Bin of each row, -1 where there is no value."""
+    names: list[tuple[str, str]]
+    """First and last value of each bin, as shown."""
+    first: np.ndarray
+    last: np.ndarray
+
+    def text(self, slice_number: int) -> str:
+        low = self.names[self.first[slice_number]][0]
+        high = self.names[self.last[slice_number]][1]
+        if self.column.kind == CATEGORY:
+            return f"{self.column.name} is {low!r}"
+        if self.column.kind == ORDER:
+            return f"rows {low} to {high} of the table"
+        return f"{self.column.name} is {low}" + ("" if low == high else f" to {high}")
+
+
+def find_slices(
+    columns: Sequence[SliceColumn],
+    faults: BoolArray,
+    strata: np.ndarray,
+    *,
+    level: float = 0.05,
+    most: int = 5,
+) -> list[Slice]:
+    """Slices with more faults than expected, the most significant first.
+
+    Parameters
+    ----------
+    columns : in which slices are looked for
+    faults : which rows are flagged, shape (n_rows,)
+    strata : integers of shape (n_rows,); faults are compared within them
+    level : probability of one false finding or more, if faults are spread evenly in every stratum
+    most : slices to return
+
+    Notes
+    -----
+    The rows of a slice that was found are left out when the next one is looked for. A slice inside
+    it, by another column, narrows it down if that is significant at the same level.
+    """
+    cuts = [cut for column in columns if (cut := _cut(column)) is not None]
+    found: list[Slice] = []
+    left: BoolArray = np.ones(len(faults), dtype=bool)
+    while len(found) < most:
+        best = _best(cuts, faults, strata, left, level)
+        if best is None:
+            break
+        cut, number, p_value = best
+        inside = left & _members(cut, number)
+        names: tuple[str, ...] = (cut.column.name,)
+        text = cut.text(number)
+        rest = [other for other in cuts if other.column.name != cut.column.name]
+        narrower = _best(rest, faults, strata, inside, level)
+        if narrower is not None:
+            inside = inside & _members(*narrower[:2])
+            names = (*names, narrower[0].column.name)
+            text = f"{text} and {narrower[0].text(narrower[1])}"
+        found.append(_slice(names, text, inside, faults, p_value))
+        left = left & ~inside
+    return found
+
+
+def _best(
+    cuts: Sequence[_Cut], faults: BoolArray, strata: np.ndarray, part: BoolArray, level: float
+) -> tuple[_Cut, int, float] | None:
+    """The most significant slice of some rows; None if none is."""
+    n_faults = int(np.sum(faults & part))
+    if n_faults < MIN_FAULTS:
+        return None
+    counts = np.bincount(strata[part])
+    shares = np.bincount(strata[part], faults[part]) / np.maximum(counts, 1)
+    expected = shares[strata] * part
+    best: tuple[_Cut, int, float] | None = None
+    for cut in cuts:
+        known = part & (cut.codes >= 0)
+        codes, n_bins = cut.codes[known], len(cut.names)
+        rows, hits, mean = (
+            _sums(np.bincount(codes, values, n_bins), cut)
+            for values in (np.ones(len(codes)), faults[known].astype(float), expected[known])
+        )
+        tried = (rows >= MIN_ROWS) & (rows <= MAX_SHARE * part.sum())
+        if not tried.any():
+            continue
+        with np.errstate(invalid="ignore"):
+            tail = stats.binom.sf(hits - 1, n_faults, np.clip(mean / n_faults, 0.0, 1.0))
+        tail = np.where(tried & (hits >= MIN_FAULTS), tail, 1.0)
+        number = int(np.argmin(tail))
+        p_value = float(tail[number]) * int(tried.sum()) * len(cuts)
+        if p_value <= level and (best is None or p_value < best[2]):
+            best = cut, number, p_value
+    return best
+
+
+def _sums(bins: np.ndarray, cut: _Cut) -> FloatArray:
+    """Of every slice, shape (n_slices,)."""
+    total = np.concatenate([[0.0], np.cumsum(bins)])
+    found: FloatArray = total[cut.last + 1] - total[cut.first]
+    return found
+
+
+def _members(cut: _Cut, number: int) -> BoolArray:
+    found: BoolArray = (cut.codes >= cut.first[number]) & (cut.codes <= cut.last[number])
+    return found
+
+
+def _slice(
+    columns: tuple[str, ...], text: str, rows: BoolArray, faults: BoolArray, p_value: float
+) -> Slice:
+    n, k = int(rows.sum()), int(np.sum(faults & rows))
+    tail = (1.0 - INTERVAL) / 2.0
+    low = float(stats.beta.ppf(tail, k, n - k + 1)) if k else 0.0
+    high = float(stats.beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    return Slice(columns, text, rows, n, k, len(rows), int(faults.sum()), low, high, p_value)
+
+
+def _cut(column: SliceColumn) -> _Cut | None:
+    """Bins of a column; None if it has fewer than two."""
+    if column.kind == CATEGORY:
+        values, codes, counts = np.unique(
+            column.values.astype(str), return_inverse=True, return_counts=True
+        )
+        used = np.flatnonzero((counts >= MIN_ROWS) & (values != ""))
+        if not len(used) or len(values) < 2:
+            return None
+        place = np.full(len(values), -1)
+        place[used] = np.arange(len(used))
+        names = [(str(values[i]), str(values[i])) for i in used]
+        return _Cut(column, place[codes], names, np.arange(len(used)), np.arange(len(used)))
+    numbers = np.asarray(column.values, dtype=float)
+    known = np.isfinite(numbers)
+    if known.sum() < 2 * MIN_ROWS:
+        return None
+    inner = np.quantile(numbers[known], np.arange(1, N_BINS) / N_BINS, method="higher")
+    edges = np.unique(inner)
+    edges = edges[edges > numbers[known].min()]
+    if not len(edges):
+        return None
+    codes = np.where(known, np.searchsorted(edges, numbers, side="right"), -1)
+    shown = []
+    for i in range(len(edges) + 1):
+        own = numbers[codes == i]
+        shown.append((_shown(own.min(), column.kind), _shown(own.max(), column.kind)))
+    n = len(shown)
+    pairs = [(i, j) for i in range(n) for j in range(i, min(n, i + max(1, n // 2)))]
+    first, last = np.array(pairs).T
+    return _Cut(column, codes, shown, first, last)
+
+
+def _shown(value: float, kind: str) -> str:
+    if kind == ORDER:
+        return str(int(value))
+    if kind == TIME:
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=float(value))
+        return f"{when:%Y-%m-%d}" if float(value).is_integer() else f"{when:%Y-%m-%d %H:%M}"
+    return f"{value:.4g}" if abs(value) < 1e4 or value != int(value) else str(int(value))
+
+
+def strata_of(predicted: np.ndarray, confidence: FloatArray, n_bins: int = 5) -> np.ndarray:
+    """Strata of rows in which faults are equally easy to find.
+
+    Parameters
+    ----------
+    predicted : class of each row by the model without the row, shape (n_rows,)
+    confidence : probability of that class, shape (n_rows,)
+    """
+    edges = np.unique(np.quantile(confidence, np.arange(1, n_bins) / n_bins))
+    return np.asarray(predicted, dtype=np.intp) * n_bins + np.searchsorted(edges, confidence)

@@ -1,0 +1,267 @@
+"""Findings about many rows at once, and what to do next."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.words import counted
+from ..estimators.explanation import BOTH, LABEL, MEASUREMENT
+from ..estimators.reasons import percent
+from ..inspection import (
+    LabelConflict,
+    OddGroup,
+    Slice,
+    SliceColumn,
+    find_conflicts,
+    find_groups,
+    find_slices,
+)
+from ..inspection.slices import CATEGORY, NUMBER, ORDER, strata_of
+from .findings import Findings
+
+LEVEL = 0.05
+"""Probability of one false slice or more in an audit."""
+MANY_LABELS, MANY_BAD = "wrong labels", "bad measurements"
+MOST_VALUES_SHARE = 0.2
+"""A text column with more different values than this share of the rows has no slices."""
+MIN_CONFUSED = 3
+"""Expected rows of a pair of classes that are worth a sentence."""
+MOST_ACTIONS = 6
+N_REVIEWED = 40
+"""Rows that one sitting of a review is proposed for."""
+ROW_ORDER = "row order"
+
+
+class SliceFinding(NamedTuple):
+    """A slice and the kind of fault that concentrates there."""
+
+    kind: str
+    slice: Slice
+
+    def text(self) -> str:
+        """The finding in two sentences."""
+        own = self.slice
+        return (
+            f"{percent(own.n_faults / own.n_all_faults)} of the flagged {self.kind} "
+            f"({own.n_faults} of {own.n_all_faults}) are where {own.text}, which holds "
+            f"{percent(own.n_rows / own.n_all_rows)} of the rows. Flagged there: "
+            f"{percent(own.rate)} (90 % interval {percent(own.low)} to {percent(own.high)}); "
+            f"elsewhere: {percent(own.elsewhere)}."
+        )
+
+
+class Confusion(NamedTuple):
+    """A class whose rows look like another one."""
+
+    given: str
+    likely: str
+    n_rows: float
+    """Expected number of rows."""
+    share: float
+    """Of the rows with this given label."""
+
+
+class Action(NamedTuple):
+    """Something to do next."""
+
+    text: str
+    command: str | None = None
+    """To copy, or None."""
+
+
+class Patterns:
+    """Slices, groups, conflicts and pairs of classes of an audit; each is computed when needed."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._rows = np.flatnonzero(findings.fitted)
+
+    @cached_property
+    def slices(self) -> list[SliceFinding]:
+        """Where faults concentrate, wrong labels first."""
+        findings, rows = self.findings, self._rows
+        verdicts = findings.verdicts[rows]
+        strata = np.zeros(len(rows), dtype=np.intp)
+        if findings.held_out is not None and len(rows):
+            held_out = findings.held_out[rows]
+            strata = strata_of(np.argmax(held_out, axis=1), held_out.max(axis=1))
+        found = []
+        for kind, faulty in ((MANY_LABELS, (LABEL, BOTH)), (MANY_BAD, (MEASUREMENT, BOTH))):
+            # A measurement is called bad because of its numbers: their ranges explain nothing.
+            columns = [c for c in self._columns if kind == MANY_LABELS or not c[1]]
+            slices = find_slices(
+                [column._replace(values=column.values[rows]) for column, _ in columns],
+                np.isin(verdicts, faulty),
+                strata,
+                level=LEVEL / 2.0,
+            )
+            found += [SliceFinding(kind, self._spread_out(one)) for one in slices]
+        return found
+
+    def _spread_out(self, one: Slice) -> Slice:
+        """With one entry for each row of the audit."""
+        inside = np.zeros(len(self.findings.fitted), dtype=bool)
+        inside[self._rows] = one.rows
+        return one._replace(rows=inside)
+
+    @cached_property
+    def _columns(self) -> list[tuple[SliceColumn, bool]]:
+        """Columns with slices, and whether they are numbers that were learned from."""
+        audited, n = self.findings.audited, len(self.findings.fitted)
+        categories = set(audited.categories)
+        found: list[tuple[SliceColumn, bool]] = []
+        for name in audited.frame.columns:
+            values = audited.frame[name].to_numpy()
+            if name in categories:
+                found.append((SliceColumn(str(name), values.astype(str), CATEGORY), False))
+            else:
+                found.append((SliceColumn(str(name), values.astype(float), NUMBER), True))
+        for name, cells in audited.identifiers.items():
+            found.append((SliceColumn(str(name), np.asarray(cells).astype(str), CATEGORY), False))
+        found += [(column, False) for column in audited.further]
+        found.append((SliceColumn(ROW_ORDER, audited.table_rows + 1.0, ORDER), False))
+        names: set[str] = set()
+        chosen = []
+        for column, learned in found:
+            many = column.kind == CATEGORY and len(set(column.values)) > MOST_VALUES_SHARE * n
+            if column.name not in names and not many:
+                chosen.append((column, learned))
+            names.add(column.name)
+        return chosen
+
+    @cached_property
+    def groups(self) -> list[OddGroup]:
+        """Flagged rows that belong together, the largest group first."""
+        findings = self.findings
+        bad = np.isin(findings.verdicts, (MEASUREMENT, BOTH))
+        return find_groups(
+            findings.is_flagged,
+            bad,
+            findings.numbers,
+            findings.numeric,
+            findings.audited.X,
+            findings.audited.table_rows + 1,
+        )
+
+    @cached_property
+    def group_of(self) -> dict[int, int]:
+        """Number of the group of each row that has one, from 1."""
+        return {int(row): i for i, group in enumerate(self.groups, 1) for row in group.rows}
+
+    @cached_property
+    def conflicts(self) -> list[LabelConflict]:
+        """Copies with different labels, the largest set first."""
+        found = find_conflicts(self.findings.audited.X[self._rows], self._labels)
+        return [one._replace(rows=self._rows[one.rows]) for one in found]
+
+    @property
+    def _labels(self) -> np.ndarray:
+        return self.findings.audited.labels[self._rows]
+
+    @cached_property
+    def confusions(self) -> list[Confusion]:
+        """Pairs of classes by the expected number of rows, the largest first."""
+        findings = self.findings
+        true_label = getattr(findings.audited.classifier, "true_label_proba_", None)
+        if true_label is None or not findings.judges_labels:
+            return []
+        flagged = findings.is_flagged[findings.audited.fitted]
+        given = findings.class_index[findings.audited.fitted]
+        bad = np.isin(findings.verdicts[findings.audited.fitted], (MEASUREMENT,))
+        found = []
+        for z, name in enumerate(findings.classes):
+            own = (given == z) & ~bad
+            for other, mean in enumerate(true_label[own & flagged].sum(axis=0)):
+                if other != z and mean >= MIN_CONFUSED:
+                    share = float(mean) / int(own.sum())
+                    found.append(Confusion(name, findings.classes[other], float(mean), share))
+        return sorted(found, key=lambda pair: -pair.n_rows)
+
+    def texts(self) -> list[str]:
+        """All findings about many rows, one text each."""
+        found = [one.text() for one in self.slices]
+        found += [f"{group.text[0].upper()}{group.text[1:]}." for group in self.groups]
+        if self.conflicts:
+            found.append(self.conflict_text())
+        return found
+
+    def conflict_text(self) -> str:
+        """How many copies do not agree about their label."""
+        n_rows = sum(len(one.rows) for one in self.conflicts)
+        exact = sum(one.is_exact for one in self.conflicts)
+        sets = counted(len(self.conflicts), "set")
+        return (
+            f"{counted(n_rows, 'row')} in {sets} of copies have different labels ({exact} with "
+            f"equal values, {len(self.conflicts) - exact} with nearly equal ones)."
+        )
+
+    def actions(self) -> list[Action]:
+        """What to do next, the most useful first."""
+        findings, found = self.findings, list[Action]()
+        arguments = findings.audited.arguments
+        labels = int(np.isin(findings.verdicts, (LABEL, BOTH)).sum())
+        bad = int(np.isin(findings.verdicts, (MEASUREMENT,)).sum())
+        command = None if arguments is None else f"gemmed review {arguments}"
+        for n, noun in ((labels, "wrong label"), (bad, "bad measurement")):
+            if n:
+                few = min(n, N_REVIEWED)
+                what = f"the likeliest {noun}" if few == 1 else f"the {few} likeliest {noun}s"
+                found.append(Action(f"Review {what}.", command))
+                command = None
+        found += [
+            Action(f"Check how rows are labelled where {one.slice.text}. {one.text()}")
+            if one.kind == MANY_LABELS
+            else Action(f"Check how rows are measured where {one.slice.text}. {one.text()}")
+            for one in self.slices[:2]
+        ]
+        for group in self.groups[:2]:
+            where = "Look at these rows together"
+            if group.column is not None:
+                where = f"Look at column {group.column}"
+            found.append(Action(f"{where}: {group.text}."))
+        if self.conflicts:
+            found.append(Action(f"Decide about copies: {self.conflict_text()}"))
+        for pair in self.confusions[:1]:
+            found.append(
+                Action(
+                    f"Compare {pair.given!r} with {pair.likely!r}: about {percent(pair.share)} of "
+                    f"the rows labelled {pair.given!r} ({round(pair.n_rows)}) look like "
+                    f"{pair.likely!r}."
+                )
+            )
+        return found[:MOST_ACTIONS]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs; rows by their numbers in the table."""
+        number = self.findings.row_number
+        return {
+            "slices": [
+                {
+                    "fault": one.kind,
+                    "columns": list(one.slice.columns),
+                    "slice": one.slice.text,
+                    "rows": one.slice.n_rows,
+                    "flagged": one.slice.n_faults,
+                    "share": one.slice.rate,
+                    "interval": [one.slice.low, one.slice.high],
+                    "share_elsewhere": one.slice.elsewhere,
+                    "p_value": one.slice.p_value,
+                }
+                for one in self.slices
+            ],
+            "groups": [
+                {"kind": g.kind, "text": g.text, "rows": [number(int(row)) for row in g.rows]}
+                for g in self.groups
+            ],
+            "label_conflicts": [
+                {
+                    "rows": [number(int(row)) for row in one.rows],
+                    "labels": one.labels,
+                    "equal": one.is_exact,
+                }
+                for one in self.conflicts
+            ],
+        }
