@@ -13,7 +13,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
-from ...estimators.sensors import SensorGEMMEDClassifier
+from ...sensors import SensorGEMMEDClassifier
 from ...report.metrics import roc
 
 COSTS, GAMMA_STEPS, FOLDS = (1.0, 10.0), (0.5, 1.0, 2.0), 5

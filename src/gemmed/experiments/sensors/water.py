@@ -14,7 +14,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from ..._core.exceptions import ExperimentDataError
 from ..._core.types import BoolArray, FloatArray
-from ...estimators.sensors import SensorDetector
+from ...sensors import SensorDetector
 from ...report.metrics import roc
 from ..runner import Result, Task
 
