@@ -116,7 +116,9 @@ def with_faults(X, deviation, seed, *, n_faults=18, kinds=KINDS):
         elif kind == "stuck_noise":
             X[rows, sensor] = own[0] + 0.02 * s * rng.normal(size=length)
         elif kind == "drift":
-            X[rows, sensor] += rng.choice([-1, 1]) * rng.uniform(2, 5) * s * np.linspace(0, 1, length)
+            X[rows, sensor] += (
+                rng.choice([-1, 1]) * rng.uniform(2, 5) * s * np.linspace(0, 1, length)
+            )
         elif kind == "spikes":
             hit = rng.random(length) < 0.1
             hit[0] = True

@@ -31,7 +31,6 @@ class Tails:
 
     def of(self, values: FloatArray) -> FloatArray:
         """Shape (n_rows, n_statistics)."""
-        found = np.empty(values.shape)
         step = self.nats[1] - self.nats[0]
         # The knots are at equal steps in nats: count the knots below, then interpolate.
         place = (values[:, None, :] > self.knots[None]).sum(axis=1) - 1
@@ -64,23 +63,7 @@ def threshold_of_rate(scores: FloatArray, rate: float) -> float:
     return float(tails.knots[-1, 0] + tails.scale[0] * np.log(TAIL_SHARE / rate))
 
 
-def threshold_of_events(stretches: Sequence[FloatArray], n_allowed: float) -> float:
-    """Lowest threshold with at most so many alarms, where an alarm is a run of scores above it."""
-    everything = np.sort(np.concatenate(stretches))[::-1]
-    step = max(1, len(everything) // 400)
-    best = float(everything[0])
-    for candidate in everything[::step]:
-        starts = sum(
-            int(np.sum(np.diff((scores > candidate).astype(int), prepend=0) == 1))
-            for scores in stretches
-        )
-        if starts > n_allowed:
-            break
-        best = float(candidate)
-    return best
-
-
-def coverage_rate(flags: Sequence[np.ndarray]) -> tuple[float, float, float]:
+def share_in_blocks(flags: Sequence[np.ndarray]) -> tuple[float, float, float]:
     """Share of true values in blocks, with a 90 % interval from the spread between blocks."""
     counts = np.array([flag.sum() for flag in flags], dtype=float)
     sizes = np.array([flag.size for flag in flags], dtype=float)

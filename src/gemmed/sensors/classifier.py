@@ -13,10 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences, sequences_of
-from ..model.kernels.kernel import Kernel
-from ..model.kernels.radial import RADIAL
 from ..estimators.kernel_parameters import TUNED, kernel_name, what_is_tuned
 from ..estimators.validation import (
     check_choice,
@@ -29,6 +25,10 @@ from ..estimators.validation import (
     check_weights,
 )
 from ..estimators.whole_fit import fit_method
+from ..model.kernels.kernel import Kernel
+from ..model.kernels.radial import RADIAL
+from .chains.product_space import Inferred
+from .chains.sequences import Sequences, sequences_of
 from .explained import explained
 from .recordings import vouching_groups, with_new
 from .screens import SensorScreen

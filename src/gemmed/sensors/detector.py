@@ -11,10 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from .faults.detection import detect_faults
-from .chains.factors import Factors
-from .chains.learning import infer
-from .chains.sequences import Sequences, sequences_of
 from ..estimators.validation import (
     check_groups,
     check_n_jobs,
@@ -23,6 +19,10 @@ from ..estimators.validation import (
     check_sensor_data,
 )
 from ..estimators.whole_fit import fit_method
+from .chains.factors import Factors
+from .chains.learning import infer
+from .chains.sequences import Sequences, sequences_of
+from .faults.detection import detect_faults
 from .recordings import vouching_groups
 from .screens import SensorScreen
 from .spans import Span, spans_of

@@ -6,7 +6,7 @@ and returns the state after them. A stream is a batch of one row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,8 +35,16 @@ TESTS = (
 """Statistics of a sensor; each is large where the sensor seems broken."""
 N_INPUTS = 8
 """Quantities of each channel that are averaged over time."""
-PLANT_TESTS = ("residual_space", "readings", "prediction", "residual_space_mean", "readings_mean",
-               "prediction_mean", "worst_sensor", "mean_sensor")
+PLANT_TESTS = (
+    "residual_space",
+    "readings",
+    "prediction",
+    "residual_space_mean",
+    "readings_mean",
+    "prediction_mean",
+    "worst_sensor",
+    "mean_sensor",
+)
 """Statistics of a whole row."""
 
 
@@ -53,8 +61,6 @@ class State:
     """Last values of the averaged quantities, shape (window - 1, N_INPUTS, n_channels)."""
     plant: FloatArray
     """Last values of the plant's statistics, shape (window - 1, 3)."""
-    shift: FloatArray
-    """Learned slow change of each channel in standard units, shape (n_channels,)."""
     is_new: bool = True
     """Whether no row was seen since the beginning or a gap."""
 
@@ -80,8 +86,6 @@ class Rules:
     """Normal rows."""
     row_residuals: References
     """Normal residuals of all sensors side by side."""
-    adapt: float = 0.0
-    """Share of a slow change that is learned with every row; 0: none."""
 
     @property
     def short_window(self) -> int:
@@ -95,7 +99,6 @@ class Rules:
             np.zeros(n),
             np.tile(self.usual, (self.window - 1, 1, 1)),
             np.tile(self.usual_plant, (self.window - 1, 1)),
-            np.zeros(n),
         )
 
 
@@ -145,9 +148,10 @@ def residuals_of(
 
     expected, cross, _, step = both(W, filled, known, -1)
     squares = np.where(known, cross**2, 1.0)
-    recent = np.concatenate([state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares])
-    of_sensor = np.maximum.reduceat(
-        running_mean(recent, rules.short_window), rules.starts, axis=1)
+    recent = np.concatenate(
+        [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
+    )
+    of_sensor = np.maximum.reduceat(running_mean(recent, rules.short_window), rules.starts, axis=1)
     if of_sensor.shape[1] > 2:
         cross, step, expected = cross.copy(), step.copy(), expected.copy()
         ranked = np.argsort(-of_sensor, axis=1)[:, :2]
@@ -164,7 +168,7 @@ def residuals_of(
                 better = (np.abs(own_step) < np.abs(step[rows])) & others
                 step[rows] = np.where(better, own_step, step[rows])
     cut = (np.clip(r, -MAX_RESIDUAL, MAX_RESIDUAL) for r in (cross, step))
-    return expected, *cut, squares
+    return expected, next(cut), next(cut), squares
 
 
 def measure(
@@ -178,7 +182,7 @@ def measure(
     row_blocks : block of each row; references of the same block are no neighbours
     """
     predictor = rules.predictor
-    Z = predictor.scaling.of(X) - state.shift
+    Z = predictor.scaling.of(X)
     known = np.isfinite(Z)
     filled, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
     before = np.repeat(filled[:1], len(state.before), axis=0) if state.is_new else state.before
@@ -213,7 +217,7 @@ def measure(
         axis=-1,
     )
     of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
-    entropy = rules.residuals.log_distance(_pairs(cross, step, rules), row_blocks)
+    entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
     sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
     rest = filled - (filled @ rules.components.T) @ rules.components
     plant = np.stack(
@@ -226,17 +230,12 @@ def measure(
     )
     plant_values = np.concatenate([state.plant, plant])
     plant_means = running_mean(plant_values[long - short :], short)
-    shift = state.shift
-    if rules.adapt:
-        change = means[-1, 0] * predictor.coefficients()[0].deviation
-        shift = shift + np.where(np.abs(means[-1, 0]) < 1.0, rules.adapt * change, 0.0)
     later = State(
         whole[len(whole) - len(before) :],
         last,
         age,
         inputs[len(inputs) - long + 1 :],
         plant_values[len(plant_values) - long + 1 :],
-        shift,
         is_new=False,
     )
     found = Measured(
@@ -245,7 +244,7 @@ def measure(
     return found, later
 
 
-def _pairs(cross: FloatArray, step: FloatArray, rules: Rules) -> FloatArray:
+def residual_pairs(cross: FloatArray, step: FloatArray, rules: Rules) -> FloatArray:
     """Residuals of every sensor, filled up with zeros, (n_rows, n_sensors, 2 * most channels)."""
     ends = np.append(rules.starts[1:], cross.shape[1])
     most = int(np.max(ends - rules.starts))

@@ -18,15 +18,15 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from .faults.detection import Detected, Nats, SensorRules, detect_faults
-from .chains.factors import Factors
-from .chains.learning import Rates, infer, learn_rates, usual_rates
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences
 from ..model.label_losses import class_scores
 from ..model.states.likelihood import LabelModel, centred_scores
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts
+from .chains.factors import Factors
+from .chains.learning import Rates, infer, learn_rates, usual_rates
+from .chains.product_space import Inferred
+from .chains.sequences import Sequences
+from .faults.detection import Detected, Nats, SensorRules, detect_faults
 from .view_function import Settings, ViewFunction, ViewLearner
 
 LEAST_GOOD = 1e-3

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
+from ..estimators.stored_function import StoredFunction, function_of_solution
 from ..model.decision_step import solve_med
 from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
@@ -21,7 +22,6 @@ from ..model.med import learn_med
 from ..model.tuning import VARIANCES, KernelChoice, ToTune, margin_cost
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
-from ..estimators.stored_function import StoredFunction, function_of_solution
 
 MOST_TUNED = 1200
 """Rows, of whole groups, by which a kernel is chosen if groups are held out."""
