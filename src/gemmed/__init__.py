@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .estimators.model_files import load_model, save_model, trusted_types
     from .estimators.onnx_export import export_onnx
     from .estimators.oracle_med import OracleMEDClassifier
-    from .estimators.sensors import SensorDetector, SensorGEMMEDClassifier
     from .estimators.table_preparation import TablePreparation
+    from .sensors import SensorDetector, SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
 
@@ -68,8 +68,8 @@ _HOMES = {
     "OracleMEDClassifier": ".estimators.oracle_med",
     "RODClassifier": ".estimators.baselines",
     "RampSVC": ".estimators.baselines",
-    "SensorDetector": ".estimators.sensors",
-    "SensorGEMMEDClassifier": ".estimators.sensors",
+    "SensorDetector": ".sensors",
+    "SensorGEMMEDClassifier": ".sensors",
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".estimators.baselines",
     "TwoStageClassifier": ".estimators.baselines",

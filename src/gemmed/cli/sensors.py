@@ -345,7 +345,7 @@ def _classifier_of(options: argparse.Namespace) -> Any:
         raise ValueError("--known has no meaning with several sensors: add --sensors apart")
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
-    from ..estimators.sensors import SensorGEMMEDClassifier
+    from ..sensors import SensorGEMMEDClassifier
 
     return SensorGEMMEDClassifier(
         kernel=options.kernel,

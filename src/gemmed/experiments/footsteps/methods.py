@@ -13,7 +13,7 @@ from ..._core.types import BoolArray, FloatArray
 from ...estimators.baselines import RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.med import MEDClassifier
-from ...estimators.sensors import SensorGEMMEDClassifier
+from ...sensors import SensorGEMMEDClassifier
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05

@@ -13,8 +13,8 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
-from ...estimators.sensors import SensorGEMMEDClassifier
 from ...report.metrics import roc
+from ...sensors import SensorGEMMEDClassifier
 
 COSTS, GAMMA_STEPS, FOLDS = (1.0, 10.0), (0.5, 1.0, 2.0), 5
 REFERENCE, TRANSDUCTIVE, ORACLE = "GEM-MED", "GEM-MED, transductive", "oracle"

@@ -14,8 +14,8 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from ..._core.exceptions import ExperimentDataError
 from ..._core.types import BoolArray, FloatArray
-from ...estimators.sensors import SensorDetector
 from ...report.metrics import roc
+from ...sensors import SensorDetector
 from ..runner import Result, Task
 
 FOLDER = "skab"

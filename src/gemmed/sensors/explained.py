@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.types import FloatArray
-from ...rows.foreign_frames import frame_of
+from .._core.types import FloatArray
+from ..rows.foreign_frames import frame_of
 from .screens import SensorScreen
 
 

@@ -11,14 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.threads import blas_threads
-from ..._core.types import FloatArray
-from ...model.chains.product_space import Inferred
-from ...model.chains.sequences import Sequences, sequences_of
-from ...model.kernels.kernel import Kernel
-from ...model.kernels.radial import RADIAL
-from ..kernel_parameters import TUNED, kernel_name, what_is_tuned
-from ..validation import (
+from .._core.threads import blas_threads
+from .._core.types import FloatArray
+from ..estimators.kernel_parameters import TUNED, kernel_name, what_is_tuned
+from ..estimators.validation import (
     check_choice,
     check_groups,
     check_margin_rate,
@@ -28,7 +24,11 @@ from ..validation import (
     check_sensor_data,
     check_weights,
 )
-from ..whole_fit import fit_method
+from ..estimators.whole_fit import fit_method
+from ..model.kernels.kernel import Kernel
+from ..model.kernels.radial import RADIAL
+from .chains.product_space import Inferred
+from .chains.sequences import Sequences, sequences_of
 from .explained import explained
 from .recordings import vouching_groups, with_new
 from .screens import SensorScreen

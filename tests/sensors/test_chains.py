@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gemmed.model.chains.factors import Factors, pattern_evidence, patterns
-from gemmed.model.chains.learning import Rates, infer, learn_rates, usual_rates
-from gemmed.model.chains.mean_field import infer_by_turns
-from gemmed.model.chains.product_space import infer_exactly
-from gemmed.model.chains.sequences import sequences_of
-from gemmed.model.chains.two_state import Chain, counted, likeliest, log_prior
+from gemmed.sensors.chains.factors import Factors, pattern_evidence, patterns
+from gemmed.sensors.chains.learning import Rates, infer, learn_rates, usual_rates
+from gemmed.sensors.chains.mean_field import infer_by_turns
+from gemmed.sensors.chains.product_space import infer_exactly
+from gemmed.sensors.chains.sequences import sequences_of
+from gemmed.sensors.chains.two_state import Chain, counted, likeliest, log_prior
 
 
 def random_factors(rng, n, n_views, n_classes=2, size=2.0):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.types import FloatArray
-from ...model.chains.factors import Factors
-from ...model.chains.learning import Rates, learn_rates, usual_rates
-from ...model.chains.product_space import Inferred
-from ...model.chains.sequences import Sequences
+from ..chains.factors import Factors
+from ..chains.learning import Rates, learn_rates, usual_rates
+from ..chains.product_space import Inferred
+from ..chains.sequences import Sequences
 from .fault_groups import FaultGroups, fault_groups, first_guess
 from .readings import (
     FEWEST_FOR_DISAGREEMENT,

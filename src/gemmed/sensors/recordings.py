@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.types import FloatArray
+from .._core.types import FloatArray
 
 Placed = tuple[FloatArray, np.ndarray | None, FloatArray | None]
 """Rows, their groups and their time stamps."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.types import FloatArray
-from ...model.chains.sequences import Sequences
+from .._core.types import FloatArray
+from .chains.sequences import Sequences
 
 
 class Span(NamedTuple):

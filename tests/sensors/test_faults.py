@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gemmed import SensorDetector
-from gemmed.evidence.sensor_faults.detection import detect_faults
-from gemmed.evidence.sensor_faults.fault_groups import GRID, fault_groups
-from gemmed.model.chains.sequences import sequences_of
+from gemmed.sensors.chains.sequences import sequences_of
+from gemmed.sensors.faults.detection import detect_faults
+from gemmed.sensors.faults.fault_groups import GRID, fault_groups
 
 
 def detect(views, *, order=None, bursts=False):

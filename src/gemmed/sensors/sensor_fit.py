@@ -16,21 +16,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._core.exceptions import DegenerateDataError
-from ..._core.types import FloatArray
-from ...evidence.sensor_faults.detection import Detected, Nats, SensorRules, detect_faults
-from ...model.chains.factors import Factors
-from ...model.chains.learning import Rates, infer, learn_rates, usual_rates
-from ...model.chains.product_space import Inferred
-from ...model.chains.sequences import Sequences
-from ...model.label_losses import class_scores
-from ...model.states.likelihood import LabelModel, centred_scores
-from ...model.states.posterior import StatePosterior, infer_states
-from ...model.states.uncertain_labels import doubts
+from .._core.exceptions import DegenerateDataError
+from .._core.types import FloatArray
+from ..model.label_losses import class_scores
+from ..model.states.likelihood import LabelModel, centred_scores
+from ..model.states.posterior import StatePosterior, infer_states
+from ..model.states.uncertain_labels import doubts
+from .chains.factors import Factors
+from .chains.learning import Rates, infer, learn_rates, usual_rates
+from .chains.product_space import Inferred
+from .chains.sequences import Sequences
+from .faults.detection import Detected, Nats, SensorRules, detect_faults
 from .view_function import Settings, ViewFunction, ViewLearner
 
 LEAST_GOOD = 1e-3
 """Weight below which a row has none in the function of a sensor."""
+MAX_INTERCEPT_ROUNDS, INTERCEPT_TOLERANCE = 200, 1e-6
 LAST_ROUNDS = 5
 """Of the rates, once labels take part."""
 
@@ -68,6 +69,8 @@ class SensorFit(NamedTuple):
     functions: list[ViewFunction | None]
     slopes: FloatArray
     """Log-odds for a unit of the score of each sensor, shape (n_views,)."""
+    intercepts: FloatArray
+    """Of the log-probabilities of each sensor, shape (n_views, n_classes)."""
     log_prior: FloatArray
     """Logarithm of the class shares."""
     inferred: Inferred
@@ -117,6 +120,7 @@ def fit_sensors(
         learners,
         functions,
         posterior.slopes,
+        intercepts_of(scores, posterior.slopes, log_prior, present),
         log_prior,
         inferred,
         posterior,
@@ -145,7 +149,7 @@ def infer_new(
             continue
         rows = np.flatnonzero(present[:, view])
         scores[view, rows] = class_scores(function.values(blocks[view][rows], n_functions))
-    votes = votes_of(scores, fit.slopes, fit.log_prior, there)
+    votes = votes_of(scores, fit.slopes, fit.intercepts, fit.log_prior, there)
     prior = np.tile(fit.log_prior, (n, 1))
     if fit.rules is None or not indicators:
         labels = special.softmax(prior + votes.sum(axis=1), axis=1)
@@ -156,12 +160,38 @@ def infer_new(
     return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
 
 
-def votes_of(
+def intercepts_of(
     scores: FloatArray, slopes: FloatArray, log_prior: FloatArray, present: np.ndarray
 ) -> FloatArray:
+    """Intercepts with which the mean probabilities of each sensor are the class shares.
+
+    Scores of a function that was trained on unequal classes lean to the frequent ones. Without an
+    intercept of its own, every sensor would count the class shares once more.
+    """
+    intercepts = np.tile(log_prior, (len(scores), 1))
+    for view, own in enumerate(centred_scores(scores) * slopes[:, None, None]):
+        logits = own[present[:, view]]
+        if not len(logits):
+            continue
+        for _ in range(MAX_INTERCEPT_ROUNDS):
+            mean = np.mean(special.softmax(logits + intercepts[view], axis=1), axis=0)
+            change = log_prior - np.log(np.maximum(mean, 1e-12))
+            intercepts[view] += change
+            if np.max(np.abs(change)) <= INTERCEPT_TOLERANCE:
+                break
+    return intercepts
+
+
+def votes_of(
+    scores: FloatArray,
+    slopes: FloatArray,
+    intercepts: FloatArray,
+    log_prior: FloatArray,
+    present: np.ndarray,
+) -> FloatArray:
     """log p_v(t | x)/P(t), shape (n_rows, n_views, n_classes); 0 where a sensor is missing."""
-    logits = centred_scores(scores) * slopes[:, None, None]
-    votes = special.log_softmax(logits + log_prior, axis=2) - log_prior
+    logits = centred_scores(scores) * slopes[:, None, None] + intercepts[:, None, :]
+    votes = special.log_softmax(logits, axis=2) - log_prior
     return np.where(present[:, :, None], votes.transpose(1, 0, 2), 0.0)
 
 
@@ -240,7 +270,9 @@ def _together(
     n_labelled, n_classes = len(rows.class_index), len(log_prior)
     nats: Nats = detected.nats
     votes = np.zeros((*nats.single.shape, n_classes))
-    votes[:n_labelled] = votes_of(scores, posterior.slopes, log_prior, rows.present[:n_labelled])
+    present = rows.present[:n_labelled]
+    intercepts = intercepts_of(scores, posterior.slopes, log_prior, present)
+    votes[:n_labelled] = votes_of(scores, posterior.slopes, intercepts, log_prior, present)
     wrong = posterior.rates[:, None] / (n_classes - 1) * (1.0 - np.eye(n_classes))
     given = np.log(np.maximum(wrong + np.diag(1.0 - posterior.rates), 1e-12))
     prior = np.tile(log_prior, (len(votes), 1))

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.types import FloatArray
-from ...model.decision_step import solve_med
-from ...model.held_out import groups_to_hold_out
-from ...model.how_many import feature_prior
-from ...model.kernels.exact_or_features import (
+from .._core.types import FloatArray
+from ..estimators.stored_function import StoredFunction, function_of_solution
+from ..model.decision_step import solve_med
+from ..model.held_out import groups_to_hold_out
+from ..model.how_many import feature_prior
+from ..model.kernels.exact_or_features import (
     Prior,
     components_for,
     exact_prior,
 )
-from ...model.kernels.kernel import Kernel
-from ...model.med import learn_med
-from ...model.tuning import VARIANCES, KernelChoice, ToTune, margin_cost
-from ...rows.blocks import LocalBlocks
-from ...rows.training_rows import ArrayRows, BlockRows
-from ..stored_function import StoredFunction, function_of_solution
+from ..model.kernels.kernel import Kernel
+from ..model.med import learn_med
+from ..model.tuning import VARIANCES, KernelChoice, ToTune, margin_cost
+from ..rows.blocks import LocalBlocks
+from ..rows.training_rows import ArrayRows, BlockRows
 
 MOST_TUNED = 1200
 """Rows, of whole groups, by which a kernel is chosen if groups are held out."""

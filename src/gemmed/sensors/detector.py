@@ -9,20 +9,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.threads import blas_threads
-from ..._core.types import FloatArray
-from ...evidence.sensor_faults.detection import detect_faults
-from ...model.chains.factors import Factors
-from ...model.chains.learning import infer
-from ...model.chains.sequences import Sequences, sequences_of
-from ..validation import (
+from .._core.threads import blas_threads
+from .._core.types import FloatArray
+from ..estimators.validation import (
     check_groups,
     check_n_jobs,
     check_number,
     check_order,
     check_sensor_data,
 )
-from ..whole_fit import fit_method
+from ..estimators.whole_fit import fit_method
+from .chains.factors import Factors
+from .chains.learning import infer
+from .chains.sequences import Sequences, sequences_of
+from .faults.detection import detect_faults
 from .recordings import vouching_groups
 from .screens import SensorScreen
 from .spans import Span, spans_of

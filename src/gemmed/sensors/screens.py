@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._core.types import BoolArray, FloatArray
+from .._core.types import BoolArray, FloatArray
 
 
 class SensorScreen(NamedTuple):

@@ -2,7 +2,15 @@
 
 from .classifier import SensorGEMMEDClassifier
 from .detector import SensorDetector
+from .monitor import MonitorResult, SensorMonitor
 from .screens import SensorScreen
 from .spans import Span
 
-__all__ = ["SensorDetector", "SensorGEMMEDClassifier", "SensorScreen", "Span"]
+__all__ = [
+    "MonitorResult",
+    "SensorDetector",
+    "SensorGEMMEDClassifier",
+    "SensorMonitor",
+    "SensorScreen",
+    "Span",
+]

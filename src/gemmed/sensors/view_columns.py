@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.types import FloatArray
+from .._core.types import FloatArray
 
 Views = dict[str, np.ndarray]
 """Columns of each sensor, by its name."""

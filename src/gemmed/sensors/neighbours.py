@@ -1,0 +1,63 @@
+"""Distances to the nearest normal vectors: the geometric entropy statistic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.types import FloatArray
+
+N_NEIGHBORS = 5
+VALUES_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Normal vectors of several items (sensors, or one plant)."""
+
+    vectors: FloatArray
+    """Shape (n_items, n_references, n_dimensions)."""
+    blocks: np.ndarray
+    """Block of the training rows that each reference is from, shape (n_references,)."""
+
+    def log_distance(self, values: FloatArray, blocks: np.ndarray | None = None) -> FloatArray:
+        """Log of the mean distance to the nearest references, shape (n_rows, n_items).
+
+        Parameters
+        ----------
+        values : shape (n_rows, n_items, n_dimensions)
+        blocks : block of each row; references of the same block are not used
+        """
+        n, n_items, n_dimensions = values.shape
+        n_references = self.vectors.shape[1]
+        k = max(1, min(N_NEIGHBORS, n_references // 4))
+        squares = np.sum(self.vectors**2, axis=2)
+        size = max(1, VALUES_AT_ONCE // max(1, n_items * n_references))
+        found = np.empty((n, n_items))
+        for start in range(0, n, size):
+            part = values[start : start + size].transpose(1, 0, 2)
+            if n_dimensions <= 2:
+                distance = np.zeros((n_items, part.shape[1], n_references))
+                for i in range(n_dimensions):
+                    distance += (part[:, :, i, None] - self.vectors[:, None, :, i]) ** 2
+            else:
+                distance = np.sum(part**2, axis=2)[:, :, None] + squares[:, None, :]
+                distance -= 2.0 * part @ self.vectors.transpose(0, 2, 1)
+            if blocks is not None:
+                own = blocks[start : start + size, None] == self.blocks
+                distance = np.where(own[None], np.inf, distance)
+            nearest = np.partition(distance, k - 1, axis=2)[:, :, :k]
+            nearest = np.sqrt(np.maximum(nearest, 0.0))
+            found[start : start + size] = nearest.mean(axis=2).T
+        return np.log(found + 1e-3)
+
+
+def references_of(
+    values: FloatArray, blocks: np.ndarray, most: int, rng: np.random.Generator
+) -> References:
+    """At most so many vectors, drawn at random; ``values`` of shape (n_rows, n_items, n_dim)."""
+    rows = np.arange(len(values))
+    if len(rows) > most:
+        rows = np.sort(rng.choice(rows, most, replace=False))
+    return References(np.ascontiguousarray(values[rows].transpose(1, 0, 2)), blocks[rows])

@@ -1,0 +1,238 @@
+"""Learning what is normal: predictions, references and calibration, held out block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.types import FloatArray
+from .calibration import Tails, fit_tails
+from .neighbours import References, references_of
+from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
+from .running import N_INPUTS, Measured, Rules, State, measure, residual_pairs
+
+N_BLOCKS = 5
+"""Consecutive parts of the normal data; each is judged by what the others have taught."""
+MAX_SENSOR_REFERENCES, MAX_ROW_REFERENCES = 256, 1000
+EXPLAINED_VARIANCE = 0.9
+"""Share of the variance that the principal directions of normal rows explain."""
+MAX_NATS = 12.0
+"""No test says more: one extreme test must not hide all others in a mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalModel:
+    """What is known of normal readings."""
+
+    rules: Rules
+    tests: Tails
+    """Of all tests of all sensors."""
+    plant_tests: Tails
+
+    def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
+        """Scores of consecutive rows."""
+        measured, later = measure(self.rules, X, state)
+        nats, plant = self.nats(measured)
+        return Judged(nats, plant, measured), later
+
+    def nats(self, measured: Measured) -> tuple[FloatArray, FloatArray]:
+        n, n_sensors, n_tests = measured.sensors.shape
+        nats = self.tests.of(measured.sensors.reshape(n, -1)).reshape(n, n_sensors, n_tests)
+        nats = np.minimum(nats, MAX_NATS)
+        worst = nats.max(axis=2)
+        plant = np.column_stack([measured.plant, worst.max(axis=1), worst.mean(axis=1)])
+        return nats, np.minimum(self.plant_tests.of(plant), MAX_NATS)
+
+
+class Judged(NamedTuple):
+    """Nats against "normal" of consecutive rows."""
+
+    tests: FloatArray
+    """Shape (n_rows, n_sensors, n_tests)."""
+    plant_tests: FloatArray
+    """Shape (n_rows, n_plant_tests)."""
+    measured: Measured
+
+
+class HeldOut(NamedTuple):
+    """Normal rows as judged without the block they are in."""
+
+    sensors: FloatArray
+    """Largest nats of each sensor, shape (n_rows, n_sensors)."""
+    plant: FloatArray
+    blocks: np.ndarray
+    """Block of each row, shape (n_rows,)."""
+
+
+def blocks_of_rows(stretches: Sequence[FloatArray]) -> list[np.ndarray]:
+    """Block number of each row: consecutive, equally long parts of all stretches together."""
+    lengths = [len(X) for X in stretches]
+    total = sum(lengths)
+    numbers = np.arange(total) * N_BLOCKS // total
+    return np.split(numbers, np.cumsum(lengths)[:-1])
+
+
+def fit_normal(
+    stretches: Sequence[FloatArray],
+    sensor: np.ndarray,
+    lags: tuple[int, ...],
+    window: int,
+    rng: np.random.Generator,
+) -> tuple[NormalModel, HeldOut]:
+    """Learn from normal rows.
+
+    Parameters
+    ----------
+    stretches : rows without interruption, each of shape (n_rows, n_channels)
+    sensor : number of the sensor of each channel, never falling
+    """
+    blocks = blocks_of_rows(stretches)
+    starts = np.flatnonzero(np.diff(sensor, prepend=-1))
+    folds = [_without(stretches, blocks, number) for number in range(N_BLOCKS)]
+    ridge = _best_ridge(stretches, blocks, folds, sensor, lags)
+    predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
+    final = fit_predictor(stretches, sensor, lags, ridge)
+    inflation = _inflation(stretches, blocks, predictors)
+    predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
+    final = replace(final, inflation=inflation, _made={})
+    row_blocks = np.concatenate(blocks)
+    # First pass: held-out residuals, which become references and normal values of the filters.
+    bare = [_rules(p, starts, window) for p in (*predictors, final)]
+    first = _held_out(bare, stretches, blocks, window)
+    pairs = residual_pairs(first.cross, first.step, bare[-1])
+    residuals = references_of(pairs, row_blocks, MAX_SENSOR_REFERENCES, rng)
+    rows = references_of(first.filled[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
+    row_residuals = references_of(first.cross[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
+    usual = _usual(first)
+    ready = [
+        replace(r, usual=usual, residuals=residuals, rows=rows, row_residuals=row_residuals)
+        for r in bare
+    ]
+    plant = _held_out(ready, stretches, blocks, window).plant[:, :3].mean(axis=0)
+    ready = [replace(r, usual_plant=plant) for r in ready]
+    # Second pass: held-out statistics, which calibrate.
+    second = _held_out(ready, stretches, blocks, window)
+    tests = fit_tails(second.sensors.reshape(len(row_blocks), -1))
+    made = NormalModel(ready[-1], tests, fit_tails(np.zeros((2, 8))))
+    n = len(row_blocks)
+    nats = np.minimum(tests.of(second.sensors.reshape(n, -1)), MAX_NATS)
+    worst = nats.reshape(second.sensors.shape).max(axis=2)
+    plant = np.column_stack([second.plant, worst.max(axis=1), worst.mean(axis=1)])
+    made = replace(made, plant_tests=fit_tails(plant))
+    return made, HeldOut(worst, np.minimum(made.plant_tests.of(plant), MAX_NATS), row_blocks)
+
+
+def _without(
+    stretches: Sequence[FloatArray], blocks: Sequence[np.ndarray], number: int
+) -> list[FloatArray]:
+    parts = []
+    for X, own in zip(stretches, blocks, strict=True):
+        kept = own != number
+        edges = np.flatnonzero(np.diff(kept.astype(int), prepend=0, append=0))
+        parts += [X[first:end] for first, end in edges.reshape(-1, 2)]
+    return parts
+
+
+def _best_ridge(
+    stretches: Sequence[FloatArray],
+    blocks: Sequence[np.ndarray],
+    folds: Sequence[Sequence[FloatArray]],
+    sensor: np.ndarray,
+    lags: tuple[int, ...],
+) -> float:
+    """The ridge with the smallest held-out log error of both predictions."""
+    costs = []
+    for ridge in RIDGES:
+        predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
+        squares = _squares(stretches, blocks, predictors)
+        costs.append(float(np.mean(np.log(squares + 1e-12))))
+    return RIDGES[int(np.argmin(costs))]
+
+
+def _squares(
+    stretches: Sequence[FloatArray], blocks: Sequence[np.ndarray], predictors: Sequence[Predictor]
+) -> FloatArray:
+    """Mean squared held-out error of both predictions, in standard units, (2, n_channels)."""
+    n = len(predictors[0].sensor)
+    sums, counts = np.zeros((2, n)), np.zeros(n)
+    for X, own in zip(stretches, blocks, strict=True):
+        for number in np.unique(own):
+            predictor = predictors[number]
+            Z = predictor.scaling.of(X)
+            filled = without_gaps(Z, predictor.memory, np.zeros(n), np.zeros(n))[0]
+            longest = max(predictor.lags, default=0)
+            W = windows(filled, np.repeat(filled[:1], longest, axis=0), predictor.lags)
+            here, known = own == number, np.isfinite(Z)
+            for i, model in enumerate(predictor.coefficients()):
+                error = np.where(known, filled - W @ model.weights, 0.0)[here]
+                sums[i] += (error**2).sum(axis=0)
+            counts += known[here].sum(axis=0)
+    return sums / np.maximum(counts, 1)
+
+
+def _inflation(
+    stretches: Sequence[FloatArray], blocks: Sequence[np.ndarray], predictors: Sequence[Predictor]
+) -> FloatArray:
+    squares = _squares(stretches, blocks, predictors)
+    expected = np.mean([[m.deviation for m in p.coefficients()] for p in predictors], axis=0)
+    return np.asarray(np.maximum(np.sqrt(squares), 1e-6) / expected)
+
+
+def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:
+    n = len(predictor.sensor)
+    present = np.linalg.inv(predictor.precision)[:n, :n]
+    values, vectors = np.linalg.eigh(present)
+    order = np.argsort(-values)
+    shares = np.cumsum(values[order]) / values.sum()
+    n_kept = min(int(np.searchsorted(shares, EXPLAINED_VARIANCE)) + 1, max(n - 1, 0))
+    usual = np.zeros((N_INPUTS, n))
+    usual[[1, 2, 4, 6, 7]] = 1.0
+    ends = np.append(starts[1:], n)
+    empty = References(np.zeros((len(starts), 1, 2 * int(np.max(ends - starts)))), np.full(1, -1))
+    row = References(np.zeros((1, 1, n)), np.full(1, -1))
+    return Rules(
+        predictor,
+        starts,
+        window,
+        usual,
+        np.zeros(3),
+        vectors[:, order[:n_kept]].T,
+        empty,
+        row,
+        row,
+    )
+
+
+def _held_out(
+    rules: Sequence[Rules],
+    stretches: Sequence[FloatArray],
+    blocks: Sequence[np.ndarray],
+    window: int,
+) -> Measured:
+    """Statistics of all rows, each by the rules without its block, after a warm-up before it."""
+    parts = []
+    for X, own in zip(stretches, blocks, strict=True):
+        for number in np.unique(own):
+            here = np.flatnonzero(own == number)
+            first = max(0, here[0] - 2 * window)
+            made = rules[number]
+            found, _ = measure(
+                made, X[first : here[-1] + 1], made.fresh_state(), own[first : here[-1] + 1]
+            )
+            parts.append([values[-len(here) :] for values in vars(found).values()])
+    return Measured(*(np.concatenate(own) for own in zip(*parts, strict=True)))
+
+
+def _usual(measured: Measured) -> FloatArray:
+    """Normal means of what the filters take in."""
+    n = measured.cross.shape[1]
+    usual = np.zeros((N_INPUTS, n))
+    usual[1] = np.abs(measured.step).mean(axis=0)
+    usual[2] = np.maximum((np.diff(measured.filled, axis=0) ** 2).mean(axis=0), 1e-9)
+    usual[4] = (measured.filled**2).mean(axis=0)
+    usual[6] = (measured.expected**2).mean(axis=0)
+    usual[7] = (measured.cross**2).mean(axis=0)
+    return usual

@@ -1,0 +1,258 @@
+"""Running statistics of residuals: the same numbers for a batch and for one row at a time.
+
+Every function here takes consecutive rows and the :class:`State` that the rows before them left,
+and returns the state after them. A stream is a batch of one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.types import FloatArray
+from .neighbours import References
+from .prediction import Predictor, windows, without_gaps
+
+MAX_RESIDUAL = 6.0
+"""Residuals are cut here, in their normal deviations: means forget a fault soon after its end."""
+MAX_SUSPICION = 50.0
+"""The same where sensors are compared with each other."""
+MIN_SQUARE = 1e-8
+"""Smallest mean square whose logarithm is taken, in standard units."""
+TESTS = (
+    "entropy",
+    "level_short",
+    "level",
+    "spike",
+    "noise_short",
+    "noise",
+    "still_short",
+    "still",
+    "damped",
+    "amplified",
+)
+"""Statistics of a sensor; each is large where the sensor seems broken."""
+N_INPUTS = 8
+"""Quantities of each channel that are averaged over time."""
+PLANT_TESTS = (
+    "residual_space",
+    "readings",
+    "prediction",
+    "residual_space_mean",
+    "readings_mean",
+    "prediction_mean",
+    "worst_sensor",
+    "mean_sensor",
+)
+"""Statistics of a whole row."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a stream remembers: arrays of fixed size."""
+
+    before: FloatArray
+    """Last rows in standard units without gaps, shape (longest lag, n_channels)."""
+    last: FloatArray
+    age: FloatArray
+    """Last known reading of each channel, and the rows since then."""
+    inputs: FloatArray
+    """Last values of the averaged quantities, shape (window - 1, N_INPUTS, n_channels)."""
+    plant: FloatArray
+    """Last values of the plant's statistics, shape (window - 1, 3)."""
+    is_new: bool = True
+    """Whether no row was seen since the beginning or a gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What the statistics need, all learned from normal readings."""
+
+    predictor: Predictor
+    starts: np.ndarray
+    """First channel of each sensor; the channels of a sensor stand side by side."""
+    window: int
+    """Rows over which means are taken; a quarter of them is used, too."""
+    usual: FloatArray
+    """Normal values of the averaged quantities, shape (N_INPUTS, n_channels)."""
+    usual_plant: FloatArray
+    """Normal values of the plant's statistics, shape (3,)."""
+    components: FloatArray
+    """Principal directions of normal rows, shape (n_components, n_channels)."""
+    residuals: References
+    """Normal residuals of each sensor."""
+    rows: References
+    """Normal rows."""
+    row_residuals: References
+    """Normal residuals of all sensors side by side."""
+
+    @property
+    def short_window(self) -> int:
+        return max(1, self.window // 4)
+
+    def fresh_state(self) -> State:
+        n, longest = len(self.predictor.sensor), max(self.predictor.lags, default=0)
+        return State(
+            np.zeros((longest, n)),
+            np.zeros(n),
+            np.zeros(n),
+            np.tile(self.usual, (self.window - 1, 1, 1)),
+            np.tile(self.usual_plant, (self.window - 1, 1)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Statistics of consecutive rows."""
+
+    sensors: FloatArray
+    """Shape (n_rows, n_sensors, len(TESTS))."""
+    plant: FloatArray
+    """The first six of ``PLANT_TESTS``, shape (n_rows, 6)."""
+    scaled: FloatArray
+    """Readings in standard units, NaN where missing, shape (n_rows, n_channels)."""
+    expected: FloatArray
+    """Cross predictions in the same units."""
+    cross: FloatArray
+    step: FloatArray
+    """Residuals in normal deviations, 0 where missing."""
+    filled: FloatArray
+
+
+def running_mean(values: FloatArray, window: int) -> FloatArray:
+    """Means of so many consecutive rows, shape (n_rows - window + 1, ...)."""
+    if len(values) == window:
+        return values.mean(axis=0, keepdims=True)
+    sums = np.cumsum(np.concatenate([np.zeros((1, *values.shape[1:])), values]), axis=0)
+    return (sums[window:] - sums[:-window]) / window
+
+
+def residuals_of(
+    rules: Rules, filled: FloatArray, W: FloatArray, known: np.ndarray, state: State
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Cross prediction, both residuals, and running squares by which sensors are excused.
+
+    The sensor with the largest running square is taken for the cause: what others deviate less
+    without it, they are excused.
+    """
+    predictor = rules.predictor
+
+    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, without: int) -> list[FloatArray]:
+        found: list[FloatArray] = []
+        for model in predictor.coefficients(without):
+            expected = rows @ model.weights
+            raw = np.clip((Z - expected) / model.deviation, -MAX_SUSPICION, MAX_SUSPICION)
+            found += [expected, np.where(there, raw, 0.0)]
+        return found
+
+    expected, cross, _, step = both(W, filled, known, -1)
+    squares = np.where(known, cross**2, 1.0)
+    recent = np.concatenate(
+        [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
+    )
+    of_sensor = np.maximum.reduceat(running_mean(recent, rules.short_window), rules.starts, axis=1)
+    if of_sensor.shape[1] > 2:
+        cross, step, expected = cross.copy(), step.copy(), expected.copy()
+        ranked = np.argsort(-of_sensor, axis=1)[:, :2]
+        for rank in range(2):
+            for suspect in np.unique(ranked[:, rank]):
+                rows = np.flatnonzero(ranked[:, rank] == suspect)
+                means, own_cross, _, own_step = both(
+                    W[rows], filled[rows], known[rows], int(suspect)
+                )
+                others = predictor.sensor != suspect
+                better = (np.abs(own_cross) < np.abs(cross[rows])) & others
+                cross[rows] = np.where(better, own_cross, cross[rows])
+                expected[rows] = np.where(better, means, expected[rows])
+                better = (np.abs(own_step) < np.abs(step[rows])) & others
+                step[rows] = np.where(better, own_step, step[rows])
+    cut = (np.clip(r, -MAX_RESIDUAL, MAX_RESIDUAL) for r in (cross, step))
+    return expected, next(cut), next(cut), squares
+
+
+def measure(
+    rules: Rules, X: FloatArray, state: State, row_blocks: np.ndarray | None = None
+) -> tuple[Measured, State]:
+    """Statistics of consecutive rows, and the state after them.
+
+    Parameters
+    ----------
+    X : readings of the channels, shape (n_rows, n_channels); NaN: missing
+    row_blocks : block of each row; references of the same block are no neighbours
+    """
+    predictor = rules.predictor
+    Z = predictor.scaling.of(X)
+    known = np.isfinite(Z)
+    filled, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
+    before = np.repeat(filled[:1], len(state.before), axis=0) if state.is_new else state.before
+    whole = np.concatenate([before, filled])
+    W = windows(filled, before, predictor.lags)
+    expected, cross, step, suspicion = residuals_of(rules, filled, W, known, state)
+    moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
+    if state.is_new:
+        moves[0] = rules.usual[2]
+    deviations = np.where(known, np.abs(step), rules.usual[1])
+    inputs = np.stack(
+        [cross, deviations, moves, filled, filled**2, expected, expected**2, suspicion], axis=1
+    )
+    inputs = np.concatenate([state.inputs, inputs])
+    short, long = rules.short_window, rules.window
+    recent = running_mean(inputs[long - short :, :3], short)
+    means = running_mean(inputs, long)
+    spread = np.log(np.maximum(means[:, 4] - means[:, 3] ** 2, MIN_SQUARE))
+    spread_expected = np.log(np.maximum(means[:, 6] - means[:, 5] ** 2, MIN_SQUARE))
+    by_channel = np.stack(
+        [
+            np.log(np.abs(recent[:, 0]) + 1e-3),
+            np.log(np.abs(means[:, 0]) + 1e-3),
+            np.log(np.abs(step) + 1e-3),
+            np.log(recent[:, 1] + 1e-3),
+            np.log(means[:, 1] + 1e-3),
+            -np.log(np.maximum(recent[:, 2], MIN_SQUARE)),
+            -np.log(np.maximum(means[:, 2], MIN_SQUARE)),
+            spread_expected - spread,
+            spread - spread_expected,
+        ],
+        axis=-1,
+    )
+    of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
+    entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
+    sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
+    rest = filled - (filled @ rules.components.T) @ rules.components
+    plant = np.stack(
+        [
+            0.5 * np.log(np.mean(rest**2, axis=1) + 1e-9),
+            rules.rows.log_distance(filled[:, None], row_blocks)[:, 0],
+            rules.row_residuals.log_distance(cross[:, None], row_blocks)[:, 0],
+        ],
+        axis=1,
+    )
+    plant_values = np.concatenate([state.plant, plant])
+    plant_means = running_mean(plant_values[long - short :], short)
+    later = State(
+        whole[len(whole) - len(before) :],
+        last,
+        age,
+        inputs[len(inputs) - long + 1 :],
+        plant_values[len(plant_values) - long + 1 :],
+        is_new=False,
+    )
+    found = Measured(
+        sensors, np.concatenate([plant, plant_means], axis=1), Z, expected, cross, step, filled
+    )
+    return found, later
+
+
+def residual_pairs(cross: FloatArray, step: FloatArray, rules: Rules) -> FloatArray:
+    """Residuals of every sensor, filled up with zeros, (n_rows, n_sensors, 2 * most channels)."""
+    ends = np.append(rules.starts[1:], cross.shape[1])
+    most = int(np.max(ends - rules.starts))
+    if most == 1:
+        return np.stack([cross, step], axis=2)
+    sensor = rules.predictor.sensor
+    place = np.arange(len(sensor)) - rules.starts[sensor]
+    found = np.zeros((len(cross), len(rules.starts), 2 * most))
+    found[:, sensor, place] = cross
+    found[:, sensor, most + place] = step
+    return found

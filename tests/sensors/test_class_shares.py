@@ -1,0 +1,26 @@
+"""The shares of the classes are counted once, not once per sensor."""
+
+import numpy as np
+from scipy import special
+
+from gemmed.model.states.likelihood import centred_scores
+from gemmed.sensors.sensor_fit import intercepts_of, votes_of
+
+
+def test_mean_probabilities_of_a_sensor_are_the_class_shares():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2, 500, 2)) + np.array([2.0, 0.0])  # leans to the first class
+    log_prior, slopes = np.log([0.9, 0.1]), np.array([1.0, 0.5])
+    present = np.ones((500, 2), dtype=bool)
+    intercepts = intercepts_of(scores, slopes, log_prior, present)
+    logits = centred_scores(scores) * slopes[:, None, None] + intercepts[:, None]
+    assert np.allclose(special.softmax(logits, axis=2).mean(axis=1), [0.9, 0.1], atol=1e-4)
+
+
+def test_a_sensor_without_information_does_not_vote():
+    scores = np.tile([1.5, -1.5], (1, 20, 1))
+    log_prior, slopes = np.log([0.8, 0.2]), np.ones(1)
+    present = np.ones((20, 1), dtype=bool)
+    intercepts = intercepts_of(scores, slopes, log_prior, present)
+    votes = votes_of(scores, slopes, intercepts, log_prior, present)
+    assert np.allclose(votes, 0.0, atol=1e-5)
