@@ -151,14 +151,14 @@ class TwoStageClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _detector(self) -> Any:
         if self.detector is not None:
             return self.detector
-        from ..detector import GEMDetector
+        from ...estimators.detector import GEMDetector
 
         return GEMDetector(random_state=0)
 
     def _classifier(self) -> Any:
         if self.classifier is not None:
             return self.classifier
-        from ..med import MEDClassifier
+        from ...estimators.med import MEDClassifier
 
         return MEDClassifier()
 
