@@ -11,8 +11,8 @@ from scipy import special
 
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
-from gemmed.engines import Gibbs, MeanField, Quadrature
-from gemmed.model.dual import DualProblem
+from gemmed.paper import Gibbs, MeanField, Quadrature
+from gemmed.paper.dual import DualProblem
 from gemmed.model.kernels.function_space import FeatureSpace
 
 

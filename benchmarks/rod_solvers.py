@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from gemmed.datasets import make_ring
-from gemmed.estimators.baselines.rod_cone import solve_cone
-from gemmed.estimators.baselines.rod_low_rank import solve_low_rank
+from gemmed.paper.baselines.rod_cone import solve_cone
+from gemmed.paper.baselines.rod_low_rank import solve_low_rank
 
 
 def main() -> None:

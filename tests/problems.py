@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gemmed.model.dual import DualProblem, Multipliers
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
+from gemmed.paper.dual import DualProblem, Multipliers
 
 
 def random_problem(seed, n=10, c=None, n_features=3, gram=False, share=None, weights=None):

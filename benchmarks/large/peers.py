@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from gemmed import GEMMEDClassifier
-from gemmed.estimators.baselines import RampSVC
+from gemmed.paper import RampSVC
 
 REPEATS, ENOUGH = 10, 3.0
 PAUSE = 0.1

@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from ._core.interrupts import stop_on_interrupt
     from ._core.progress import listening
     from .estimators.annotators import AnnotatorGEMMEDClassifier
-    from .estimators.baselines import (
+    from .estimators.detector import GEMDetector
+    from .estimators.gemmed import GEMMEDClassifier
+    from .estimators.med import MEDClassifier
+    from .estimators.model_files import load_model, save_model, trusted_types
+    from .estimators.onnx_export import export_onnx
+    from .estimators.table_preparation import TablePreparation
+    from .paper import (
+        GenerativeMEDClassifier,
         MEDDetector,
+        OracleMEDClassifier,
         RampSVC,
         RODClassifier,
         TrimmedSVC,
         TwoStageClassifier,
     )
-    from .estimators.detector import GEMDetector
-    from .estimators.gemmed import GEMMEDClassifier
-    from .estimators.generative_med import GenerativeMEDClassifier
-    from .estimators.med import MEDClassifier
-    from .estimators.model_files import load_model, save_model, trusted_types
-    from .estimators.onnx_export import export_onnx
-    from .estimators.oracle_med import OracleMEDClassifier
-    from .estimators.table_preparation import TablePreparation
     from .sensors import SensorDetector, SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
@@ -62,17 +62,17 @@ _HOMES = {
     "GEMMEDClassifier": ".estimators.gemmed",
     "GemmedError": "._core.exceptions",
     "GemmedWarning": "._core.exceptions",
-    "GenerativeMEDClassifier": ".estimators.generative_med",
+    "GenerativeMEDClassifier": ".paper",
     "MEDClassifier": ".estimators.med",
-    "MEDDetector": ".estimators.baselines",
-    "OracleMEDClassifier": ".estimators.oracle_med",
-    "RODClassifier": ".estimators.baselines",
-    "RampSVC": ".estimators.baselines",
+    "MEDDetector": ".paper",
+    "OracleMEDClassifier": ".paper",
+    "RODClassifier": ".paper",
+    "RampSVC": ".paper",
     "SensorDetector": ".sensors",
     "SensorGEMMEDClassifier": ".sensors",
     "TablePreparation": ".estimators.table_preparation",
-    "TrimmedSVC": ".estimators.baselines",
-    "TwoStageClassifier": ".estimators.baselines",
+    "TrimmedSVC": ".paper",
+    "TwoStageClassifier": ".paper",
     "export_onnx": ".estimators.onnx_export",
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",

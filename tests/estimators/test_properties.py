@@ -57,9 +57,9 @@ def test_a_fit_that_fails_late_leaves_the_last_model(name, monkeypatch):
             raise KeyboardInterrupt
 
         places = {
-            "rod": "gemmed.estimators.baselines.rod.fit_slope",
-            "ramp": "gemmed.estimators.baselines.ramp.fit_slope",
-            "trimmed": "gemmed.estimators.baselines.ramp.fit_slope",
+            "rod": "gemmed.paper.baselines.rod.fit_slope",
+            "ramp": "gemmed.paper.baselines.ramp.fit_slope",
+            "trimmed": "gemmed.paper.baselines.ramp.fit_slope",
             "two-stage": "gemmed.estimators.med.MEDClassifier.fit",
             "med": "gemmed.estimators.kernel_classifier.fit_slope",
             "states": "gemmed.estimators.state_fit.stored_function",

@@ -42,7 +42,7 @@ FORMAT, FORMAT_VERSION = "gemmed-model", 1
 HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
-MODEL_ROOMS = {"engines", "estimators", "evidence", "model", "sensors"}
+MODEL_ROOMS = {"engines", "estimators", "evidence", "model", "paper", "sensors"}
 """Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 
 HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}

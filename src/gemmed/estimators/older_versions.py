@@ -13,7 +13,7 @@ from .kept_samples import KeptSamples
 from .stored_function import StoredFunction
 
 PLACES = {
-    "gemmed.baselines": "gemmed.estimators.baselines",
+    "gemmed.baselines": "gemmed.paper.baselines",
     "gemmed.classifier": "gemmed.estimators.gemmed",
     "gemmed.detector": "gemmed.estimators.detector",
     "gemmed.entropy": "gemmed.evidence",
@@ -25,8 +25,8 @@ PLACES = {
 }
 """Modules of version 0.5 whose classes a model file may name, and where these are now."""
 NAMES = {
-    "gemmed.estimators.baselines.med_detector.NormalInverseWishart": (
-        "gemmed.model.generative.gaussian.NormalInverseWishart"
+    "gemmed.paper.baselines.med_detector.NormalInverseWishart": (
+        "gemmed.paper.generative.gaussian.NormalInverseWishart"
     ),
     "gemmed.estimators.table_columns.FarLimit": "gemmed.estimators.table_preparation.FarLimit",
     "gemmed.evidence.statistics.Bipartite": "gemmed.evidence.statistics.NearestNeighbours",

@@ -14,7 +14,6 @@ from ..._core.exceptions import ModelExportError
 from ..._core.optional import require
 from ..._core.whole_files import replacing
 from ..annotators import AnnotatorGEMMEDClassifier
-from ..baselines.two_stage import TwoStageClassifier
 from ..kernel_classifier import KernelMarginClassifier
 from ..validation import check_choice
 from .decision_values import DECISION, LABEL, PROBABILITIES, add_answers, add_function
@@ -112,11 +111,11 @@ def _parts_of(model: Any) -> tuple[list[Any], Any]:
     """Steps before the classifier, and the classifier that has the decision function."""
     check_is_fitted(model)
     steps: list[Any] = []
-    while isinstance(model, (Pipeline, TwoStageClassifier)):
+    while isinstance(model, Pipeline) or hasattr(model, "classifier_"):
         if isinstance(model, Pipeline):
             steps += [step for _, step in model.steps[:-1]]
             model = model.steps[-1][1]
-        else:
+        else:  # a two-stage classifier: screening has no part in its predictions
             model = model.classifier_
     steps = [step for step in steps if step is not None and not isinstance(step, str)]
     if not isinstance(model, (KernelMarginClassifier, AnnotatorGEMMEDClassifier)):

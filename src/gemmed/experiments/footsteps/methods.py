@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
-from ...estimators.baselines import RODClassifier, TwoStageClassifier
+from ...paper import RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.med import MEDClassifier
 from ...sensors import SensorGEMMEDClassifier

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from ...datasets import Layout, RingData, make_ring
-from ...estimators.baselines import RampSVC, RODClassifier, TwoStageClassifier
+from ...paper import RampSVC, RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier

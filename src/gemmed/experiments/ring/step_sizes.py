@@ -11,8 +11,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...engines import PaperAlgorithm
-from ...estimators.gemmed import GEMMEDClassifier
+from ...paper import GEMMEDClassifier, PaperAlgorithm
 from ..runner import Result, Runs, Task
 from ..summary import Rows, mean_and_error
 from ..target import Options, Target
@@ -60,7 +59,6 @@ def evaluate_steps(
         function_variance=1.0,
         bias_variance=1.0,
         coverage=0.5,
-        model="paper",
         entropy_slack=0.3,
         engine=engine,
         max_iter=N_STEPS,

@@ -22,7 +22,7 @@ from sklearn.utils import get_tags
 
 from ..._core.exceptions import GemmedError
 from ..._core.types import FloatArray
-from ...estimators.baselines import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
+from ...paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier

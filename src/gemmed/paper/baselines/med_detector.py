@@ -1,0 +1,331 @@
+"""MEDDetector: the parametric anomaly detector of maximum entropy discrimination.
+
+The nominal samples are Gaussian, x ~ N(m, S), with a conjugate normal-inverse-Wishart prior p_0 on
+theta = (m, S). Of all posteriors q take the one nearest to the prior that explains the samples:
+
+    min_q  KL(q || p_0) + sum_n xi_n                                                          (1)
+    such that  E_q[log p(x_n | theta)] >= level - xi_n  and  xi_n >= 0
+
+Its solution is a fractional posterior, with one multiplier lam_n for each constraint:
+
+    q(theta) = p_0(theta) prod_n p(x_n | theta)^lam_n / Z(lam)                                (2)
+    max_{0 <= lam <= 1}  level sum_n lam_n - log Z(lam)                                       (3)
+
+q is normal-inverse-Wishart again, so that Z is a ratio of normalisers, and the derivative of log Z
+with respect to lam_n is E_q[log p(x_n | theta)]. lam = 0 is the prior, lam = 1 the ordinary
+posterior; samples well explained at the solution have lam_n = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core.box_newton import optimality_bound
+from ..._core.types import FloatArray
+from ...estimators.kernel_classifier import warn_not_converged
+from ...estimators.validation import (
+    check_number,
+    check_number_or_auto,
+    check_query_data,
+    check_squares,
+    check_unlabelled_data,
+    check_varying_features,
+)
+from ...estimators.whole_fit import fit_method
+from ...evidence.conformal import conformal_p_values, conformal_threshold
+from ..generative.gaussian import Gaussian, log_partition, standard_prior
+
+MAD_TO_DEVIATION = 1.4826
+"""Standard deviation of a Gaussian over its median absolute deviation."""
+N_FOLDS = 10
+"""Folds behind the training scores."""
+MAX_RUNS = 5
+
+
+@dataclass(frozen=True)
+class GaussianMED:
+    """A solution of (1), in features that were centred and scaled."""
+
+    centre: FloatArray
+    scale: FloatArray
+    level: float
+    lam: FloatArray
+    posterior: Gaussian
+    dual: float
+    gap: float
+    """Bound on the distance of the dual to its maximum."""
+    n_iter: int
+
+    @property
+    def log_jacobian(self) -> float:
+        """Scores are log-densities of X; its units enter by the Jacobian of the scaling."""
+        return float(np.log(self.scale).sum())
+
+    def score(self, X: FloatArray) -> FloatArray:
+        Z = (X - self.centre) / self.scale
+        return self.posterior.expected_log_likelihood(Z) - self.log_jacobian
+
+
+class MEDDetector(OutlierMixin, BaseEstimator):
+    """Anomaly detector: a Gaussian whose posterior is chosen by maximum entropy discrimination.
+
+    The score of x is E_q[log p(x | theta)], its expected log-likelihood under the posterior nearest
+    to the prior that gives every training sample at least ``level``, up to slack:
+
+        q = p_0 prod_n p(x_n | .)^lam_n / Z(lam)
+        lam = argmax_{0 <= lam <= 1}  level sum_n lam_n - log Z(lam)
+
+    The prior is centred at the median of each feature, with its median absolute deviation as scale.
+    It keeps the posterior proper for fewer samples than features, constant features and duplicates;
+    samples that are all the same are refused.
+
+    Parameters
+    ----------
+    false_alarm_rate : float in (0, 1), default=0.05
+        Share of nominal samples that ``predict`` may call anomalous.
+    level : "auto" or float, default="auto"
+        Log-likelihood asked of every training sample. "auto" is the level below which a share
+        ``false_alarm_rate`` of the samples lies under the ordinary posterior (lam = 1). A very
+        large level gives the ordinary posterior, a very small one the prior.
+    prior_strength : float, default=1.0
+        How many samples the prior counts for.
+    max_iter : int, default=500
+        Steps of L-BFGS-B at most.
+    tol : float, default=1e-5
+        Bound on the distance of the dual to its maximum at which the fit counts as converged,
+        relative to the dual.
+
+    Attributes
+    ----------
+    multipliers_ : array of shape (n_samples,)
+        The weights lam of the samples in the posterior.
+    level_ : float
+    location_ : array of shape (n_features,)
+        Posterior mean of the mean.
+    covariance_ : array of shape (n_features, n_features)
+        Posterior mean of the covariance.
+    dual_value_, duality_gap_ : float
+        Value of the dual (3) and a bound on its distance to the maximum.
+    training_scores_ : array of shape (n_samples,)
+        Scores of the training samples under models fitted without them (10-fold
+        cross-validation); higher is more nominal. p-values and ``offset_`` rest on them.
+    offset_ : float
+        decision_function = score_samples - offset_; -inf where the training set is too small for
+        the false-alarm rate, so that nothing is called anomalous.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only when X has string column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.paper import MEDDetector
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> MEDDetector().fit(X).predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(
+        self,
+        false_alarm_rate: float = 0.05,
+        *,
+        level: Any = "auto",
+        prior_strength: float = 1.0,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+    ) -> None:
+        self.false_alarm_rate = false_alarm_rate
+        self.level = level
+        self.prior_strength = prior_strength
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @fit_method
+    def fit(self, X: Any, y: Any = None) -> MEDDetector:
+        """Choose the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        """
+        self._check_parameters()
+        X = check_unlabelled_data(self, X)
+        check_varying_features(X)
+        check_squares(X)
+        # In an order that the samples decide themselves: sums, and with them the last digits, are
+        # then the same in whatever order they come.
+        order = np.lexsort(X.T)
+        X = X[order]
+        self._model = self._solve(X)
+        model = self._model
+        self.multipliers_ = np.empty(len(X))
+        self.multipliers_[order] = model.lam
+        self.level_ = model.level
+        self.dual_value_, self.duality_gap_ = model.dual, model.gap
+        self.n_iter_ = model.n_iter
+        self.converged_ = model.gap <= self.tol * max(1.0, abs(model.dual))
+        self.location_ = model.centre + model.scale * model.posterior.mean
+        self.covariance_ = model.posterior.covariance * np.outer(model.scale, model.scale)
+        self.training_scores_ = np.empty(len(X))
+        self.training_scores_[order] = self._held_out_scores(X)
+        self.offset_ = -conformal_threshold(-self.training_scores_, self.false_alarm_rate)
+        if not self.converged_:
+            warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Expected log-likelihood under the posterior: higher is more nominal."""
+        check_is_fitted(self)
+        return self._model.score(check_query_data(self, X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """score_samples - offset_: negative for anomalies."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for nominal samples, -1 for anomalies."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def p_values(self, X: Any) -> FloatArray:
+        """Conformal p-value (1 + number of training scores <= score) / (n_samples + 1)."""
+        return conformal_p_values(-self.training_scores_, -self.score_samples(X))
+
+    def _check_parameters(self) -> None:
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0)
+        if not self.false_alarm_rate < 1:
+            raise ValueError(f"false_alarm_rate={self.false_alarm_rate!r} must be below 1.")
+        check_number_or_auto("level", self.level)
+        check_number("prior_strength", self.prior_strength, above=0)
+        check_number("max_iter", self.max_iter, at_least=1, whole=True)
+        check_number("tol", self.tol, above=0)
+
+    def _solve(self, X: FloatArray) -> GaussianMED:
+        level = None if isinstance(self.level, str) else float(self.level)
+        return solve_gaussian_med(
+            X,
+            level,
+            quantile=float(self.false_alarm_rate),
+            strength=float(self.prior_strength),
+            max_iter=self.max_iter,
+            tol=float(self.tol),
+        )
+
+    def _held_out_scores(self, X: FloatArray) -> FloatArray:
+        """Scores under models fitted without the sample.
+
+        Scores of the samples a Gaussian was fitted to are too high, the more so the more features
+        there are: p-values from them would be far too small (false alarms of 0.8 instead of 0.05
+        for 60 samples of 20 features). Folds go round the samples in the order of their scores, and
+        duplicates have the mean of theirs: nothing depends on the order of rows.
+        """
+        first, distinct = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
+        distinct = distinct.ravel()
+        fold = balanced_folds(self._model.score(X[first])[distinct])
+        scores = np.empty(len(X))
+        for held_out in range(int(fold.max()) + 1):
+            rows = fold == held_out
+            scores[rows] = self._solve(X[~rows]).score(X[rows])
+        means: FloatArray = np.bincount(distinct, scores) / np.bincount(distinct)
+        return means[distinct]
+
+
+def balanced_folds(values: FloatArray) -> np.ndarray:
+    """The fold of every sample, such that each fold has low and high values."""
+    # Rounded: the last digits of values, which depend on the order of columns, decide nothing.
+    span = float(np.ptp(values))
+    rounded = np.round((values - values.min()) / span, 9) if span > 0 else values
+    fold = np.empty(len(values), dtype=np.intp)
+    fold[np.argsort(rounded, kind="stable")] = np.arange(len(values)) % min(N_FOLDS, len(values))
+    return fold
+
+
+def solve_gaussian_med(
+    X: FloatArray,
+    level: float | None,
+    *,
+    quantile: float,
+    strength: float,
+    max_iter: int,
+    tol: float,
+) -> GaussianMED:
+    """Solve (1) in features that are centred and scaled first.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    level : in units of the log-density of X; None for the ``quantile`` of the log-likelihoods under
+        the ordinary posterior
+    strength : number of samples that the prior counts for
+    """
+    centre, scale = robust_scale(X)
+    Z = (X - centre) / scale
+    log_jacobian = float(np.log(scale).sum())
+    prior = standard_prior(X.shape[1], strength)
+    if level is None:
+        ordinary = prior.updated(Z, np.ones(len(Z))).expected_log_likelihood(Z)
+        level = float(np.quantile(ordinary, quantile)) - log_jacobian
+    lam, dual, gap, n_iter = maximise_dual(Z, prior, level + log_jacobian, max_iter, tol)
+    return GaussianMED(centre, scale, level, lam, prior.updated(Z, lam), dual, gap, n_iter)
+
+
+def maximise_dual(
+    Z: FloatArray, prior: Gaussian, level: float, max_iter: int, tol: float
+) -> tuple[FloatArray, float, float, int]:
+    """Maximiser of the dual (3), its value, a bound on the error of that, and the steps taken."""
+    zero, one = np.zeros(len(Z)), np.ones(len(Z))
+
+    def cost(lam: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = med_dual(Z, lam, prior, level)
+        return -value, -gradient
+
+    lam, n_iter = 0.5 * one, 0
+    # L-BFGS-B can take a step of zero length for convergence; a fresh start there helps.
+    for _ in range(MAX_RUNS):
+        result = optimize.minimize(
+            cost,
+            lam,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(zero, one),
+            options={"maxiter": max_iter - n_iter, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-9},
+        )
+        lam = np.clip(result.x, zero, one)
+        n_iter += max(1, int(result.nit))
+        dual, gradient = med_dual(Z, lam, prior, level)
+        gap = optimality_bound(lam, gradient, zero, one)
+        if gap <= tol * max(1.0, abs(dual)) or n_iter >= max_iter:
+            break
+    return lam, dual, gap, n_iter
+
+
+def med_dual(
+    X: FloatArray, lam: FloatArray, prior: Gaussian, level: float
+) -> tuple[float, FloatArray]:
+    """Value and gradient of the dual (3): level sum(lam) - log Z(lam), a concave function."""
+    posterior = prior.updated(X, lam)
+    total = float(lam.sum())
+    log_z = log_partition(prior, posterior, total)
+    return level * total - log_z, level - posterior.expected_log_likelihood(X)
+
+
+def robust_scale(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Median and scaled median absolute deviation of each feature.
+
+    Where more than half of the values are the same the standard deviation takes over, and 1 for a
+    constant feature.
+    """
+    centre = np.median(X, axis=0)
+    scale = MAD_TO_DEVIATION * np.median(np.abs(X - centre), axis=0)
+    scale = np.where(scale > 0.0, scale, X.std(axis=0))
+    # The standard deviation of a constant feature is rounding, not always zero.
+    constant = np.all(X[0] == X, axis=0) | (scale <= 0.0)
+    return centre, np.where(constant, 1.0, scale)

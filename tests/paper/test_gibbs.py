@@ -1,0 +1,118 @@
+"""The sampler is held to its theory: right within its error bars, which shrink as 1/sqrt(draws)."""
+
+import numpy as np
+import pytest
+
+from gemmed._core.exceptions import EngineError
+from gemmed.paper import Enumeration, Gibbs, PaperAlgorithm
+from gemmed.paper.dual import Multipliers
+from problems import random_problem
+
+
+def at_half_optimum(problem):
+    optimum = Enumeration().solve(problem).multipliers
+    return Multipliers(0.5 * optimum.lam, optimum.mu, optimum.kappa)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_moments_within_four_standard_errors_of_enumeration(seed):
+    problem = random_problem(seed, n=10)
+    at = at_half_optimum(problem)
+    exact = Enumeration().moments(problem, at)
+    sampled = Gibbs().moments(problem, at, np.random.default_rng(seed), n_draws=2000)
+    for estimate, truth, error in (
+        (sampled.moments.nominal, exact.nominal, sampled.nominal_error),
+        (sampled.moments.margin, exact.margin, sampled.margin_error),
+    ):
+        assert np.all(np.abs(estimate - truth) <= 4.0 * error + 1e-12)
+    assert sampled.r_hat < 1.05
+
+
+def test_errors_are_neither_too_small_nor_too_large():
+    """Over many runs the z-scores have unit size."""
+    problem = random_problem(11, n=8)
+    at = at_half_optimum(problem)
+    exact = Enumeration().moments(problem, at).margin
+    scores = []
+    for seed in range(40):
+        sampled = Gibbs(n_chains=4).moments(problem, at, np.random.default_rng(seed), n_draws=400)
+        varies = sampled.margin_error > 1e-9
+        scores.append(((sampled.moments.margin - exact) / sampled.margin_error)[varies])
+    assert 0.8 < np.sqrt(np.mean(np.concatenate(scores) ** 2)) < 1.3
+
+
+def test_error_shrinks_as_the_square_root_of_the_draws():
+    problem = random_problem(12, n=8)
+    at = at_half_optimum(problem)
+    exact = Enumeration().moments(problem, at).margin
+    rms = []
+    for n_draws in (50, 800):
+        errors = [
+            Gibbs(n_chains=4).moments(problem, at, np.random.default_rng(seed), n_draws=n_draws)
+            for seed in range(30)
+        ]
+        rms.append(np.sqrt(np.mean([(e.moments.margin - exact) ** 2 for e in errors])))
+    assert rms[0] / rms[1] == pytest.approx(np.sqrt(800 / 50), rel=0.3)
+
+
+def test_sampled_curvature_approaches_the_hessian():
+    problem = random_problem(1, n=8)
+    at = at_half_optimum(problem)
+    sampled = Gibbs().moments(problem, at, np.random.default_rng(0), n_draws=4000)
+    exact = -Enumeration().hessian(problem, at)
+    assert np.abs(sampled.curvature - exact).max() <= 0.03 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("seed", [0, 2, 5])
+def test_solve_comes_close_to_the_exact_optimum(seed):
+    problem = random_problem(seed, n=10)
+    exact = Enumeration().solve(problem)
+    sampled = Gibbs().solve(problem, np.random.default_rng(seed))
+    reached = problem.value(
+        sampled.multipliers, Enumeration().moments(problem, sampled.multipliers).log_partition
+    )
+    assert exact.dual_value - reached < 0.02
+    error = sampled.diagnostics["dual_value_error"]
+    assert abs(sampled.dual_value - reached) < 4 * error
+    assert sampled.converged
+    assert sampled.monte_carlo_error > 0
+
+
+def test_valid_feedback_is_unbiased_and_the_printed_one_is_not():
+    problem = random_problem(3, n=10)
+    at = at_half_optimum(problem)
+    exact = Enumeration().moments(problem, at)
+    features, rng = problem.space.features(), np.random.default_rng(0)
+    errors = {}
+    for printed in (False, True):
+        engine = PaperAlgorithm(n_sweeps=20000, n_repeats=5, feed_back_mean=printed)
+        moments = engine._inner_sampler(problem, features, at, rng)
+        errors[printed] = np.sqrt(np.mean((moments.margin - exact.margin) ** 2))
+    assert errors[False] < 0.03
+    assert errors[True] > 3 * errors[False]
+
+
+def test_paper_algorithm_climbs_with_small_steps():
+    problem = random_problem(3, n=10)
+    best = Enumeration().solve(problem).dual_value
+    engine = PaperAlgorithm(phi=0.05, psi=0.02, tau=0.02, n_sweeps=60)
+    solution = engine.solve(problem, np.random.default_rng(0), max_iter=600, tol=1e-6)
+    reached = problem.value(
+        solution.multipliers, Enumeration().moments(problem, solution.multipliers).log_partition
+    )
+    assert 0.8 * best < reached <= best + 1e-9
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        Gibbs(n_chains=1),
+        Gibbs(n_draws=0),
+        PaperAlgorithm(phi=-1.0),
+        PaperAlgorithm(n_sweeps=0),
+        PaperAlgorithm(clip=1.0),
+    ],
+)
+def test_bad_options_are_refused(engine):
+    with pytest.raises(EngineError, match="="):
+        engine.solve(random_problem(0), np.random.default_rng(0), max_iter=2, tol=1e-6)
