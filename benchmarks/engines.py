@@ -11,9 +11,9 @@ from scipy import special
 
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
+from gemmed.model.kernels.function_space import FeatureSpace
 from gemmed.paper import Gibbs, MeanField, Quadrature
 from gemmed.paper.dual import DualProblem
-from gemmed.model.kernels.function_space import FeatureSpace
 
 
 def ring_problem(radius, rate, seed):

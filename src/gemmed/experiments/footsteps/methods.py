@@ -10,9 +10,9 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
-from ...paper import RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.med import MEDClassifier
+from ...paper import RODClassifier, TwoStageClassifier
 from ...sensors import SensorGEMMEDClassifier
 
 N_NEIGHBORS = 10

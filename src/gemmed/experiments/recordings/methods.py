@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
-from ...paper import RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...paper import RODClassifier, TwoStageClassifier
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.svm import SVC
 
 from ...datasets import Layout, RingData, make_ring
-from ...paper import RampSVC, RODClassifier, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...paper import RampSVC, RODClassifier, TwoStageClassifier
 from ...report.metrics import precision_recall, roc
 from ..runner import Result, Task
 

@@ -22,10 +22,10 @@ from sklearn.utils import get_tags
 
 from ..._core.exceptions import GemmedError
 from ..._core.types import FloatArray
-from ...paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
 
 GUESS = 0.2
 """What methods are told that need a contamination rate; the truth is between 0 and 0.4."""
