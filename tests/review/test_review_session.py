@@ -219,3 +219,21 @@ def test_marks_belong_to_a_label_column(session):
     with pytest.raises(ReviewError, match="are about column 'diagnosis', not 'ward'"):
         attach(store, table, session.path, "ward", match=False)
     session.store = store
+
+
+def test_a_mark_about_a_label_does_not_survive_another_label(tmp_path):
+    path = write_patients(tmp_path / "t.csv")
+    session, _ = open_session(path, fit=False)
+    session.mark(1, "right", None, "ann")
+    session.mark(2, "right", None, "ann")
+    session.mark(21, "bad", None, "ann")
+    session.store.close()
+    lines = path.read_bytes().split(b"\r\n")
+    for number in (1, 21):
+        cells, _, label = lines[number].rpartition(b";")
+        lines[number] = cells + (b";gesund" if label != b"gesund" else ";kränk".encode("latin-1"))
+    path.write_bytes(b"\r\n".join(lines))
+    session, said = open_session(path, match=True, fit=False)
+    assert "2 marks follow their rows, 1 are set aside" in said
+    assert [mark.row for mark in session.store.standing()] == [1, 20]
+    session.store.close()
