@@ -16,6 +16,10 @@ from . import audit, completion, export, features, fit, predict, reproduce, revi
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
+RESUMABLE = (features.run, reproduce.run)
+"""Commands that keep what they have finished."""
+KEPT = "what was finished is kept, the same command goes on"
+NOT_KEPT = "the same command starts again from the beginning"
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -64,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        complain("interrupted; what was finished is kept, the same command goes on")
+        complain(f"interrupted; {KEPT if options.run in RESUMABLE else NOT_KEPT}")
         return INTERRUPTED
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""
