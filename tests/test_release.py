@@ -57,3 +57,11 @@ def test_links_of_the_pages_exist():
         path = ROOT / page
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / link).exists(), (page, link)
+
+
+def test_actions_are_pinned_by_hash_with_their_version():
+    """A tag can be moved to other code, a hash cannot."""
+    used = re.findall(r"uses: (.*)", WORKFLOW)
+    assert used
+    for line in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", line), line

@@ -1,13 +1,17 @@
 """Clusters: nobody without the certificates gets a word in."""
 
 import argparse
+import contextlib
 import socket
 import ssl
+import threading
+import time
 
 import numpy as np
 import pytest
 
-from gemmed.cli import main
+from gemmed._core.exceptions import WorkerDiedError
+from gemmed.cli import clusters, main
 from gemmed.cli.clusters import cluster
 
 pd = pytest.importorskip("pandas")
@@ -131,3 +135,90 @@ def test_options_that_contradict_each_other(options, message, tmp_path, capsys):
     out = str(tmp_path / "m")
     assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--out", out, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+# -- servers that are no schedulers, workers that die ------------------------------------------
+
+
+def talk_nothing(connection):
+    while connection.recv(1000):
+        pass
+
+
+def talk_back(connection):
+    while words := connection.recv(1000):
+        connection.sendall(words)
+
+
+def talk_http(connection):
+    connection.recv(1000)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+def talk_ssh(connection):
+    connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+    talk_nothing(connection)
+
+
+def hang_up(connection):
+    connection.close()
+
+
+@pytest.fixture
+def server():
+    """Start a server that talks to every connection in a given way; returns its port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    connections = []
+
+    def serve(talk):
+        def converse(connection):
+            with contextlib.suppress(OSError):
+                talk(connection)
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    connections.append(listening.accept()[0])
+                    threading.Thread(target=converse, args=connections[-1:], daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        return listening.getsockname()[1]
+
+    yield serve
+    listening.shutdown(socket.SHUT_RDWR)
+    for one in [listening, *connections]:
+        one.close()
+
+
+@pytest.mark.parametrize("talk", [talk_nothing, talk_back, talk_http, talk_ssh, hang_up])
+def test_a_server_that_is_no_scheduler_is_named(talk, server, monkeypatch):
+    monkeypatch.setattr(clusters, "ANSWER_WITHIN", 1)
+    options = argparse.Namespace(**{**vars(LOCAL), "scheduler": f"tcp://127.0.0.1:{server(talk)}"})
+    begin = time.perf_counter()
+    with pytest.raises(ValueError, match="no Dask scheduler answers there"), cluster(options):
+        pass
+    assert time.perf_counter() - begin < 15
+
+
+def test_a_worker_that_dies_while_the_cluster_starts_is_a_sentence():
+    def kill_the_first():
+        me = psutil.Process()
+        while not over.wait(0.005):
+            for child in me.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if "spawn_main" in " ".join(child.cmdline()):
+                        child.kill()
+                        return
+
+    over = threading.Event()
+    killing = threading.Thread(target=kill_the_first)
+    killing.start()
+    try:
+        with (
+            pytest.raises(WorkerDiedError, match=r"while it started.*fewer --workers"),
+            cluster(LOCAL),
+        ):
+            pass
+    finally:
+        over.set()
+        killing.join()

@@ -7,6 +7,7 @@ TLS with certificates of its own, which never leave these processes, and has no 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import logging
 import warnings
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._core.exceptions import WorkerDiedError, reason
 from .._core.interrupts import without_interrupts
 from .._core.optional import require
 from .terminal import note
@@ -90,14 +92,20 @@ def _local(n_workers: int | None) -> Iterator[Any]:
     dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
     with dask.config.set(QUIET), warnings.catch_warnings(), without_interrupts():
         warnings.simplefilter("ignore")  # of ports
-        made = distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            security=distributed.Security.temporary(),
-            silence_logs=logging.CRITICAL,
-        )
+        try:
+            made = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                security=distributed.Security.temporary(),
+                silence_logs=logging.CRITICAL,
+            )
+        except (RuntimeError, TimeoutError) as error:
+            raise WorkerDiedError(
+                f"a worker process of --scheduler local ended while it started ({error}): run the "
+                "command again, with fewer --workers if memory is short"
+            ) from error
     with made, distributed.Client(made) as client:
         yield client
 
@@ -105,7 +113,7 @@ def _local(n_workers: int | None) -> Iterator[Any]:
 @contextmanager
 def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
     distributed = importlib.import_module("distributed")
-    security = None
+    security = distributed.Security()
     if options.tls_ca is not None:
         security = distributed.Security(
             tls_ca_file=options.tls_ca,
@@ -114,13 +122,24 @@ def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
             require_encryption=True,
         )
     try:
+        asyncio.run(_check_scheduler(address, security))
         client = distributed.Client(address, timeout=ANSWER_WITHIN, security=security)
-    except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:
+    except Exception as error:  # Dask takes the words of another server for lengths and numbers
         raise ValueError(
-            f"--scheduler {address!r}: no Dask scheduler answers there ({error}); give "
+            f"--scheduler {address!r}: no Dask scheduler answers there ({reason(error)}); give "
             "tls://HOST:PORT or tcp://HOST:PORT, or local"
         ) from error
     with client:
         n_found = len(client.nthreads())
         note(f"{n_found} workers at {address}")
         yield client
+
+
+async def _check_scheduler(address: str, security: Any) -> None:
+    """Ask who is there: a client would wait without end for a server that says nothing."""
+    core = importlib.import_module("distributed.core")
+    arguments = security.get_connection_args("client")
+    async with asyncio.timeout(ANSWER_WITHIN), core.rpc(address, connection_args=arguments) as peer:
+        found = await peer.identity()
+    if found["type"] != "Scheduler":
+        raise ValueError(f"it is a {found['type']}")

@@ -19,6 +19,10 @@ from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
+RESUMED = "what was finished is kept, the same command goes on"
+KEPT = {features.run: RESUMED, reproduce.run: RESUMED, review.run: "all marks are kept"}
+"""What is true after an interrupt, of commands that keep something."""
+NOT_KEPT = "the same command starts again from the beginning"
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -79,11 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        kept = {
-            reproduce.run: "what was finished is kept, the same command goes on",
-            review.run: "all marks are kept",
-        }
-        complain(f"interrupted; {kept.get(options.run, 'no file was written')}")
+        complain(f"interrupted; {KEPT.get(options.run, NOT_KEPT)}")
         return INTERRUPTED
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""
