@@ -279,7 +279,7 @@ def states_of_pair(problem, log_good):
 
 
 def grouped(problem, mu, kappa):
-    """Rows 2 and 3 are good or bad together: the exact solution, and f without both rows (39)."""
+    """Rows 2 and 3 are good or bad together: the exact solution, and f without both rows."""
     bad = problem.states == problem.n_classes
     differ = np.where(bad[:, 2] == bad[:, 3], 0.0, -np.inf)
     _, solution = exact(replace(problem, log_joint_factor=differ), mu, kappa)
@@ -320,7 +320,7 @@ NAMES = {
     "held_out": "held out (37), loss of MED (23)",
     "mean_field": "mean field (20), (42)",
     "linked": "one pass, fixed link (43)",
-    "grouped": "two rows judged together (39)",
+    "grouped": "two rows that share b, cavity (19) without both",
     "none": "margins ignored",
 }
 
