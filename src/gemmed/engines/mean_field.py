@@ -1,6 +1,6 @@
 """Mean-field engine: independent indicators, decision functions and probabilities in turn.
 
-Three forms (docs/model.md, section 3). *Held out* (the default): the evidence about a sample is
+Three forms (research/model.md, section 3). *Held out* (the default): the evidence about a sample is
 the loss at the margin it would have without itself: no sample vouches for itself; a fixed point.
 *Collapsed*: f keeps its exact conditional given the indicators, so only the indicators are taken as
 independent; exact for a diagonal K. *Factorised*: f is independent of the indicators too. The last

@@ -1,7 +1,7 @@
 """The fit of states, the default: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
-and averaged over (docs/model.md, sections 10 and 11). Nothing here knows an estimator.
+and averaged over (docs/research/model.md, sections 10 and 11). Nothing here knows an estimator.
 """
 
 from __future__ import annotations

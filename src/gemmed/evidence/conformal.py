@@ -1,4 +1,4 @@
-"""Conformal p-values and thresholds from the statistics of training samples (docs/model.md)."""
+"""Conformal p-values and thresholds from the statistics of training samples (research/model.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that lie apart from their class (docs/model.md, section 11).
+"""Groups that lie apart from their class (docs/research/model.md, section 11).
 
 Where many rows are faulty they move what single rows are compared with, but the k-NN distances
 inside the class, the paper's geometric entropy, fall into two groups. Rows vouch for each other: a

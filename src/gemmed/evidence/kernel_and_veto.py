@@ -1,4 +1,4 @@
-"""Which evidence holds, and with which kernel: each needs the other (docs/model.md, section 11).
+"""Which evidence holds, and with which kernel: each needs the other (model.md, section 11).
 
 Evidence says whom to trust while the kernel is chosen; predictions with that kernel say whether the
 evidence against whole groups of samples holds.

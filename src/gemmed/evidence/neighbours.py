@@ -1,4 +1,4 @@
-"""The k-NN statistic d inside the classes (docs/model.md, section 4).
+"""The k-NN statistic d inside the classes (docs/research/model.md, section 4).
 
 *leave_one_out*: mean distance to the k nearest other samples of the class. *bipartite*: the class
 is split at random into halves, each half is the reference of the other, and the mean distance to

@@ -1,4 +1,4 @@
-"""Do predictions support what speaks against a group of samples? (docs/model.md, section 4)
+"""Do predictions support what speaks against a group of samples? (research/model.md, section 4)
 
 Samples that lie apart may be faults or a part of their class. Faults teach nothing about each
 other: with the group in the training set its members are predicted no better than without it. A

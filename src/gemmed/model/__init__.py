@@ -1,1 +1,1 @@
-"""The maximum-entropy problem, the kernels in it, and its steps (docs/model.md)."""
+"""The maximum-entropy problem, the kernels in it, and its steps (docs/research/model.md)."""

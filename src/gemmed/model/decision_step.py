@@ -1,4 +1,4 @@
-"""Best decision function for given nominal probabilities: weighted MED (docs/model.md, section 3).
+"""Best decision function for given nominal probabilities: weighted MED (model.md, section 3).
 
 Minimise over f, for fixed nominal probabilities r and softness e,
 

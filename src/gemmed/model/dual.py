@@ -1,6 +1,6 @@
-"""The dual problem of GEM-MED: its data, value and gradient (docs/model.md, section 2).
+"""The dual problem of GEM-MED: its data, value and gradient (docs/research/model.md, section 2).
 
-Symbols are those of docs/model.md: lam, mu, kappa are the multipliers of the margin, entropy and
+Symbols are those of model.md: lam, mu, kappa are the multipliers of the margin, entropy and
 coverage constraints, eta the nominal indicators, d the k-NN distances, f the decision function.
 Class-wise arrays have shape (n_classes,). With two classes there is one decision function, labels
 are -1.0 (class 0) and +1.0 (class 1). With more there is one decision function a class, labels have

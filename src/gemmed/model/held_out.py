@@ -1,4 +1,4 @@
-"""Margins of samples had they not been in the training set (docs/model.md, section 5).
+"""Margins of samples had they not been in the training set (docs/research/model.md, section 5).
 
 A classifier bends towards its training samples, so that a wrong one seems to be right. To first
 order it is known what the margin of a sample would be had it not been there, or had the whole group

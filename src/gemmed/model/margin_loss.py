@@ -1,4 +1,4 @@
-"""The MED margin loss and its softened form (docs/model.md, equations 16-18).
+"""The MED margin loss and its softened form (docs/research/model.md, equations 16-18).
 
 Integrating the margin xi out of the maximum-entropy problem leaves, per sample, the convex loss
 

@@ -1,4 +1,4 @@
-"""Best nominal probabilities for a given decision function (docs/model.md, equations 21-22).
+"""Best nominal probabilities for a given decision function (research/model.md, equations 21-22).
 
 Minimise over r in [0,1]^N, under the entropy and coverage constraints of each class,
 

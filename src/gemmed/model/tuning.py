@@ -1,4 +1,4 @@
-"""Width and amplitude of the kernel from the training data (docs/model.md, section 7).
+"""Width and amplitude of the kernel from the training data (docs/research/model.md, section 7).
 
 Every candidate is fitted by MED, in which nobody is let go, and judged by the leave-one-out margins
 of the samples: a criterion that chooses its own samples prefers kernels under which it can dismiss

@@ -1,4 +1,4 @@
-"""States and rates against a second implementation, written from docs/model.md, section 10.
+"""States and rates against a second implementation, written from research/model.md, section 10.
 
 The reference knows nothing of the code but the names of its coordinates. Averages over rates and
 calibration are sums over the prior itself (many evenly spread points, or a product of Gauss-Hermite

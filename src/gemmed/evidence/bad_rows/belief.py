@@ -1,4 +1,4 @@
-"""The one rule that turns statistics into evidence (docs/model.md, section 11).
+"""The one rule that turns statistics into evidence (docs/research/model.md, section 11).
 
 Rows are a mixture: a share e of them is bad, as counterparts are. With B the density ratio of bad
 to good, a row has density ratio (1 - e) + e B against good ones, a counterpart B. The ratio is

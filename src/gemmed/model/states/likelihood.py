@@ -1,6 +1,6 @@
 """Held-out likelihood of the labels: calibrated class probabilities, rates of wrong labels.
 
-Every unknown is a coordinate x of a standard normal vector (docs/model.md, section 10):
+Every unknown is a coordinate x of a standard normal vector (docs/research/model.md, section 10):
 
     (43)  p(t | x_n) = (1 - eps) softmax(sum_j b_j F_jn + c)_t + eps pi_t
     (44)  rho_t = rho_max Phi(x_0 + tau (x_t + x_t^3 / 3))^2

@@ -1,4 +1,4 @@
-"""The dual of MED with Gaussian classes, with or without levels (docs/model.md, Generative MED).
+"""The dual of MED with Gaussian classes, with or without levels (model.md, Generative MED).
 
     (G1)  F_n = log p(x_n | y_n) / p(x_n | k) + log pi_y / pi_k + b_y - b_k,    a rival k != y_n
     (G2)  E[xi_nk - F_nk] <= 0                   multiplier lam_nk

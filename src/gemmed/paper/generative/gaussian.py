@@ -1,4 +1,4 @@
-"""Gaussians with conjugate priors, updated by samples of any weight (docs/model.md, section 12).
+"""Gaussians with conjugate priors, updated by samples of any weight (model.md, section 12).
 
 In maximum entropy discrimination a sample counts for its own class and against the others: weights
 may be negative. Then the distribution of mean and covariance may cease to exist; ``updated`` says
