@@ -9,16 +9,15 @@ import time
 import numpy as np
 from scipy import special
 
-from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
 from gemmed.model.kernels.function_space import FeatureSpace
-from gemmed.paper import Gibbs, MeanField, Quadrature
+from gemmed.paper import GEMMEDClassifier, Gibbs, MeanField, Quadrature
 from gemmed.paper.dual import DualProblem
 
 
 def ring_problem(radius, rate, seed):
     data = make_ring(100, radius=radius, corruption=rate, random_state=seed)
-    model = GEMMEDClassifier("linear", random_state=0).fit(data.X, data.y)
+    model = GEMMEDClassifier("linear", n_neighbors=5, random_state=0).fit(data.X, data.y)
     return DualProblem(
         FeatureSpace(np.column_stack([data.X, np.ones(len(data.y))])),
         data.y.astype(float),

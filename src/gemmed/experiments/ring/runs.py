@@ -13,6 +13,7 @@ from ...datasets import Layout, RingData, make_ring
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from ...paper import RampSVC, RODClassifier, TwoStageClassifier
 from ...report.metrics import precision_recall, roc
 from ..runner import Result, Task
@@ -25,6 +26,8 @@ N_PER_CLASS = 100
 ROD_FRACTIONS = (0.02, 0.2, 0.6)
 RECALL_GRID = np.linspace(0.0, 1.0, 101)
 REFERENCE, ORACLE = "GEM-MED", "oracle"
+PAPER = "GEM-MED (paper)"
+"""Definition 1, solved by the collapsed mean field, with the paper's k = 5."""
 SHRUNK = "GEM-MED K/1000"
 """GEM-MED with the prior variance of f a thousand times smaller: docs/reproduction.md says why."""
 
@@ -45,6 +48,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
         GEMDetector(random_state=seed), MEDClassifier("linear")
     ),
     REFERENCE: lambda seed: GEMMEDClassifier("linear", random_state=seed),
+    PAPER: lambda seed: PaperGEMMEDClassifier("linear", n_neighbors=5, random_state=seed),
     SHRUNK: lambda seed: GEMMEDClassifier(
         "linear", function_variance=1e-3, bias_variance=1e-3, random_state=seed
     ),
