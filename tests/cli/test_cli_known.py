@@ -71,4 +71,4 @@ def test_an_audit_is_about_what_nobody_has_checked(folder, capsys, tmp_path):
     rows = {record["row"] - 1 for record in found["suspicious"]}
     assert rows == set(FLIPPED[4:])
     assert found["verdicts"] == {"ok": len(table) - 4, "suspicious label": 4}
-    assert "with the corrections" in html.read_text()
+    assert "checked by a person and no longer counted" in html.read_text()

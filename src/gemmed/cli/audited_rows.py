@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .recordings import PATH, files_of
@@ -48,7 +50,21 @@ def audited_rows(
         labels=labels,
         settled=settled,
     )
-    return AuditedRows(Findings(audited), None)
+    return AuditedRows(Findings(replace(audited, arguments=review_arguments(options))), None)
+
+
+def review_arguments(options: argparse.Namespace) -> str | None:
+    """Arguments of ``gemmed review`` for the same table and columns; None of standard input."""
+    if options.table == "-":
+        return None
+    words = [options.table, "--target", options.target]
+    for name in ("group", "weight", "prior", "known"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", getattr(options, name)]
+    for name in ("id", "drop", "categorical", "numeric", "missing"):
+        if getattr(options, name):
+            words += [f"--{name}", *getattr(options, name)]
+    return shlex.join(words)
 
 
 def _recordings(
