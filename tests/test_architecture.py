@@ -16,7 +16,7 @@ from draw_rooms import cycle_in, module_imports, room_imports, rooms  # noqa: E4
 
 def test_a_newcomer_sees_few_entries():
     entries = [path for path in SOURCE.iterdir() if path.name != "__pycache__"]
-    assert len(entries) <= 16
+    assert len(entries) <= 20
 
 
 def test_imports_go_one_way_between_rooms_and_between_modules():
