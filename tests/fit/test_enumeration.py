@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from gemmed._core.exceptions import EngineError
-from gemmed.engines import Enumeration as PaperEnumeration
+from gemmed.paper import Enumeration as PaperEnumeration
 from gemmed.fit.constraints import Bounds, check_kkt
 from gemmed.fit.enumeration import (
     ExactProblem,
