@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import special
-
 from gemmed.model.states.likelihood import (
     LabelModel,
     minus_log_posterior,
     states_of_draws,
 )
+from scipy import special
+
 from gemmed.model.states.posterior import infer_states, interval
 from problems import central_difference
 

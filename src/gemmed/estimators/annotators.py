@@ -27,7 +27,7 @@ from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import components_for, exact_prior
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
-from ..model.states.likelihood import KERNEL_SCALE, SLOPE_SPREAD
+from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD
 from ..model.states.uncertain_labels import doubts
 from ..model.tuning import KernelChoice
 from ..rows.blocks import LocalBlocks

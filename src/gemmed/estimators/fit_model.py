@@ -28,7 +28,7 @@ ONLY_OF_STATES = frozenset(
         "bad_measurement_interval_",
         "bad_measurement_share_",
         "base_",
-        "effective_draws_",
+        "is_informative_",
         "label_error_interval_",
         "label_error_rate_intervals_",
         "label_error_rates_",

@@ -34,8 +34,11 @@ from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .kernel_parameters import TUNED, make_kernel
 from .screening_methods import ScreeningMixin
-from .validation import check_block_labels, check_training_data, check_weights
+from .validation import check_block_labels, check_choice, check_training_data, check_weights
 from .whole_fit import CallbackSupportMixin, fit_method
+
+PRECISE_MEAN = 0.9
+"""Mean probability of a fault in the precise list of ``flagged``."""
 
 
 class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassifier):
@@ -129,8 +132,9 @@ default="tuned"
     label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
         Not of model="paper": share of the samples of each true class that have another label.
     base_ : the base classifier, fitted to the likeliest labels, or None
-    effective_draws_ : float
-        Certificate of the averages over rates: number of independent draws they are worth.
+    is_informative_ : bool
+        Not of model="paper": whether held-out predictions are better than the shares of the classes
+        (test at 5 %). If not, no label can be judged, and none is more likely wrong than right.
     entropy_statistic_ : array of shape (n_samples,)
         Nats for "the measurement is bad"; with model="paper" what the entropy constraint bounds,
         knn_distances_.
@@ -368,6 +372,30 @@ default="tuned"
         coverage = (self.coverage_duals_ / self._class_weights)[kept.class_index]
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
         return explain_samples(kept, reference, self.classes_, terms, output)
+
+    def flagged(self, kind: str = "plain") -> np.ndarray:
+        """Training samples that are more likely faulty than not.
+
+        Parameters
+        ----------
+        kind : {"plain", "precise"}, default="plain"
+            "plain": probability of a fault above one half. "precise": the largest set of these
+            samples whose mean probability of a fault is at least 0.9.
+
+        Returns
+        -------
+        boolean array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        check_choice("kind", kind, ("plain", "precise"))
+        plain: np.ndarray = self.anomaly_scores_ > 0.5
+        if kind == "plain":
+            return plain
+        order = np.argsort(-self.anomaly_scores_, kind="stable")[: np.count_nonzero(plain)]
+        means = np.cumsum(self.anomaly_scores_[order]) / np.arange(1, len(order) + 1)
+        precise = np.zeros_like(plain)
+        precise[order[: np.count_nonzero(means >= PRECISE_MEAN)]] = True
+        return precise
 
     def _store(self, found: Found, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""

@@ -25,7 +25,7 @@ from ..model.kernels.kernel import Kernel
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
 from ..model.solution import Status
-from ..model.states.likelihood import BAD_RATE, LabelModel
+from ..model.states.label_model import LabelModel, LabelPriors
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate
@@ -34,9 +34,6 @@ from .base_member import fit_with_states, held_out_scores
 from .joint_fit import prior_of, stored_function
 from .joint_settings import Labelled, Settings
 from .stored_function import StoredFunction
-
-COMPARED_ROWS = 2000
-"""Rows among which copies are counted."""
 
 
 class StateFit(NamedTuple):
@@ -139,7 +136,6 @@ def fit_states(
                 samples.class_index,
                 nats,
                 samples.weights,
-                distinct_share(rows),
                 checked(samples),
                 samples.known,
             )
@@ -190,15 +186,6 @@ def fit_states(
     )
 
 
-def distinct_share(rows: TrainingRows) -> float:
-    """Share of rows that are no copies of others, in a part of them where there are many."""
-    if isinstance(rows, GramRows):
-        return 1.0
-    n = rows.n_samples
-    some = rows.take(np.linspace(0, n - 1, min(n, COMPARED_ROWS)).astype(np.intp))
-    return len(np.unique(some, axis=0)) / len(some)
-
-
 def together(
     measurements: Measurements | None, shared: FloatArray, good: FloatArray
 ) -> tuple[FloatArray | None, FloatArray]:
@@ -213,7 +200,7 @@ def together(
 
 def bad_by_shared(shared: FloatArray) -> FloatArray:
     """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(BAD_RATE)
+    usual = special.logit(LabelPriors().bad_rate)
     return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
 
 
@@ -257,7 +244,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "contamination_interval_": interval,
         "label_error_rates_": posterior.rates,
         "label_error_rate_intervals_": posterior.rate_intervals,
-        "effective_draws_": posterior.effective_draws,
+        "is_informative_": posterior.is_informative,
         "margin_duals_": lam.reshape(samples.labels.shape),
         "entropy_duals_": np.zeros(n_classes),
         "coverage_duals_": np.zeros(n_classes),
@@ -266,7 +253,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "duality_gap_": gap,
         "kkt_residual_": max(own.certificate.residual for own in solutions),
         "monte_carlo_error_": 0.0,
-        "engine_diagnostics_": {"effective_draws": posterior.effective_draws},
+        "engine_diagnostics_": {},
         "objective_path_": np.empty(0),
         "n_iter_": max(own.n_iter for own in solutions),
         "converged_": converged,

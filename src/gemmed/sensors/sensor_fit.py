@@ -19,7 +19,7 @@ from scipy import special
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
 from ..model.label_losses import class_scores
-from ..model.states.likelihood import LabelModel, centred_scores
+from ..model.states.label_model import LabelModel, centred_scores
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts
 from .chains.factors import Factors

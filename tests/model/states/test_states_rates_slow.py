@@ -8,9 +8,9 @@ import itertools
 
 import numpy as np
 import pytest
+from gemmed.model.states.likelihood import LabelModel
 from scipy import special
 
-from gemmed.model.states.likelihood import LabelModel
 from gemmed.model.states.posterior import infer_states
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from gemmed.model.states.likelihood import LabelModel, minus_log_posterior, states_of_draws
 from scipy import special, stats
 
-from gemmed.model.states.likelihood import LabelModel, minus_log_posterior, states_of_draws
 from gemmed.model.states.posterior import infer_states
 from problems import central_difference
 

@@ -1,46 +1,42 @@
-"""Posterior of states and rates: importance sampling around the places where its mass is.
+"""Posterior of states and rates: a grid over the common label error rate, Laplace inside.
 
-The posterior may have several modes (few wrong labels and a soft boundary, or many and a sharp
-one; one class or all of them). Along the common rate, from hardly any wrong labels to as many as
-can be, everything else is maximised; Gaussians around these points, and around those at which one
-class alone is mislabelled, are the proposals. One further stage adapts to the draws.
+The posterior may have several modes (few wrong labels and a soft boundary, or many and a sharp one;
+one class or all of them). For every rate on the grid, and from starts at which one class alone is
+mislabelled, theta is maximised; each mode counts by its Laplace approximation. Nothing is drawn at
+random but the rows that take part where there are many.
+
+Overlap of the classes and label errors are identified only in part: soft predictions may mean
+either. Probabilities of single rows average both readings (``LabelPriors.sharpness``). The interval
+of the share of wrong labels holds under both: its lower end takes all softness for overlap, its
+upper end takes every held-out disagreement for a wrong label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, special, stats
 
 from ..._core.types import FloatArray
-from .likelihood import Density, LabelModel, StateDraws, minus_log_posterior, states_of_draws
+from .label_model import Density, LabelModel, minus_log_posterior, states_at
 
-N_DRAWS, N_AVERAGED = 400, 200
-"""Draws that are weighed, and draws of equal weight taken from them over which states are averaged:
-the second have the states of all samples computed."""
-MOST_SAMPLES = 1000
-"""Samples that weigh the draws: with its power the likelihood counts a quarter of each."""
+RATE_GRID = np.array([0.002, 0.01, 0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.88])
+"""Common label error rates over the largest possible one."""
+START_OF_ONE_CLASS = 3
+"""Position in the grid of the starts at which one class alone is mislabelled."""
+MOST_SINGLE_CLASSES = 4
+"""Classes that are tried alone, the most frequent first."""
+MOST_ROWS = 2000
+"""Rows by which theta is learned."""
 SEED = 0x67656D
-"""Of the draws: the same samples have the same states, whatever else is random in a fit."""
-PATH = (-1.8, -1.1, -0.5, 0.1, 0.7, 1.4)
-"""Coordinates of the common rate: from 1/800 of the largest to 85 % of it."""
-STEP = 0.5
-"""Standard deviation of a proposal along the path."""
-ALIKE = -1.0
-"""Coordinate of tau of a centre at which several classes have about the same rate. The highest
-point has a large tau and is narrow: with many classes most of the posterior is not there."""
-TAIL = 8.0
-"""Degrees of freedom of the proposals: heavier tails than the posterior's."""
-NEGLIGIBLE = 6.0
-"""Nats below the highest centre from which on a centre is left out."""
-CLOSE = 0.05
-"""Nats to which a centre is found: it is where proposals are made, not a result."""
-MOST_STEPS = 25
-VALUES_AT_ONCE = 150_000
+ENOUGH_GAIN = 0.02
+"""Nats that a further Newton step has to promise."""
+MOST_STEPS = 40
+NEGLIGIBLE_WEIGHT = 1e-4
 LEVEL = 0.9
-"""Of the intervals."""
+N_QUANTILES = 9
+"""Points by which a normal distribution is represented in intervals of rates."""
 
 
 class Share(NamedTuple):
@@ -66,233 +62,255 @@ class StatePosterior(NamedTuple):
     bad_share: Share
     either_share: Share
     rates: FloatArray
-    """Posterior mean of the rate of wrong labels by true class, shape (n_classes,)."""
+    """Posterior mean of the label error rate by true class, shape (n_classes,)."""
     rate_intervals: FloatArray
     """Shape (n_classes, 2)."""
     slopes: FloatArray
-    """Log-odds for a unit of each member's score, at the mode; shape (n_members,)."""
-    effective_draws: float
-    """Certificate of the averages: 1 / sum of squared importance weights."""
+    """Log-odds for a unit of each member's score, shape (n_members,)."""
+    is_informative: bool
+    """Whether held-out predictions are better than the shares of the classes."""
 
 
-class _Centre(NamedTuple):
-    x: FloatArray
-    value: float
-    covariance: FloatArray
+class _Mode(NamedTuple):
+    common: float
+    theta: FloatArray
+    log_mass: float
+    deviation_errors: FloatArray
+    """Standard errors of the deviations of the class rates."""
 
 
 def infer_states(model: LabelModel) -> StatePosterior:
     """Average states and rates over their posterior."""
     rng = np.random.default_rng(SEED)
-    some = model.part(rng.permutation(len(model.class_index))[:MOST_SAMPLES])
-    centres = _centres(some)
-    volumes = [-centre.value + 0.5 * np.linalg.slogdet(centre.covariance)[1] for centre in centres]
-    share = 0.7 * special.softmax(volumes) + 0.3 / len(volumes)
-    half = N_DRAWS // 2
-    proposals = _Proposals(model.n_coordinates, N_DRAWS + 4 * len(centres), rng)
-    x = np.concatenate(
-        [
-            proposals.draw(centre.x, centre.covariance, max(int(half * part), 4))
-            for centre, part in zip(centres, share, strict=True)
-        ]
-    )
-    likely = _log_likelihoods(some, x)
-    weights = _weights(likely, x, proposals)[0]
-    mean = weights @ x
-    spread = (x - mean) * weights[:, None]
-    trusted = 1.0 / float(weights @ weights)
-    trusted /= trusted + model.n_coordinates
-    widest = centres[int(np.argmax(volumes))].covariance
-    covariance = trusted * spread.T @ (x - mean) + (1.0 - trusted) * widest
-    more = proposals.draw(mean, covariance, half)
-    x, likely = np.concatenate([x, more]), np.concatenate([likely, _log_likelihoods(some, more)])
-    weights, effective = _weights(likely, x, proposals)
-    highest = min(centres, key=lambda centre: centre.value)
-    chosen = x[_of_equal_weight(weights, x[:, model.places.rate.start])]
-    return _averaged(model, chosen, effective, highest.x, rng)
+    rows = np.sort(rng.permutation(model.n_samples)[:MOST_ROWS])
+    modes = _modes(model.part(rows))
+    weights = special.softmax([mode.log_mass for mode in modes])
+    kept = weights > NEGLIGIBLE_WEIGHT
+    modes = [mode for mode, is_kept in zip(modes, kept, strict=True) if is_kept]
+    return _averaged(model, modes, weights[kept] / weights[kept].sum())
 
 
-def _centres(model: LabelModel) -> list[_Centre]:
-    """Points around which the posterior is, with its curvature there."""
-    rate, own_rates = model.places.rate.start, model.places.own_rates
-    everything = np.ones(model.n_coordinates, dtype=bool)
-    free = np.arange(model.n_coordinates) != rate
-    found: list[tuple[FloatArray, Density, float]] = []
-    x: FloatArray = np.zeros(model.n_coordinates)
-    for fixed in PATH:
-        x = x.copy()
-        x[rate] = fixed
-        x, density = _highest(model, x, free)
-        found.append((x, density, 1.0 / STEP**2))
-    common = min(found, key=lambda entry: entry[1].value)[0].copy()
-    common[own_rates], common[model.places.spread] = 0.0, 0.0
-    if model.n_classes > 2:
-        alike = common.copy()
-        alike[model.places.spread] = ALIKE
-        given_spread = everything.copy()
-        given_spread[model.places.spread] = False
-        found.append((*_highest(model, alike, given_spread), 0.0))
-    pull = -minus_log_posterior(model, common).gradient[own_rates]
-    for one_class in np.argsort(-pull)[:2]:
-        x = common.copy()
-        x[rate], x[model.places.spread] = -1.2, 1.0
-        x[own_rates.start + int(one_class)] = 1.3
-        found.append((*_highest(model, x, everything), 0.0))
-    highest = min(density.value for _, density, _ in found)
-    centres = []
-    for x, density, extra in found:
-        if density.value < highest + NEGLIGIBLE:
-            assert density.information is not None
-            information = density.information.copy()
-            information[rate, rate] += extra
-            centres.append(_Centre(x, density.value, linalg.inv(information)))
-    return centres
+def _modes(model: LabelModel) -> list[_Mode]:
+    """Maxima over theta, for every common rate and for single mislabelled classes."""
+    edges = np.concatenate([[0.0], np.sqrt(RATE_GRID[:-1] * RATE_GRID[1:]), [1.0]])
+    log_prior = np.log(np.diff(stats.beta(*model.priors.rate_shape).cdf(edges)))
+    common = special.logit(RATE_GRID)
+    theta = model.prior_mean.copy()
+    theta[model.places.slopes] = 3.0 / model.n_members
+    modes = []
+    for position in range(len(RATE_GRID)):
+        mode = _climb(model, theta, common[position], log_prior[position])
+        theta = mode.theta
+        modes.append(mode)
+    best = max(modes, key=lambda mode: mode.log_mass)
+    position, deviations = START_OF_ONE_CLASS, model.places.deviations
+    for single in np.argsort(-model.class_shares, kind="stable")[:MOST_SINGLE_CLASSES]:
+        theta = best.theta.copy()
+        theta[deviations] = -1.0
+        theta[deviations.start + int(single)] = 2.5
+        modes.append(_climb(model, theta, common[position], log_prior[position]))
+    return modes
 
 
-def _highest(model: LabelModel, x: FloatArray, free: np.ndarray) -> tuple[FloatArray, Density]:
-    """Climb in the free coordinates by Newton steps with the information as curvature."""
-    density = minus_log_posterior(model, x, information=True)
+def _climb(model: LabelModel, theta: FloatArray, common: float, log_prior: float) -> _Mode:
+    """Newton steps with the information as curvature; slopes stay at zero or above."""
+    slopes = model.places.slopes
+    density = minus_log_posterior(model, theta, common)
     for _ in range(MOST_STEPS):
-        assert density.information is not None
-        slope = density.gradient[free]
-        step = linalg.solve(density.information[np.ix_(free, free)], slope, assume_a="pos")
-        gain = 0.5 * float(slope @ step)
-        if gain < CLOSE:
+        free = np.ones(len(theta), dtype=bool)
+        free[slopes] = (theta[slopes] > 0.0) | (density.gradient[slopes] < 0.0)
+        step = np.zeros(len(theta))
+        part = density.information[np.ix_(free, free)]
+        step[free] = linalg.solve(part, density.gradient[free], assume_a="pos")
+        if 0.5 * float(density.gradient @ step) < ENOUGH_GAIN:
             break
-        for length in (1.0, 0.5, 0.2, 0.05, 0.01):
-            tried = x.copy()
-            tried[free] -= length * step
-            new = minus_log_posterior(model, tried, information=True, below=density.value)
-            if new.value < density.value:
-                break
-        else:
+        moved = _shortened(model, theta, step, common, density.value)
+        if moved is None:
             break
-        x, density = tried, new
-    return x, density
+        theta, density = moved
+    _, log_determinant = np.linalg.slogdet(density.information)
+    errors = np.sqrt(np.diag(linalg.inv(density.information)))[model.places.deviations]
+    return _Mode(common, theta, log_prior - density.value - 0.5 * float(log_determinant), errors)
 
 
-class _Proposals:
-    """Student t distributions; the density is that of their mixture (balance heuristic)."""
-
-    def __init__(self, n_coordinates: int, most: int, rng: np.random.Generator) -> None:
-        self._parts: list[tuple[FloatArray, FloatArray, int]] = []
-        # Evenly spread points (scrambled Sobol); a power of two, without which they are not.
-        sobol = stats.qmc.Sobol(n_coordinates + 1, seed=rng)
-        points = sobol.random_base2(int(np.ceil(np.log2(most))))
-        self._points = np.clip(points, 1e-9, 1.0 - 1e-9)
-
-    def draw(self, mean: FloatArray, covariance: FloatArray, n: int) -> FloatArray:
-        """The next n draws, of one part of the mixture."""
-        root = linalg.cholesky(covariance, lower=True)
-        self._parts.append((mean, root, n))
-        u, self._points = self._points[:n], self._points[n:]
-        chi_square = 2.0 * special.gammaincinv(0.5 * TAIL, u[:, -1:])
-        drawn: FloatArray = mean + special.ndtri(u[:, :-1]) / np.sqrt(chi_square / TAIL) @ root.T
-        return drawn
-
-    def log_density(self, x: FloatArray) -> FloatArray:
-        """Up to a constant, shape (n_draws,)."""
-        total = sum(n for _, _, n in self._parts)
-        parts = []
-        for mean, root, n in self._parts:
-            scaled = linalg.solve_triangular(root, (x - mean).T, lower=True)
-            tail = 0.5 * (TAIL + x.shape[1]) * np.log1p((scaled**2).sum(axis=0) / TAIL)
-            parts.append(np.log(n / total) - np.log(np.diag(root)).sum() - tail)
-        mixed: FloatArray = special.logsumexp(parts, axis=0)
-        return mixed
+def _shortened(
+    model: LabelModel, theta: FloatArray, step: FloatArray, common: float, value: float
+) -> tuple[FloatArray, Density] | None:
+    """The first of ever shorter steps that lowers the value, None if none does."""
+    slopes = model.places.slopes
+    for length in (1.0, 0.5, 0.2, 0.05, 0.01):
+        tried = theta - length * step
+        tried[slopes] = np.maximum(tried[slopes], 0.0)
+        density = minus_log_posterior(model, tried, common)
+        if density.value < value:
+            return tried, density
+    return None
 
 
-def _in_parts(model: LabelModel, x: FloatArray) -> Iterator[StateDraws]:
-    size = max(1, VALUES_AT_ONCE // (len(model.class_index) * model.n_classes))
-    for start in range(0, len(x), size):
-        yield states_of_draws(model, x[start : start + size])
-
-
-def _log_likelihoods(model: LabelModel, x: FloatArray) -> FloatArray:
-    return np.concatenate([draws.log_likelihood for draws in _in_parts(model, x)])
-
-
-def _of_equal_weight(weights: FloatArray, along: FloatArray) -> np.ndarray:
-    """Draws of equal weight in place of weighted ones, evenly spread along a coordinate."""
-    order = np.argsort(along, kind="stable")
-    below = np.cumsum(weights[order])
-    places = (np.arange(N_AVERAGED) + 0.5) / N_AVERAGED * below[-1]
-    return order[np.minimum(np.searchsorted(below, places), len(order) - 1)]
-
-
-def _weights(
-    log_likelihood: FloatArray, x: FloatArray, proposals: _Proposals
-) -> tuple[FloatArray, float]:
-    """Normalised importance weights, the largest cut off, and the effective number of draws."""
-    logs = log_likelihood - 0.5 * (x**2).sum(axis=1) - proposals.log_density(x)
-    weights = special.softmax(logs)
-    effective = 1.0 / float(weights @ weights)
-    weights = np.minimum(weights, len(weights) ** -0.5)
-    return weights / weights.sum(), effective
-
-
-def _averaged(
-    model: LabelModel, x: FloatArray, effective: float, mode: FloatArray, rng: np.random.Generator
-) -> StatePosterior:
-    """Means over draws of equal weight."""
-    n, k = len(model.class_index), model.n_classes
-    rows, total = np.arange(n), float(model.weights.sum())
-    nominal, wrong, clean, if_wrong = np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n))
-    counts, variances, rates = [], [], []
-    for draws in _in_parts(model, x):
-        nominal += draws.nominal.sum(axis=0)
-        wrong += draws.wrong.sum(axis=0)
-        by_class = np.moveaxis(draws.clean, 2, 1)  # as it lies in memory
-        clean += by_class.sum(axis=0)
-        if_wrong += np.einsum("dkn,dk->kn", by_class, draws.rates.astype(np.float32))
-        rates.append(draws.rates)
-        states = (draws.wrong, draws.bad, 1.0 - draws.nominal)
-        counts.append([state @ model.weights for state in states])
-        # The counts of a draw vary as sums of independent indicators do.
-        variances.append([(state * (1.0 - state)) @ model.weights for state in states])
-    nominal, wrong, clean, if_wrong = nominal / len(x), wrong / len(x), clean.T / len(x), if_wrong.T
-    if model.log_bayes is None:
-        wrong = 1.0 - nominal
-    bad = np.maximum(1.0 - nominal - wrong, 0.0)
-    if_wrong = if_wrong * model.elsewhere
+def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> StatePosterior:
+    n, k = model.n_samples, model.n_classes
+    rows, given = np.arange(n), model.class_index
+    nominal: FloatArray = np.zeros(n)
+    wrong: FloatArray = np.zeros(n)
+    bad: FloatArray = np.zeros(n)
+    gained: FloatArray = np.zeros(n)
+    clean, if_wrong, observed = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, k))
+    total = max(float(model.weights.sum()), 1e-300)
+    shares = np.empty((len(modes), 3, 2))
+    for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
+        states = states_at(model, mode.theta, mode.common)
+        rates = model.rates(mode.theta, mode.common)
+        good = np.maximum(states.nominal + states.wrong, 1e-300)
+        is_bad = states.bad / (good + states.bad)
+        right = states.nominal / good
+        averaged = _over_readings(model, states.clean, right)
+        nominal += weight * (1.0 - is_bad) * averaged
+        wrong += weight * (1.0 - is_bad) * (1.0 - averaged)
+        bad += weight * is_bad
+        clean += weight * states.clean
+        if_wrong += weight * states.clean * rates
+        spread = states.clean * rates / (k - 1)
+        labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
+        observed += weight * labels
+        gained += weight * labels[rows, given]
+        parts = ((1.0 - is_bad) * (1.0 - right), is_bad, 1.0 - (1.0 - is_bad) * right)
+        for kind, part in enumerate(parts):
+            variance = float((part * (1.0 - part)) @ model.weights**2) / total**2
+            shares[number, kind] = float(part @ model.weights) / total, np.sqrt(variance)
+    if_wrong = if_wrong * model.if_wrong
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)
+    informative = _is_informative(model, gained)
+    doubted = _wrong_at_most(model, nominal, wrong, if_wrong, informative)
+    nominal, wrong = nominal + wrong - doubted, doubted
     true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
-    true_label[rows, model.class_index] += nominal
-    by_draw = np.concatenate(rates).astype(np.float64)
-
-    def share(count: FloatArray, variance: FloatArray) -> Share:
-        noise = rng.normal(size=(4, len(count)))
-        drawn = np.maximum(np.round(count + np.sqrt(np.maximum(variance, 0.0)) * noise), 0.0)
-        lower, upper = interval(drawn.ravel())
-        return Share(float(count.mean()) / total, lower / total, min(upper / total, 1.0))
-
-    shares = map(share, np.concatenate(counts, axis=1), np.concatenate(variances, axis=1))
-    wrong_share, bad_share, either_share = shares
+    true_label[rows, given] += nominal
+    lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
+    differs = (np.argmax(observed, axis=1) != given) * model.may_be_wrong * (1.0 - bad)
+    most_wrong = _upper_share(differs, model.weights)
+    wrong_mean, bad_mean = (float(part @ model.weights) / total for part in (wrong, bad))
+    bad_lower, bad_upper = lower_upper[1]
+    upper = max(most_wrong, lower_upper[0][1])
+    least_wrong, least_either = lower_upper[0][0], lower_upper[2][0]
+    if not informative:
+        least_wrong, least_either = 0.0, bad_lower
     return StatePosterior(
         nominal,
         wrong,
         bad,
-        true_label / true_label.sum(axis=1, keepdims=True),
+        true_label / np.maximum(true_label.sum(axis=1, keepdims=True), 1e-300),
         clean / clean.sum(axis=1, keepdims=True),
-        wrong_share,
-        bad_share,
-        either_share,
-        by_draw.mean(axis=0),
-        np.array([interval(column) for column in by_draw.T]),
-        model.member_weights(mode) * model.member_scales,
-        effective,
+        Share(wrong_mean, min(least_wrong, wrong_mean), max(upper, wrong_mean)),
+        Share(bad_mean, bad_lower, bad_upper),
+        Share(
+            wrong_mean + bad_mean,
+            min(least_either, wrong_mean + bad_mean),
+            min(max(upper + bad_upper, wrong_mean + bad_mean), 1.0),
+        ),
+        np.sum(
+            [w * model.rates(m.theta, m.common) for m, w in zip(modes, weights, strict=True)], 0
+        ),
+        _rate_intervals(model, modes, weights),
+        weights @ np.array([mode.theta[model.places.slopes] for mode in modes]) / model.spreads,
+        informative,
     )
 
 
-def interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
-    """The shortest interval and the equal-tailed one, together.
+def _wrong_at_most(
+    model: LabelModel,
+    nominal: FloatArray,
+    wrong: FloatArray,
+    if_wrong: FloatArray,
+    informative: bool,
+) -> FloatArray:
+    """P(wrong label) of rows that nobody checked, limited by what the data can tell.
 
-    The first may touch zero, the second keeps both of two modes.
+    A label is more likely wrong than right only if another label is likelier than the given one.
+    Predictions that are no better than the shares of the classes say nothing about single labels:
+    then the mean is that of the prior, and no row exceeds one half.
     """
-    values = np.sort(values)
-    n = len(values)
-    inside = min(int(np.ceil(level * n)), n)
-    first = int(np.argmin(values[inside - 1 :] - values[: n - inside + 1]))
-    tail = int(0.5 * (1.0 - level) * n)
-    low, high = values[tail], values[n - 1 - tail]
-    return float(min(values[first], low)), float(max(values[first + inside - 1], high))
+    is_open = (model.may_be_wrong > 0.0) & (model.may_be_nominal > 0.0)
+    below_half = (0.5 - 1e-9) * (nominal + wrong)
+    limited = np.where(wrong * if_wrong.max(axis=1) < nominal, np.minimum(wrong, below_half), wrong)
+    if not informative:
+        first, second = model.priors.rate_shape
+        expected = model.largest_rate * first / (first + second)
+        limited = np.minimum(
+            wrong * min(1.0, expected / max(float(wrong.mean()), 1e-300)), below_half
+        )
+    found: FloatArray = np.where(is_open, limited, wrong)
+    return found
+
+
+def _over_readings(model: LabelModel, clean: FloatArray, right: FloatArray) -> FloatArray:
+    """P(label is right | good measurement), averaged over what soft predictions mean.
+
+    If softness is label error, the true classes are sharper: p(t | x) to a power. The share of the
+    right labels then falls as the sharper probability of the given label does.
+    """
+    rows = np.arange(model.n_samples)
+    with np.errstate(divide="ignore"):
+        sharper = special.softmax(model.priors.sharpness * np.log(clean), axis=1)
+    own, sharp = clean[rows, model.class_index], sharper[rows, model.class_index]
+    ratio = np.minimum(np.divide(sharp, own, out=np.ones_like(own), where=own > 0.0), 1.0)
+    is_open = (model.may_be_wrong > 0.0) & (model.may_be_nominal > 0.0) & (model.true_label < 0)
+    weight = model.priors.sharpness_weight
+    averaged: FloatArray = np.where(is_open, right * (1.0 - weight + weight * ratio), right)
+    return averaged
+
+
+def _mixture_interval(moments: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Interval of a mixture of normal distributions, within 0 and 1."""
+    points = special.ndtri((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES)
+    values = (moments[:, :1] + moments[:, 1:] * points).ravel()
+    return _weighted_interval(np.clip(values, 0.0, 1.0), np.repeat(weights, N_QUANTILES))
+
+
+def _weighted_interval(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order]) / weights.sum()
+    tail = 0.5 * (1.0 - LEVEL)
+    places = np.searchsorted(below, [tail, 1.0 - tail])
+    low, high = values[order[np.minimum(places, len(values) - 1)]]
+    return float(low), float(high)
+
+
+def _upper_share(indicator: FloatArray, weights: FloatArray) -> float:
+    """Upper end of the interval of a weighted share (Wilson)."""
+    total = max(float(weights.sum()), 1e-300)
+    share = float(indicator @ weights) / total
+    n = total**2 / max(float(weights @ weights), 1e-300)
+    z = float(special.ndtri(0.5 * (1.0 + LEVEL)))
+    centre, spread = (
+        share + z**2 / (2 * n),
+        z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)),
+    )
+    return float(min((centre + spread) / (1 + z**2 / n), 1.0))
+
+
+def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> FloatArray:
+    """Shape (n_classes, 2)."""
+    points = special.ndtri((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES)
+    logits = np.array([mode.common + mode.theta[model.places.deviations] for mode in modes])
+    errors = np.array([mode.deviation_errors for mode in modes])
+    values = model.largest_rate * special.expit(
+        logits[:, None, :] + points[None, :, None] * errors[:, None, :]
+    )
+    repeated = np.repeat(weights, N_QUANTILES)
+    return np.array(
+        [_weighted_interval(values[:, :, z].ravel(), repeated) for z in range(model.n_classes)]
+    )
+
+
+def _is_informative(model: LabelModel, given_proba: FloatArray) -> bool:
+    """Whether the given labels are predicted better than by the shares of the classes.
+
+    A one-sided test at 5 % of the mean gain in log-likelihood, less what fitting theta gains.
+    """
+    weights = model.weights
+    total = max(float(weights.sum()), 1e-300)
+    gain = np.log(np.maximum(given_proba, 1e-300)) - np.log(model.class_shares[model.class_index])
+    mean = float(gain @ weights) / total
+    n = total**2 / max(float(weights @ weights), 1e-300)
+    error = np.sqrt(float(((gain - mean) ** 2) @ weights) / total / max(n, 1.0))
+    fitted = (model.n_members + model.n_classes - 1) / max(n, 1.0)
+    return bool(mean - fitted > float(special.ndtri(0.95)) * error)
