@@ -7,7 +7,6 @@ import pytest
 from scipy import special
 
 from gemmed._core.exceptions import EngineError
-from gemmed.paper import Enumeration as PaperEnumeration
 from gemmed.fit.constraints import Bounds, check_kkt
 from gemmed.fit.enumeration import (
     ExactProblem,
@@ -17,6 +16,7 @@ from gemmed.fit.enumeration import (
     product_grid,
     state_vectors,
 )
+from gemmed.paper import Enumeration as PaperEnumeration
 from problems import central_difference, random_problem
 
 CASES = [(0, 6, 2), (1, 7, 2), (2, 4, 3), (3, 5, 3)]
