@@ -23,7 +23,7 @@ ONLY_OF_STATES = frozenset(
     {
         "_member_weights",
         "_calibrated_together",
-        "_held_out_proba",
+        "held_out_proba_",
         "_told",
         "bad_measurement_interval_",
         "bad_measurement_share_",

@@ -176,7 +176,7 @@ default="tuned"
     nominal_proba_: FloatArray
     state_proba_: FloatArray
     true_label_proba_: FloatArray
-    _held_out_proba: FloatArray
+    held_out_proba_: FloatArray
     _told: FloatArray
     bad_measurement_share_: float
     contamination_: float
@@ -358,7 +358,7 @@ default="tuned"
         if hasattr(self, "state_proba_"):
             states = JudgedStates(
                 self.state_proba_,
-                self._held_out_proba,
+                self.held_out_proba_,
                 self.true_label_proba_,
                 terms_of_states(
                     self.state_proba_,

@@ -281,7 +281,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_calibrated_together": True,
         "_member_weights": found.slopes / unit,
         "_told": told_by(samples),
-        "_held_out_proba": posterior.clean,
+        "held_out_proba_": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 
