@@ -110,7 +110,7 @@ def fit_states(
         good, usual = np.where(samples.useless, 0.0, 1.0), ~samples.useless
         if measurements is not None:
             good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-            usual &= measurements.in_place <= 0.5
+            usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
         faults = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
 
