@@ -174,6 +174,10 @@ class Labels(NamedTuple):
     disagreement: float
     """How often a row has another label than its nearest rows."""
 
+    def is_part(self, members: np.ndarray, distances: FloatArray) -> bool:
+        """Whether the labels of a group say that it is a part of the data."""
+        return self.evidence(members, distances, -np.inf) < -CLEARING
+
     def evidence(self, members: np.ndarray, distances: FloatArray, tightness: float) -> float:
         """Log Bayes factor of a group: "bad" against "part of the data".
 
@@ -249,8 +253,7 @@ def cleared_by_labels(
         members = np.flatnonzero(inside)
         own = distance.squareform(distance.pdist(points[members]))
         np.fill_diagonal(own, np.inf)
-        nats = labels.evidence(members, own, -np.inf)
-        group = Group(members, points[members], float(own.min(axis=1).max()), nats)
-        if group.is_cleared:
-            groups.append(group)
+        if labels.is_part(members, own):
+            reach = float(own.min(axis=1).max())
+            groups.append(Group(members, points[members], reach, -LARGEST_BAYES))
     return groups
