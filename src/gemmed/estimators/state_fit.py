@@ -131,7 +131,6 @@ def fit_states(
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         for own in bases:
-            report("base")
             members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
         labels = LabelModel(
             np.stack(members),
