@@ -63,7 +63,7 @@ def inject(X, y, seed):
 
 
 def states_order(X, given, known, seed):
-    model = GEMMEDClassifier(model="states", random_state=seed)
+    model = GEMMEDClassifier(random_state=seed)
     marked = apply_marks(given, given.astype(str), known, model)
     return marked.kept, marked.fit(model, X).anomaly_scores_
 
@@ -114,7 +114,7 @@ def review(X, given, truth, bad, order, seed):
 
 def errors(X, given, known, X_test, y_test, seed):
     """Test errors of a forest and of GEM-MED fitted to the corrected table."""
-    own = GEMMEDClassifier(model="states", random_state=seed)
+    own = GEMMEDClassifier(random_state=seed)
     marked = apply_marks(given, given.astype(str), known, own)
     good = marked.good
     forest = RandomForestClassifier(200, random_state=seed).fit(X[good], marked.corrected[good])

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info
 from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier
 from gemmed._core.progress import STAGES, listening, report, reported
 from gemmed._core.threads import blas_threads
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from gemmed.rows.blocks import BLOCK_ROWS, FEWEST_BLOCKS
 
 KERNEL = {"gamma": 0.3, "function_variance": 1.0, "bias_variance": 1.0}
@@ -72,8 +73,8 @@ def test_the_solver_tells_every_iteration_with_its_gap():
 
 @pytest.mark.parametrize("engine", ["gibbs", "paper"])
 def test_the_other_engines_tell_their_iterations(engine):
-    model = GEMMEDClassifier(
-        "linear", model="paper", engine=engine, max_iter=5, n_neighbors=3, random_state=0
+    model = PaperGEMMEDClassifier(
+        "linear", engine=engine, max_iter=5, n_neighbors=3, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

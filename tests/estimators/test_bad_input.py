@@ -6,14 +6,11 @@ import pytest
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed._core.exceptions import (
     DegenerateDataError,
-    EngineError,
-    EntropyDisabledWarning,
     IndefiniteKernelWarning,
     NeighborsReducedWarning,
     UnscaledDataError,
     UnscaledDataWarning,
 )
-from gemmed.engines import MeanField
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -39,16 +36,6 @@ def test_classes(classifier):
         classifier().fit(X, np.zeros(40))
     with pytest.raises(ValueError, match="Unknown label type"):
         classifier().fit(X, RNG.normal(size=40))
-
-
-def test_engines_for_two_classes_refuse_three():
-    for engine in ("gibbs", "paper"):
-        with pytest.raises(EngineError, match=rf"engine='{engine}' .* y has 3: use .*mean_field"):
-            GEMMEDClassifier(model="paper", engine=engine, n_neighbors=3).fit(X, np.arange(40) % 3)
-    small = X[:15], np.arange(15) % 3
-    for kernel in ("rbf", "linear"):  # enumeration and quadrature
-        with pytest.raises(EngineError, match=r"y has 3: use .*mean_field"):
-            GEMMEDClassifier(kernel, model="paper", engine="exact", n_neighbors=2).fit(*small)
 
 
 @BOTH
@@ -96,12 +83,9 @@ def test_parameters_of_both(classifier, parameter, values):
 @pytest.mark.parametrize(
     ("parameter", "values"),
     [
-        ("coverage", [0.0, 1.1, -1, "half", None]),
-        ("entropy_slack", [-0.1, "some", np.nan]),
         ("prior_nominal", [0.0, 1.1, "a", None]),
         ("n_neighbors", [0, -1, 2.5]),
         ("neighbor_graph", ["kdtree", None]),
-        ("engine", ["bogus", None, 3, object(), MeanField]),
         ("warm_start", [None, 1, "yes"]),
     ],
 )
@@ -130,10 +114,6 @@ def test_duplicates():
     assert MEDClassifier().fit(copies, Y).converged_
     copies = X.copy()
     copies[:15] = copies[0]  # most, not all
-    with pytest.warns(EntropyDisabledWarning, match="share of 0.5"):
-        model = GEMMEDClassifier(n_neighbors=3, model="paper").fit(copies, Y)
-    assert np.isinf(model.entropy_bounds_[0])
-    assert np.all(np.isfinite(model.nominal_proba_))
     # As evidence: the copies read like a sensor that is stuck.
     model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
     assert model.entropy_statistic_[:15].min() > model.entropy_statistic_[15:20].max()
@@ -209,12 +189,3 @@ def test_columns_that_floating_point_cannot_combine(classifier):
 def test_n_jobs(classifier, value):
     with pytest.raises(ValueError, match="n_jobs="):
         classifier(n_jobs=value).fit(X, Y)
-
-
-def test_engines_that_cannot_take_the_problem():
-    weights = np.linspace(1, 2, 40)
-    for engine in ("gibbs", "paper"):
-        with pytest.raises(EngineError, match=f"engine='{engine}' cannot honour sample_weight"):
-            GEMMEDClassifier(model="paper", engine=engine).fit(X, Y, sample_weight=weights)
-    with pytest.raises(EngineError, match=r"engine='exact' takes up to 18 samples"):
-        GEMMEDClassifier(model="paper", engine="exact").fit(X, Y)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from gemmed.estimators.contamination import estimate_contamination
 from scipy import stats
 from sklearn.datasets import make_blobs
 
 from gemmed import GEMMEDClassifier
-from gemmed.estimators.contamination import estimate_contamination
 
 
 def test_share_is_the_weighted_share_of_scores_above_one_half():

@@ -325,7 +325,6 @@ def test_bad_rows_and_labels(make, message):
         ({"kernel": "precomputed"}, "kernel='precomputed' has no rows"),
         ({"n_components": None}, "n_components=None asks for the exact kernel"),
         ({"n_components": 0}, "n_components=0 must be"),
-        ({"engine": "exact"}, "engine='exact'"),
     ],
 )
 def test_bad_parameters(options, message):

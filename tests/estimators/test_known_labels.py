@@ -284,5 +284,3 @@ def test_wrong_input_is_named():
         prior = np.full(len(y), 0.95)
         prior[row] = value
         refused(rf"prior_nominal\[{row}\]={value:g} says .*{words}", known, prior_nominal=prior)
-    with pytest.raises(ValueError, match="belong to model='states', not to model='paper'"):
-        GEMMEDClassifier(model="paper").fit(X, y, known_labels=known)

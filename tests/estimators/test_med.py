@@ -1,12 +1,11 @@
-"""MED against independent solvers, and as the limit of GEM-MED."""
+"""MED against independent solvers."""
 
 import numpy as np
 import pytest
 from scipy import optimize
 from sklearn.datasets import make_classification
 
-from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.engines import MeanField
+from gemmed import MEDClassifier
 
 
 @pytest.fixture(scope="module")
@@ -81,29 +80,6 @@ def _kernel(name, A, B):
     if name == "rbf":
         return np.exp(-0.3 * ((A[:, None] - B) ** 2).sum(-1))
     return (0.3 * A @ B.T + 1.0) ** 2
-
-
-@pytest.mark.parametrize("engine", [MeanField("held_out"), MeanField("collapsed")])
-def test_gem_med_without_doubt_or_constraints_is_med(data, engine):
-    X, y = data
-    med = MEDClassifier(tol=1e-10).fit(X, y)
-    errors = []
-    for prior in (1 - 1e-3, 1 - 1e-6, 1 - 1e-9, 1.0):
-        model = GEMMEDClassifier(
-            prior_nominal=prior,
-            model="paper",
-            entropy_slack=np.inf,
-            coverage=0.1,
-            tol=1e-10,
-            gamma="scale",
-            function_variance=1.0,
-            bias_variance=1.0,
-            engine=engine,
-        ).fit(X, y)
-        errors.append(np.abs(model.decision_function(X) - med.decision_function(X)).max())
-    assert errors[0] > errors[1] > errors[2]
-    assert errors[-1] < 1e-6
-    assert model.dual_value_ == pytest.approx(med.dual_value_, rel=1e-7)
 
 
 def test_probabilities_are_calibrated_on_new_data():

@@ -115,30 +115,6 @@ def test_one_tiny_class():
     assert model.score(test, labels) > 0.97
 
 
-def test_weight_zero_is_absence():
-    X, y = three_blobs(1)
-    weights = np.ones(200)
-    weights[::10] = 0.0
-    y_broken = np.where(weights == 0, (y + 1) % 3, y)
-    # Distances count every sample: they are switched off.
-    parameters = {
-        "random_state": 0,
-        "model": "paper",
-        "entropy_slack": np.inf,
-        "gamma": 0.1,
-        "function_variance": 0.6,
-        "bias_variance": 0.6,
-        "coverage": 0.1,
-    }
-    weighted = GEMMEDClassifier(**parameters).fit(X, y_broken, sample_weight=weights)
-    kept = weights > 0
-    absent = GEMMEDClassifier(**parameters).fit(X[kept], y[kept])
-    test, _ = three_blobs(2)
-    np.testing.assert_allclose(
-        weighted.decision_function(test), absent.decision_function(test), atol=5e-3
-    )
-
-
 def test_groups_are_no_neighbours():
     X, y = three_blobs(3)
     copies, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)

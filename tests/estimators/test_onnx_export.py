@@ -26,6 +26,7 @@ from gemmed import (
 from gemmed._core.exceptions import ModelExportError
 from gemmed.acoustics import SegmentPCA
 from gemmed.estimators.onnx_export import writing
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -64,7 +65,6 @@ SCALED = StandardScaler()
 MODELS = {
     "rbf": GEMMEDClassifier(random_state=0),
     "rational_quadratic": GEMMEDClassifier("rational_quadratic", random_state=0),
-    "paper": GEMMEDClassifier(model="paper", random_state=0),
     "linear": GEMMEDClassifier("linear", random_state=0),
     "poly": GEMMEDClassifier("poly", coef0=1.0, random_state=0),
     "poly of even degree": MEDClassifier("poly", degree=2, coef0=-0.5),
@@ -78,6 +78,7 @@ TWO_CLASSES = {
     "ramp": RampSVC("rbf", random_state=0),
     "trimmed": TrimmedSVC("linear", random_state=0),
     "two stages": TwoStageClassifier(),
+    "GEM-MED of the paper": PaperGEMMEDClassifier(random_state=0),
 }
 
 

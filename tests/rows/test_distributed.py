@@ -14,16 +14,16 @@ from scipy import special
 pytest.importorskip("distributed")
 
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.engines import MeanField
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances
 from gemmed.model.decision_step import solve_med_functions
-from gemmed.model.dual import DualProblem
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.paper import MeanField
+from gemmed.paper.dual import DualProblem
 from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks
 from gemmed.rows.blocks import LocalBlocks, sum_blocks, take_rows
 from gemmed.rows.dask_blocks import partition_bounds
@@ -46,7 +46,7 @@ def solve(blocks, y, m=80, dtype=np.float32):
     chosen = choose_landmarks(classes, m, np.random.default_rng(0))
     made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
     space = BlockFeatureSpace(blocks, made)
-    solution = MeanField("collapsed").solve(
+    solution = MeanField("collapsed", n_restarts=0).solve(
         DualProblem(
             space,
             y,

@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
 STAGES = ("distances", "kernel", "features", "probabilities", "solver")
-"""Stages of a fit, in order; of model="paper" the last two are the other way round, and "kernel" is
-there only where something is tuned."""
+"""Stages of a fit, in order; "kernel" is there only where something is tuned. In ``gemmed.paper``
+the solver comes before the probabilities."""
 
 _log = logging.getLogger("gemmed")
 _Item = TypeVar("_Item")

@@ -18,7 +18,6 @@ from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace, variances_of_functions
 from ..model.margin_loss import curvature_at
 from .base_member import base_scores
-from .older_versions import with_present_attributes
 from .stored_function import StoredFunction
 from .validation import check_query_data
 
@@ -94,9 +93,6 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
             return special.softmax(scaled, axis=1)
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_present_attributes(state))
 
 
 def probability_slope(

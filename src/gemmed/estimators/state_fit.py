@@ -1,4 +1,4 @@
-"""The fit of states, the default: measurements, kernel, held-out scores, states, the refit.
+"""The fit of GEMMEDClassifier: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
 and averaged over (docs/research/model.md, sections 10 and 11). Nothing here knows an estimator.
@@ -24,16 +24,14 @@ from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
-from ..model.solution import Status
 from ..model.states.label_model import LabelModel, LabelPriors
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import fit_with_states, held_out_scores
-from .joint_fit import prior_of, stored_function
-from .joint_settings import Labelled, Settings
-from .stored_function import StoredFunction
+from .fit_settings import Labelled, Settings, prior_of
+from .stored_function import StoredFunction, stored_function
 
 
 class StateFit(NamedTuple):
@@ -252,12 +250,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
         "duality_gap_": gap,
         "kkt_residual_": max(own.certificate.residual for own in solutions),
-        "monte_carlo_error_": 0.0,
-        "engine_diagnostics_": {},
-        "objective_path_": np.empty(0),
         "n_iter_": max(own.n_iter for own in solutions),
         "converged_": converged,
-        "status_": (Status.CONVERGED if converged else Status.STALLED).value,
         "knn_distances_": found.knn_distances,
         "entropy_statistic_": nats,
         "entropy_bounds_": np.full(n_classes, np.inf),
@@ -268,7 +262,6 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
         "_told": told_by(samples),
         "_held_out_proba": posterior.clean,
-        "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 
 

@@ -60,9 +60,7 @@ def apply_marks(
     ----------
     labels : as the classifier takes them, shape (n_rows,)
     texts : the same as text
-    classifier : model="states" learns from given and true labels, and from how many rows are bad;
-        model="paper" knows no rates: it takes corrected labels as certainly nominal, and bad rows
-        are left out
+    classifier : the one to be fitted
     options : of ``fit`` before anything was said; marks count more
     """
     options = dict(options or {})
@@ -89,9 +87,6 @@ def apply_marks(
         return Marked(corrected, labels, good, options, settled)
     prior = np.full(n_rows, float(classifier.prior_nominal))
     prior = options.get("prior_nominal", prior).copy()
-    if classifier.model != "states":
-        prior[certain] = 1.0
-        return Marked(corrected, corrected, good, {**options, "prior_nominal": prior}, settled)
     if len(certain):
         options["known_labels"] = true
     if len(bad) or "prior_nominal" in options:
