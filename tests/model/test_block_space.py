@@ -148,7 +148,8 @@ def test_all_samples_as_landmarks_give_the_kernel_solution():
     block = BlockFeatureSpace(LocalBlocks(X), made)
     whole = GramSpace(KERNEL.between(X, X))
     ours, theirs = (
-        MeanField("collapsed", n_restarts=0).solve(problem(s, 150), tol=1e-10) for s in (block, whole)
+        MeanField("collapsed", n_restarts=0).solve(problem(s, 150), tol=1e-10)
+        for s in (block, whole)
     )
     assert ours.dual_value == pytest.approx(theirs.dual_value, rel=1e-6)
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-4)
@@ -183,7 +184,8 @@ def test_linear_kernel_in_blocks():
     block = BlockFeatureSpace(LocalBlocks(X, block_rows=100), LinearMap(5, dtype=np.float64))
     whole = FeatureSpace(np.column_stack([X, np.ones(700)]))
     ours, theirs = (
-        MeanField("collapsed", n_restarts=0).solve(problem(s, 700), tol=1e-10) for s in (block, whole)
+        MeanField("collapsed", n_restarts=0).solve(problem(s, 700), tol=1e-10)
+        for s in (block, whole)
     )
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-6)
 

@@ -67,10 +67,11 @@ default="tuned"
         Rate of the margin prior, above 1. Larger values allow less margin error.
     prior_nominal : float in (0, 1], default=0.95
         Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
-    base : classifier or None, default=None
-        A scikit-learn classifier or pipeline with ``predict_proba``, made robust: its held-out
-        predictions count beside those of the kernel classifier. Recommended for tables:
-        RandomForestClassifier().
+    base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
+        Further members of the model: their held-out predictions count beside those of the kernel
+        classifier, as far as they help to predict the labels. "auto" is a random forest, or nothing
+        where rows are not in memory (``fit_blocks``, precomputed kernels). A classifier or pipeline
+        needs ``predict_proba``.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
     neighbor_graph : {"bipartite", "leave_one_out"}, default="bipartite"
@@ -111,7 +112,7 @@ default="tuned"
         ``contamination_interval_``, ``label_error_interval_``, ``bad_measurement_interval_``.
     label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
         Share of the samples of each true class that have another label.
-    base_ : the base classifier, fitted to the likeliest labels, or None
+    bases_ : list of the further members, fitted to the likeliest labels
     is_informative_ : bool
         Whether held-out predictions are better than the shares of the classes (test at 5 %). If
         not, no label can be judged, and none is more likely wrong than right.
@@ -149,7 +150,7 @@ default="tuned"
     nominal_proba_: FloatArray
     state_proba_: FloatArray
     true_label_proba_: FloatArray
-    _held_out_proba: FloatArray
+    held_out_proba_: FloatArray
     _told: FloatArray
     bad_measurement_share_: float
     contamination_: float
@@ -171,7 +172,7 @@ default="tuned"
         function_variance: Any = TUNED,
         C: float = 3.0,
         prior_nominal: float = 0.95,
-        base: Any = None,
+        base: Any = "auto",
         n_neighbors: int = 10,
         neighbor_graph: NeighborGraph = "bipartite",
         max_iter: int = 200,
@@ -317,7 +318,7 @@ default="tuned"
             self.state_proba_, self._told, self.contamination_, self.bad_measurement_share_
         )
         judged = JudgedStates(
-            self.state_proba_, self._held_out_proba, self.true_label_proba_, terms
+            self.state_proba_, self.held_out_proba_, self.true_label_proba_, terms
         )
         return explain_samples(self._kept, self._reference(), self.classes_, judged, output)
 

@@ -6,6 +6,7 @@ and averaged over (docs/research/model.md, sections 10 and 11). Nothing here kno
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
-from .base_member import fit_with_states, held_out_scores
+from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import Labelled, Settings, prior_of
 from .stored_function import StoredFunction, stored_function
 
@@ -57,8 +58,8 @@ class StateFit(NamedTuple):
     function: StoredFunction
     slopes: FloatArray
     """Log-odds for a unit of each member's score, shape (n_members,)."""
-    base: Any
-    """The fitted base classifier, or None."""
+    bases: list[Any]
+    """Further members, fitted to the likeliest labels."""
 
     @property
     def nominal(self) -> FloatArray:
@@ -72,20 +73,26 @@ def fit_states(
     settings: Settings,
     base: Any = None,
     X: FloatArray | None = None,
+    pred_probs: FloatArray | None = None,
 ) -> StateFit:
     """Learn states, rates and classifier.
 
     Parameters
     ----------
     kernel : what is not to be tuned of it stays
-    base : a scikit-learn classifier with ``predict_proba``, or None
+    base : "auto", "forest", "boosting", a classifier with ``predict_proba``, several, or None
     X : all rows in memory, for the base
+    pred_probs : held-out probabilities of a user's own models, shape (n_models, n_samples,
+        n_classes)
     """
-    if base is not None and (X is None or isinstance(rows, GramRows)):
-        raise ValueError(
-            f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
-            "fit_blocks or kernel='precomputed'."
-        )
+    bases = bases_of(base, settings.n_jobs)
+    if X is None or isinstance(rows, GramRows):
+        if base is not None and base != "auto":
+            raise ValueError(
+                f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
+                "fit_blocks or kernel='precomputed'."
+            )
+        bases = []
     taught = samples.taught
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
@@ -124,20 +131,24 @@ def fit_states(
             learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
-        if base is not None and X is not None:
-            members.append(
-                held_out_scores(base, X, class_index, weights, samples.groups, base_seed)
-            )
-        posterior = infer_states(
-            LabelModel(
-                np.stack(members),
-                samples.class_index,
-                nats,
-                samples.weights,
-                checked(samples),
-                samples.known,
-            )
+        for own in bases:
+            report("base")
+            members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
+        labels = LabelModel(
+            np.stack(members),
+            samples.class_index,
+            nats,
+            samples.weights,
+            checked(samples),
+            samples.known,
         )
+        slopes = None
+        if pred_probs is not None:
+            # New rows come without the user's predictions: own members alone predict them.
+            slopes = infer_states(labels).slopes
+            labels = replace(labels, scores=np.concatenate([labels.scores, log_votes(pred_probs)]))
+        posterior = infer_states(labels)
+        slopes = posterior.slopes if slopes is None else slopes
         states, true_label = with_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
@@ -164,8 +175,7 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        if base is not None and X is not None:
-            base = fit_with_states(base, X, class_index, true_label, kept, base_seed)
+        bases = [fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases]
     return StateFit(
         distances.scaled,
         measurements,
@@ -179,8 +189,8 @@ def fit_states(
         solutions,
         dual_coef,
         function,
-        posterior.slopes,
-        base,
+        slopes,
+        bases,
     )
 
 
@@ -230,6 +240,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     nats = np.zeros(len(nominal)) if found.nats is None else found.nats
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
+    # Decision values are in units of the kernel's function, unless it has no weight at all.
+    unit = float(found.slopes[0]) or float(found.slopes.max()) or 1.0
     return {
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
@@ -256,12 +268,12 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "entropy_statistic_": nats,
         "entropy_bounds_": np.full(n_classes, np.inf),
         "coverage_": np.zeros(n_classes),
-        "probability_slope_": float(found.slopes[0]),
-        "base_": found.base,
+        "probability_slope_": unit,
+        "bases_": found.bases,
         "_calibrated_together": True,
-        "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
+        "_member_weights": found.slopes / unit,
         "_told": told_by(samples),
-        "_held_out_proba": posterior.clean,
+        "held_out_proba_": posterior.clean,
     }
 
 

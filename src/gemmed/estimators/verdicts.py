@@ -29,7 +29,7 @@ class Verdicts(NamedTuple):
 def verdicts_of(model: Any) -> Verdicts:
     """Verdicts of a fitted ``GEMMEDClassifier``."""
     own = model._kept.class_index
-    states, held_out = model.state_proba_, model._held_out_proba
+    states, held_out = model.state_proba_, model.held_out_proba_
     verdicts, suggested = judge_states(states, held_out, model.true_label_proba_, own)
     return Verdicts(
         np.asarray(model.nominal_proba_),
