@@ -119,7 +119,10 @@ def defaults(options):
                 ways = {} if options.given_only else {"gemmed": model}
                 for m in options.landmarks:
                     ways[f"MED {m}"] = gemmed.MEDClassifier(
-                        gamma=1.0 / X.shape[1], n_components=m, n_jobs=THREADS, random_state=0
+                        gamma=1.0 / X.shape[1],
+                        solver=gemmed.Solver(n_components=m),
+                        n_jobs=THREADS,
+                        random_state=0,
                     )
                 for method, model in ways.items():
                     found = measured(model, X, y, X_test, y_test, options.repeat)

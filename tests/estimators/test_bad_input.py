@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gemmed import GEMMEDClassifier, MEDClassifier
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, MEDClassifier, Priors, Solver
 from gemmed._core.exceptions import (
     DegenerateDataError,
     IndefiniteKernelWarning,
@@ -15,6 +16,7 @@ from gemmed._core.exceptions import (
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 Y = np.repeat([0, 1], 20)
+UNIT = {"function_variance": 1.0, "bias_variance": 1.0}
 BOTH = pytest.mark.parametrize("classifier", [GEMMEDClassifier, MEDClassifier])
 
 
@@ -72,27 +74,31 @@ def test_constant_features(classifier):
         ("function_variance", [0.0, -1.0, None, "wide"]),
         ("max_iter", [0, 2.5, True]),
         ("tol", [0.0, -1e-3]),
+        ("n_components", [0, 2.5, "many"]),
+        ("kernel_params", [3, "rbf", {"width": 1.0}, {3: 1.0}]),
+        ("solver", [200, {"tol": 1e-3}, Priors()]),
     ],
 )
 def test_parameters_of_both(classifier, parameter, values):
     for value in values:
         with pytest.raises(ValueError, match=f"{parameter}="):
-            classifier(**{parameter: value}).fit(X, Y)
+            classifier(**parameters_of(**{parameter: value})).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("parameter", "values"),
     [
-        ("prior_nominal", [0.0, 1.1, "a", None]),
         ("n_neighbors", [0, -1, 2.5]),
         ("neighbor_graph", ["kdtree", None]),
         ("warm_start", [None, 1, "yes"]),
+        ("priors", [0.95, {"bad_rate": 0.1}, Priors]),
+        ("selection", ["bipartite", Solver()]),
     ],
 )
 def test_parameters_of_gem_med(parameter, values):
     for value in values:
         with pytest.raises(ValueError, match=f"{parameter}="):
-            GEMMEDClassifier(**{parameter: value}).fit(X, Y)
+            GEMMEDClassifier(**parameters_of(**{parameter: value})).fit(X, Y)
 
 
 def test_a_class_of_one_sample():
@@ -135,7 +141,7 @@ def test_kernel_matrices(classifier):
 @BOTH
 def test_indefinite_kernel_is_clipped_with_a_warning(classifier):
     indefinite = np.tanh(X @ X.T - 1.0)
-    model = classifier("precomputed", function_variance=1.0, bias_variance=1.0)
+    model = classifier("precomputed", kernel_params=UNIT)
     with pytest.warns(IndefiniteKernelWarning, match="eigenvalues are negative"):
         model.fit(indefinite, Y)
     # f on the training points, as solved and as predicted, are one function
@@ -181,7 +187,7 @@ def test_columns_that_floating_point_cannot_combine(classifier):
     """A time stamp beside a small feature."""
     stamps = np.column_stack([X[:, 0] + Y, 1.6e9 + 1e7 * RNG.random(40)])
     with pytest.warns(UnscaledDataWarning, match="scale X"):
-        classifier("linear", function_variance=1.0, bias_variance=1.0).fit(stamps, Y)
+        classifier("linear", kernel_params=UNIT).fit(stamps, Y)
 
 
 @BOTH

@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from gemmed import GEMMEDClassifier, MEDClassifier
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, MEDClassifier, Selection, Solver
 from gemmed.datasets import make_ring
 
 
@@ -16,11 +17,10 @@ def ring():
 
 def fitted(X, y, **parameters):
     parameters = {"random_state": 0, "n_neighbors": 5, "tol": 1e-10} | parameters
-    return GEMMEDClassifier(**parameters).fit(X, y)
+    return GEMMEDClassifier(**parameters_of(**parameters)).fit(X, y)
 
 
 KERNELS = ["linear", "rbf"]
-UNIT = {"gamma": "scale", "function_variance": 1.0, "bias_variance": 1.0}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -110,8 +110,12 @@ def test_function_variance_scales_the_kernel(ring, kernel):
     }[kernel]
     values = (0.1 * gram + 1.0) @ model.dual_coef_
     np.testing.assert_allclose(model.decision_function(ring.X / 10), values, atol=1e-8)
-    by_matrix = MEDClassifier("precomputed", function_variance=0.1, tol=1e-10).fit(gram, ring.y)
-    direct = MEDClassifier(kernel, function_variance=0.1, gamma=0.5, tol=1e-10)
+    by_matrix = MEDClassifier(
+        "precomputed", kernel_params={"function_variance": 0.1}, solver=Solver(tol=1e-10)
+    ).fit(gram, ring.y)
+    direct = MEDClassifier(
+        kernel, gamma=0.5, kernel_params={"function_variance": 0.1}, solver=Solver(tol=1e-10)
+    )
     np.testing.assert_allclose(
         by_matrix.decision_function(gram),
         direct.fit(ring.X / 10, ring.y).decision_function(ring.X / 10),
@@ -122,7 +126,9 @@ def test_function_variance_scales_the_kernel(ring, kernel):
 def test_groups_change_the_neighbours(ring):
     groups = np.arange(80) // 2
     blind = fitted(ring.X, ring.y, neighbor_graph="leave_one_out")
-    model = GEMMEDClassifier(random_state=0, n_neighbors=5, neighbor_graph="leave_one_out")
+    model = GEMMEDClassifier(
+        selection=Selection(neighbor_graph="leave_one_out"), random_state=0, n_neighbors=5
+    )
     model.fit(ring.X, ring.y, groups=groups)
     assert not np.allclose(model.knn_distances_, blind.knn_distances_)
 
@@ -137,7 +143,7 @@ def test_random_state_makes_a_fit_reproducible(ring):
 
 def test_stopping_early_warns_with_what_was_reached(ring):
     with pytest.warns(ConvergenceWarning, match=r"1 iterations .*duality gap .* raise max_iter"):
-        model = GEMMEDClassifier(max_iter=1, random_state=0).fit(ring.X, ring.y)
+        model = GEMMEDClassifier(solver=Solver(max_iter=1), random_state=0).fit(ring.X, ring.y)
     assert not model.converged_
 
 

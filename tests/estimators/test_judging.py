@@ -287,10 +287,9 @@ def test_feedback_on_single_samples(known):
     agree = (fitted.nominal_proba_ < 0.5) == (before < 0.5)
     assert agree[rest].mean() > 0.97
     again = GEMMEDClassifier(
+        kernel_params={"function_variance": kernel[1], "bias_variance": fitted.bias_variance_},
         random_state=0,
         gamma=kernel[0],
-        function_variance=kernel[1],
-        bias_variance=fitted.bias_variance_,
     ).fit(X, y, prior_nominal=prior)
     assert np.abs(again.nominal_proba_ - fitted.nominal_proba_).mean() < 0.01
     table = as_arrays(fitted.explain())

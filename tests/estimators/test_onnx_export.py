@@ -18,6 +18,7 @@ from gemmed import (
     MEDClassifier,
     RampSVC,
     RODClassifier,
+    Solver,
     TablePreparation,
     TrimmedSVC,
     TwoStageClassifier,
@@ -66,11 +67,11 @@ MODELS = {
     "rbf": GEMMEDClassifier(random_state=0),
     "rational_quadratic": GEMMEDClassifier("rational_quadratic", random_state=0),
     "linear": GEMMEDClassifier("linear", random_state=0),
-    "poly": GEMMEDClassifier("poly", coef0=1.0, random_state=0),
-    "poly of even degree": MEDClassifier("poly", degree=2, coef0=-0.5),
-    "landmarks": GEMMEDClassifier(n_components=20, random_state=0),
-    "linear features": GEMMEDClassifier("linear", n_components=20, random_state=0),
-    "MED": MEDClassifier(function_variance=3.0, bias_variance=0.5),
+    "poly": GEMMEDClassifier("poly", kernel_params={"coef0": 1.0}, random_state=0),
+    "poly of even degree": MEDClassifier("poly", kernel_params={"degree": 2, "coef0": -0.5}),
+    "landmarks": GEMMEDClassifier(solver=Solver(n_components=20), random_state=0),
+    "linear features": GEMMEDClassifier("linear", solver=Solver(n_components=20), random_state=0),
+    "MED": MEDClassifier(kernel_params={"function_variance": 3.0, "bias_variance": 0.5}),
     "MED, linear": MEDClassifier("linear"),
 }
 TWO_CLASSES = {
@@ -119,7 +120,7 @@ def test_annotators_agree(tmp_path, n_classes):
 def test_precomputed_kernel_takes_its_rows(tmp_path, n_classes):
     X, y = clouds(n_classes)
     X = (X - 50.0) / 3.0
-    model = MEDClassifier("precomputed", function_variance=2.0).fit(X @ X.T, y)
+    model = MEDClassifier("precomputed", kernel_params={"function_variance": 2.0}).fit(X @ X.T, y)
     export_onnx(model, tmp_path / "m.onnx")
     assert_same(model, tmp_path / "m.onnx", X[:7] @ X.T)
 

@@ -12,7 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gemmed import GEMMEDClassifier, load_model, save_model
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 from gemmed.model.margin_loss import margin_loss
 
 
@@ -40,7 +41,9 @@ def damaged(seed=0, n=300, n_classes=2):
 
 def fitted(data, base=None, **options):
     X, y, *_ = data
-    return GEMMEDClassifier(base=base, random_state=0).set_params(**options).fit(X, y)
+    return (
+        GEMMEDClassifier(base=base, random_state=0).set_params(**parameters_of(**options)).fit(X, y)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +182,7 @@ def test_groups_stay_together_in_held_out_predictions(data):
 def test_blocks_give_the_states_of_features(data):
     X, y, *_ = data
     whole = fitted(data, n_components=60)
-    parts = GEMMEDClassifier(n_components=60, random_state=0).fit_blocks(X, y)
+    parts = GEMMEDClassifier(solver=Solver(n_components=60), random_state=0).fit_blocks(X, y)
     np.testing.assert_allclose(parts.state_proba_, whole.state_proba_, atol=1e-3)
 
 
@@ -204,20 +207,20 @@ def test_model_files_and_pickles_keep_everything(data, tmp_path):
 
 def test_a_base_needs_rows_in_memory(data):
     X, y, *_ = data
-    model = GEMMEDClassifier(base=LogisticRegression(), n_components=40)
+    model = GEMMEDClassifier(solver=Solver(n_components=40), base=LogisticRegression())
     assert model.fit(X, y).state_proba_.shape == (len(y), 3)  # features, but X is there
     with pytest.raises(ValueError, match="rows in memory"):
         model.fit_blocks(X, y)
     with pytest.raises(ValueError, match="precomputed"):
-        model.set_params(kernel="precomputed", n_components=None).fit(X @ X.T, y)
+        model.set_params(kernel="precomputed", solver=None).fit(X @ X.T, y)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
     """f minimises |f|^2 / 2 and (51), as it is written in docs/research/model.md."""
     X, y = damaged(n_classes=n_classes)[:2]
-    given = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
-    model = GEMMEDClassifier(random_state=0, tol=1e-14, **given).fit(X, y)
+    given = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
+    model = GEMMEDClassifier(solver=Solver(tol=1e-14), random_state=0, **given).fit(X, y)
     index = np.searchsorted(model.classes_, y)
     good, proba = 1.0 - model.state_proba_[:, 2], model.true_label_proba_
     rho = model.label_error_rates_

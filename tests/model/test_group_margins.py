@@ -77,7 +77,9 @@ def test_samples_of_a_group_do_not_vouch_for_each_other(seed):
     found = []
     for given in (None, groups):
         model = GEMMEDClassifier(
-            gamma=0.15, function_variance=5.0, bias_variance=5.0, random_state=0
+            gamma=0.15,
+            kernel_params={"function_variance": 5.0, "bias_variance": 5.0},
+            random_state=0,
         ).fit(X, y, groups=given)
         found.append(roc(wrong, model.anomaly_scores_).auc)
     assert found[1] > found[0] + 0.08

@@ -17,10 +17,8 @@ MODEL = GEMMEDClassifier(random_state=0)
 LABELS = np.array(["a", "b", "a", "b", "a", "b"])
 
 
-def marked(certain, bad=(), classifier=MODEL, labels=LABELS, **options):
-    return apply_marks(
-        labels, labels.astype(str), Known(certain, frozenset(bad)), classifier, options
-    )
+def marked(certain, bad=(), labels=LABELS, **options):
+    return apply_marks(labels, labels.astype(str), Known(certain, frozenset(bad)), options)
 
 
 def test_given_labels_stay_and_true_ones_go_beside_them():

@@ -13,6 +13,7 @@ from scipy import special
 
 pytest.importorskip("distributed")
 
+from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances
@@ -113,7 +114,7 @@ def test_fit_equals_the_local_one(client):
 
 
 def classifier(**options):
-    return GEMMEDClassifier(**{"n_components": 60, "random_state": 0, **options})
+    return GEMMEDClassifier(**parameters_of(**{"n_components": 60, "random_state": 0, **options}))
 
 
 def test_many_landmarks_are_solved_as_here(client):
@@ -162,7 +163,11 @@ def test_one_and_two_workers_fit_the_same_function(client, monkeypatch):
     X, y = sample(6000)
     monkeypatch.setattr("gemmed.model.kernels.feature_passes.PACK_FROM", 1)
     monkeypatch.setitem(CentreSpace.__init__.__kwdefaults__, "cache_bytes", 4 * 6000 * 90)
-    kernel = {"n_components": 100, "gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    kernel = {
+        "n_components": 100,
+        "gamma": 0.2,
+        "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0},
+    }
     rows = da.from_array(X, chunks=(1000, 6))
     apart = []
     for n_workers in (1, 2):
@@ -255,7 +260,7 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     import dask.array as da
 
     X, y = sample(3000)
-    kernel = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    kernel = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
     blocks = dask_blocks(da.from_array(X, chunks=(1000, 6)), processes)
     # Imports are not part of the time below; a module itself cannot be sent back.
     processes.run(lambda: importlib.import_module("gemmed.estimators.gemmed").__name__)

@@ -163,13 +163,6 @@ def _add_classifier_options(group: Any) -> None:
         "--C", type=float, default=3.0, help="above 1; larger allows less margin error (default: 3)"
     )
     group.add_argument(
-        "--prior-nominal",
-        type=float,
-        default=0.95,
-        metavar="P",
-        help="probability that a row is correct, before the fit (default: 0.95)",
-    )
-    group.add_argument(
         "--neighbors", type=int, default=10, metavar="K", help="neighbours (default: 10)"
     )
     group.add_argument(
@@ -274,17 +267,16 @@ def classifier_of(options: argparse.Namespace) -> Any:
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
     from ..estimators.gemmed import GEMMEDClassifier
+    from ..model.settings import Solver
 
     return GEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
-        degree=options.degree,
+        kernel_params={"degree": options.degree},
         C=options.C,
-        prior_nominal=options.prior_nominal,
         base=base_of(options),
         n_neighbors=options.neighbors,
-        n_components=_whole(options.components),
-        max_iter=options.max_iter,
+        solver=Solver(options.max_iter, n_components=_whole(options.components)),
         random_state=options.seed,
     )
 

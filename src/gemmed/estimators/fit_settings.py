@@ -13,6 +13,7 @@ from ..evidence.neighbours import Neighbourhood
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
+from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import ToTune
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
@@ -24,15 +25,17 @@ from .known_labels import (
     taught_index,
 )
 from .validation import (
-    check_choice,
     check_groups,
     check_margin_rate,
     check_n_jobs,
     check_number,
-    check_number_or_auto,
     check_per_sample,
     check_some_trust,
 )
+
+USUAL_PRIOR = 0.95
+"""``prior_nominal`` of a sample of which nothing is known: other values move its log-odds by what
+theirs differ. How frequent faults are is learned."""
 
 
 class Labelled(NamedTuple):
@@ -47,8 +50,6 @@ class Labelled(NamedTuple):
     prior: FloatArray
     """Prior nominal probabilities."""
     groups: np.ndarray | None
-    usual_prior: float
-    """Of samples of which nothing is known."""
     known: np.ndarray | None = None
     """True classes, -1 where they are not known; None if none is. The prior of such samples is 1 or
     0: their labels are right or wrong."""
@@ -82,6 +83,7 @@ class Settings(NamedTuple):
     neighbourhood: Neighbourhood
     c: float
     to_tune: ToTune
+    priors: Priors
     n_components: int | None
     """Nystroem features; None for the exact kernel."""
     max_iter: int
@@ -90,23 +92,29 @@ class Settings(NamedTuple):
     n_jobs: int | None
 
 
-def check_parameters(estimator: Any) -> None:
+class Records(NamedTuple):
+    """The settings of an estimator, with defaults where it has None."""
+
+    priors: Priors
+    selection: Selection
+    solver: Solver
+
+
+def check_parameters(estimator: Any) -> Records:
     """Refuse parameters of GEMMEDClassifier that mean nothing, by name."""
     check_margin_rate(estimator.C)
-    check_number("prior_nominal", estimator.prior_nominal, above=0, at_most=1)
     check_number("n_neighbors", estimator.n_neighbors, at_least=1, whole=True)
-    check_choice("neighbor_graph", estimator.neighbor_graph, ("bipartite", "leave_one_out"))
-    check_number("max_iter", estimator.max_iter, at_least=1, whole=True)
-    check_number("tol", estimator.tol, above=0)
-    if estimator.n_components is not None:
-        check_number_or_auto("n_components", estimator.n_components, at_least=1, whole=True)
     if not isinstance(estimator.warm_start, (bool, np.bool_)):
         raise ValueError(f"warm_start={estimator.warm_start!r} must be True or False.")
     check_n_jobs(estimator.n_jobs)
+    return Records(
+        record_of("priors", estimator.priors, Priors),
+        record_of("selection", estimator.selection, Selection),
+        record_of("solver", estimator.solver, Solver),
+    )
 
 
 def label_samples(
-    estimator: Any,
     y: np.ndarray,
     weights: FloatArray,
     prior_nominal: Any,
@@ -115,7 +123,7 @@ def label_samples(
 ) -> Labelled:
     """Labels, and what the arguments of ``fit`` say of the samples."""
     classes, labels = encode_labels(y)
-    prior = np.full(len(y), float(estimator.prior_nominal))
+    prior = np.full(len(y), USUAL_PRIOR)
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
     class_index = np.searchsorted(classes, y)
@@ -126,8 +134,7 @@ def label_samples(
             check_priors_agree(prior, class_index, known, classes)
         prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
     groups = check_groups(groups, len(y))
-    usual = float(estimator.prior_nominal)
-    samples = Labelled(classes, labels, class_index, weights, prior, groups, usual, known)
+    samples = Labelled(classes, labels, class_index, weights, prior, groups, known)
     check_some_trust(~samples.useless, weights)
     return samples
 
@@ -146,7 +153,7 @@ def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | 
 
 
 def settings_of(
-    estimator: Any, samples: Labelled, n_components: int | None, *, tunable: bool
+    estimator: Any, records: Records, samples: Labelled, n_components: int | None, *, tunable: bool
 ) -> Settings:
     """The parameters of a classifier for these samples.
 
@@ -154,13 +161,16 @@ def settings_of(
     """
     random = check_random_state(estimator.random_state)
     split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
+    graph = records.selection.neighbor_graph
+    to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(estimator.n_neighbors, estimator.neighbor_graph, samples.groups, split_seed),
+        Neighbourhood(estimator.n_neighbors, graph, samples.groups, split_seed),
         c=float(estimator.C),
-        to_tune=what_is_tuned(estimator) if tunable else ToTune(*[False] * 4),
+        to_tune=to_tune if tunable else ToTune(False, False, False, False),
+        priors=records.priors,
         n_components=n_components,
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
+        max_iter=records.solver.max_iter,
+        tol=records.solver.tol,
         engine_seed=engine_seed,
         n_jobs=estimator.n_jobs,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import block_threads
 from .._core.types import FloatArray
-from ..evidence.neighbours import NeighborGraph
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.kernels.kernel import Kernel
+from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     Labelled,
+    Records,
     check_parameters,
     features_for,
     label_samples,
@@ -56,17 +58,14 @@ default="tuned"
     gamma : {"tuned", "scale", "auto"} or float, default="tuned"
         Width of radial kernels, scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
         1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
-    degree, coef0 : int, float, default=3, 0.0
-    bias_variance : "tuned" or float, default="tuned"
-        Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-        "tuned" follows function_variance, or for kernels without a width a hundredth of it.
-    function_variance : "tuned" or float, default="tuned"
-        Prior variance of the decision function: K = function_variance * k + bias_variance. "tuned"
-        is chosen together with gamma.
+    kernel_params : dict or None, default=None
+        ``degree`` (default 3) and ``coef0`` (0.0) of "poly"; ``function_variance`` and
+        ``bias_variance``, numbers or "tuned" (default): prior variances of the decision function,
+        K = function_variance * k + bias_variance. The bias is part of the kernel; there is no
+        separate intercept. A tuned function_variance is chosen together with gamma; a tuned
+        bias_variance is the same, or for kernels without a width a hundredth of it.
     C : float, default=3.0
         Rate of the margin prior, above 1. Larger values allow less margin error.
-    prior_nominal : float in (0, 1], default=0.95
-        Prior probability that a sample is nominal; ``fit`` takes one per sample as well.
     base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
         Further members of the model: their held-out predictions count beside those of the kernel
         classifier, as far as they help to predict the labels. "auto" is a random forest, or nothing
@@ -74,19 +73,15 @@ default="tuned"
         needs ``predict_proba``.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
-    neighbor_graph : {"bipartite", "leave_one_out"}, default="bipartite"
-        Distances to a random half of the class, averaged over splits, or to all its other samples.
-        They are Euclidean distances of X, or those of the kernel if it is precomputed.
-    max_iter : int, default=200
-    tol : float, default=1e-6
-        Duality gap at which the solver stops, relative to the objective. With landmarks a Newton
-        step that brings no more than 1e-4 is the last.
-    n_components : "auto", int or None, default="auto"
-        Nystroem features in place of the exact kernel: memory and time then grow as n_samples
-        only, and the k-NN distances go to a part of each class. "auto" keeps the kernel up to
-        2,000 samples (with a radial kernel 8,000 of two classes and 5,000 of several); above, it
-        doubles the features from 500 on, to 8,000 at most, as long as held-out rows are better
-        predicted. None keeps the exact kernel.
+    priors : Priors or None, default=None
+        Prior beliefs: how frequent faults are, how far predictions are to be believed.
+    selection : Selection or None, default=None
+        Candidates of the kernel, and which samples are neighbours.
+    solver : Solver or None, default=None
+        Iterations, tolerance, and landmarks in place of the exact kernel. "auto" landmarks keep the
+        exact kernel up to 2,000 samples (with a radial kernel 8,000 of two classes and 5,000 of
+        several); above, their number is doubled from 500 on, to 8,000 at most, as long as held-out
+        rows are better predicted.
     warm_start : bool, default=False
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.
@@ -133,7 +128,7 @@ default="tuned"
         Residual of the optimality conditions.
     n_iter_ : int
     converged_ : bool
-        Whether the duality gap is within ``tol``.
+        Whether the duality gap is within the tolerance of the solver.
 
     Examples
     --------
@@ -166,36 +161,26 @@ default="tuned"
         kernel: Any = TUNED,
         *,
         gamma: Any = TUNED,
-        degree: int = 3,
-        coef0: float = 0.0,
-        bias_variance: Any = TUNED,
-        function_variance: Any = TUNED,
+        kernel_params: Mapping[str, Any] | None = None,
         C: float = 3.0,
-        prior_nominal: float = 0.95,
         base: Any = "auto",
         n_neighbors: int = 10,
-        neighbor_graph: NeighborGraph = "bipartite",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_components: Any = "auto",
+        priors: Priors | None = None,
+        selection: Selection | None = None,
+        solver: Solver | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.bias_variance = bias_variance
-        self.function_variance = function_variance
+        self.kernel_params = kernel_params
         self.C = C
-        self.prior_nominal = prior_nominal
         self.base = base
         self.n_neighbors = n_neighbors
-        self.neighbor_graph = neighbor_graph
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_components = n_components
+        self.priors = priors
+        self.selection = selection
+        self.solver = solver
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -220,8 +205,8 @@ default="tuned"
             A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
             distances do not change.
         prior_nominal : array-like of shape (n_samples,), optional
-            What is already known of each sample, in place of the constructor's value; 0 and 1
-            state a certainty and are respected exactly.
+            What is already known of each sample. 0.95 stands for "nothing"; other values move the
+            log-odds by what theirs differ. 0 and 1 state a certainty and are respected exactly.
         groups : array-like of shape (n_samples,), optional
             Samples of one group (a subject, a recording) are not neighbours of each other, and do
             not vouch for each other's labels (ten groups a class, at most 3,000 samples).
@@ -230,13 +215,13 @@ default="tuned"
             y as it was given: the classifier learns the true label, the rates how often given
             labels are wrong. Bad measurements have ``prior_nominal`` of 0.
         """
-        check_parameters(self)
+        records = check_parameters(self)
         index = index_of(X)
         X, y = check_training_data(self, X, y, multi_class=True)
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
-        samples = label_samples(self, y, weights, prior_nominal, groups, known_labels)
-        n_components = features_for(self.n_components, kernel, samples)
+        samples = label_samples(y, weights, prior_nominal, groups, known_labels)
+        n_components = features_for(records.solver.n_components, kernel, samples)
         rows: TrainingRows = ArrayRows(X)
         if kernel.name == "precomputed":
             rows = GramRows(X, function_space(kernel, X)[0].gram())
@@ -245,7 +230,7 @@ default="tuned"
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        found = self._fit_states(rows, kernel, samples, n_components, X)
+        found = self._fit_states(rows, kernel, samples, records, n_components, X)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
         kept = KeptSamples(
@@ -266,7 +251,7 @@ default="tuned"
     ) -> GEMMEDClassifier:
         """Fit from blocks of rows that need not fit into memory.
 
-        The solver is that of ``fit`` with ``n_components`` features. ``explain`` needs the rows
+        The solver is that of ``fit`` with landmarks. ``explain`` needs the rows
         themselves and is not available afterwards; screening uses a sample of them.
 
         Parameters
@@ -275,17 +260,17 @@ default="tuned"
             file, a memory map, or what ``gemmed.rows.read_parquet(...).X`` gives
         y, sample_weight, prior_nominal, groups, known_labels : as in ``fit``
         """
-        check_parameters(self)
+        records = check_parameters(self)
         if not (hasattr(blocks, "map") and hasattr(blocks, "sizes")):
             blocks = LocalBlocks(blocks, n_threads=block_threads(self.n_jobs))
-        y = check_block_labels(self, blocks, y)
+        y = check_block_labels(self, blocks, y, records.solver.n_components)
         rows = BlockRows(blocks)
         some = rows.take(subsample_rows(np.ones((len(y), 1)), np.ones(len(y)), 0))
         kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
-        samples = label_samples(self, y, weights, prior_nominal, groups, known_labels)
-        n_components = components_for(self.n_components, len(y)) or MOST_COMPONENTS
-        found = self._fit_states(rows, kernel, samples, n_components)
+        samples = label_samples(y, weights, prior_nominal, groups, known_labels)
+        n_components = components_for(records.solver.n_components, len(y)) or MOST_COMPONENTS
+        found = self._fit_states(rows, kernel, samples, records, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
         self._store(found, samples, kept)
         return self
@@ -351,13 +336,14 @@ default="tuned"
         rows: TrainingRows,
         kernel: Kernel,
         samples: Labelled,
+        records: Records,
         n_components: int | None,
         X: FloatArray | None = None,
     ) -> StateFit:
         """Fit, with the kernel of the last fit where ``warm_start`` asks for it."""
         shape = getattr(self, "dual_coef_", np.empty(0)).shape
         warm = bool(self.warm_start) and shape == samples.labels.shape
-        settings = settings_of(self, samples, n_components, tunable=not warm)
+        settings = settings_of(self, records, samples, n_components, tunable=not warm)
         kernel = self._function.kernel if warm else kernel
         return fit_states(rows, kernel, samples, settings, self.base, X)
 

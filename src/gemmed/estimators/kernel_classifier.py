@@ -159,9 +159,10 @@ def signs_of(index: np.ndarray, n_classes: int) -> FloatArray:
 
 def warn_not_converged(estimator: Any, reached: str) -> None:
     """The usual warning of an iterative estimator, with what was reached and the remedy."""
+    where = " of solver=Solver(...)" if hasattr(estimator, "solver") else ""
     warnings.warn(
         f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations without "
-        f"converging ({reached}): raise max_iter, raise tol, or scale X.",
+        f"converging ({reached}): raise max_iter{where}, raise tol, or scale X.",
         ConvergenceWarning,
         stacklevel=3,
     )

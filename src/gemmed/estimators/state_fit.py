@@ -25,13 +25,13 @@ from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
-from ..model.states.label_model import LabelModel, LabelPriors
+from ..model.states.label_model import LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
-from .fit_settings import Labelled, Settings, prior_of
+from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
 from .stored_function import StoredFunction, stored_function
 
 
@@ -116,7 +116,8 @@ def fit_states(
             rows, signs, class_index, usable, settings.c, settings.to_tune, seed
         ).weigh(faults.far, kernel, good)
         shared = np.maximum(far, faults.sure)
-        nats, good = together(measurements, shared, good)
+        bad_rate = settings.priors.bad_rate
+        nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
 
         report("features")
@@ -141,6 +142,7 @@ def fit_states(
             samples.weights,
             checked(samples),
             samples.known,
+            settings.priors,
         )
         slopes = None
         if pred_probs is not None:
@@ -180,7 +182,7 @@ def fit_states(
         distances.scaled,
         measurements,
         nats,
-        float(bad_by_shared(shared).mean()),
+        float(bad_by_shared(shared, bad_rate).mean()),
         kernel,
         candidates,
         posterior,
@@ -195,7 +197,7 @@ def fit_states(
 
 
 def together(
-    measurements: Measurements | None, shared: FloatArray, good: FloatArray
+    measurements: Measurements | None, shared: FloatArray, good: FloatArray, bad_rate: float
 ) -> tuple[FloatArray | None, FloatArray]:
     """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
     speaks = shared > 0.0
@@ -203,12 +205,12 @@ def together(
         return None, good
     single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
     nats = np.where(speaks, np.maximum(single, shared), single)
-    return nats, good * (1.0 - bad_by_shared(shared))
+    return nats, good * (1.0 - bad_by_shared(shared, bad_rate))
 
 
-def bad_by_shared(shared: FloatArray) -> FloatArray:
+def bad_by_shared(shared: FloatArray, bad_rate: float) -> FloatArray:
     """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(LabelPriors().bad_rate)
+    usual = special.logit(bad_rate)
     return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
 
 
@@ -289,8 +291,7 @@ def checked(samples: Labelled) -> np.ndarray | None:
 def told_by(samples: Labelled) -> FloatArray:
     """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
     with np.errstate(divide="ignore"):
-        usual = special.logit(min(samples.usual_prior, 1.0 - 1e-12))
-        told: FloatArray = special.logit(samples.prior) - usual
+        told: FloatArray = special.logit(samples.prior) - special.logit(USUAL_PRIOR)
     return told
 
 

@@ -16,7 +16,7 @@ from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..model.tuning import MAX_ROWS, Candidate, KernelChoice, ToTune
+from ..model.tuning import Candidate, KernelChoice, ToTune
 from ..rows.training_rows import TrainingRows
 from .far_groups import FarGroups
 from .veto import is_learnable
@@ -101,7 +101,7 @@ class Sample:
     def _decisive(self, group: np.ndarray) -> np.ndarray:
         """All rows, or of many as many members of the group as others."""
         usable = np.flatnonzero(self.weights > 0)
-        if len(usable) <= MAX_ROWS:
+        if len(usable) <= self.to_tune.selection.max_rows:
             return usable
         rng = np.random.default_rng(self.seed)
         inside, outside = usable[group[usable]], usable[~group[usable]]

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
+from ..estimators.fit_settings import USUAL_PRIOR
 from ..report.settled import Settled
 
 
@@ -51,7 +52,6 @@ def apply_marks(
     labels: np.ndarray,
     texts: np.ndarray,
     known: Known,
-    classifier: Any,
     options: Mapping[str, np.ndarray] | None = None,
 ) -> Marked:
     """Labels, options and rows of the next fit.
@@ -60,7 +60,6 @@ def apply_marks(
     ----------
     labels : as the classifier takes them, shape (n_rows,)
     texts : the same as text
-    classifier : the one to be fitted
     options : of ``fit`` before anything was said; marks count more
     """
     options = dict(options or {})
@@ -85,7 +84,7 @@ def apply_marks(
     settled = Settled(certain, bad, options.get("sample_weight", np.ones(n_rows)))
     if not len(certain) and not len(bad):
         return Marked(corrected, labels, good, options, settled)
-    prior = np.full(n_rows, float(classifier.prior_nominal))
+    prior = np.full(n_rows, USUAL_PRIOR)
     prior = options.get("prior_nominal", prior).copy()
     if len(certain):
         options["known_labels"] = true
