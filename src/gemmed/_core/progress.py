@@ -70,11 +70,6 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.reset(token)
 
 
-def is_heard() -> bool:
-    """Whether somebody wants to know of single steps: facts that take time can be left out."""
-    return bool(_listeners.get()) or _log.isEnabledFor(logging.DEBUG)
-
-
 def report(stage: str, done: int = 0, total: int | None = None, **facts: float) -> bool:
     """Tell listeners and the log; True if a listener wants the stage to stop."""
     level = logging.DEBUG if done else logging.INFO
