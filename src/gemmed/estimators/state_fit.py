@@ -17,7 +17,6 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
-from ..evidence.kernel_and_veto import Sample
 from ..evidence.shared_faults import shared_faults
 from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
@@ -28,7 +27,7 @@ from ..model.med import learn_med
 from ..model.states.label_model import LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
-from ..model.tuning import Candidate
+from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
@@ -108,17 +107,15 @@ def fit_states(
         good, usual = np.where(samples.useless, 0.0, 1.0), ~samples.useless
         if measurements is not None:
             good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-            usual &= measurements.in_place <= 0.5
+            usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
-        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
-
-        far, kernel, candidates = Sample(
-            rows, signs, class_index, usable, settings.c, settings.to_tune, seed
-        ).weigh(faults.far, kernel, good)
-        shared = np.maximum(far, faults.sure)
+        shared = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
         bad_rate = settings.priors.bad_rate
         nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
+
+        choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
+        kernel, candidates = choice.choose(kernel)
 
         report("features")
         prior = prior_of(rows, kernel, taught, good, settings)
@@ -133,7 +130,6 @@ def fit_states(
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         for own in bases:
-            report("base")
             members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
         labels = LabelModel(
             np.stack(members),
