@@ -1,4 +1,4 @@
-"""The fit of states, the default: measurements, kernel, held-out scores, states, the refit.
+"""The fit of GEMMEDClassifier: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
 and averaged over (docs/research/model.md, sections 10 and 11). Nothing here knows an estimator.
@@ -24,16 +24,14 @@ from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
-from ..model.solution import Status
-from ..model.states.label_model import LabelModel, LabelPriors
+from ..model.states.label_model import LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
-from .joint_fit import prior_of, stored_function
-from .joint_settings import Labelled, Settings
-from .stored_function import StoredFunction
+from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
+from .stored_function import StoredFunction, stored_function
 
 
 class StateFit(NamedTuple):
@@ -112,7 +110,8 @@ def fit_states(
             usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
         shared = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
-        nats, good = together(measurements, shared, good)
+        bad_rate = settings.priors.bad_rate
+        nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
 
         choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
@@ -139,6 +138,7 @@ def fit_states(
             samples.weights,
             checked(samples),
             samples.known,
+            settings.priors,
         )
         slopes = None
         if pred_probs is not None:
@@ -173,14 +173,12 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        bases = [
-            fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases
-        ]
+        bases = [fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases]
     return StateFit(
         distances.scaled,
         measurements,
         nats,
-        float(bad_by_shared(shared).mean()),
+        float(bad_by_shared(shared, bad_rate).mean()),
         kernel,
         candidates,
         posterior,
@@ -195,7 +193,7 @@ def fit_states(
 
 
 def together(
-    measurements: Measurements | None, shared: FloatArray, good: FloatArray
+    measurements: Measurements | None, shared: FloatArray, good: FloatArray, bad_rate: float
 ) -> tuple[FloatArray | None, FloatArray]:
     """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
     speaks = shared > 0.0
@@ -203,12 +201,12 @@ def together(
         return None, good
     single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
     nats = np.where(speaks, np.maximum(single, shared), single)
-    return nats, good * (1.0 - bad_by_shared(shared))
+    return nats, good * (1.0 - bad_by_shared(shared, bad_rate))
 
 
-def bad_by_shared(shared: FloatArray) -> FloatArray:
+def bad_by_shared(shared: FloatArray, bad_rate: float) -> FloatArray:
     """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(LabelPriors().bad_rate)
+    usual = special.logit(bad_rate)
     return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
 
 
@@ -262,12 +260,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
         "duality_gap_": gap,
         "kkt_residual_": max(own.certificate.residual for own in solutions),
-        "monte_carlo_error_": 0.0,
-        "engine_diagnostics_": {},
-        "objective_path_": np.empty(0),
         "n_iter_": max(own.n_iter for own in solutions),
         "converged_": converged,
-        "status_": (Status.CONVERGED if converged else Status.STALLED).value,
         "knn_distances_": found.knn_distances,
         "entropy_statistic_": nats,
         "entropy_bounds_": np.full(n_classes, np.inf),
@@ -278,7 +272,6 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_member_weights": found.slopes / unit,
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
-        "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 
 
@@ -294,8 +287,7 @@ def checked(samples: Labelled) -> np.ndarray | None:
 def told_by(samples: Labelled) -> FloatArray:
     """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
     with np.errstate(divide="ignore"):
-        usual = special.logit(min(samples.usual_prior, 1.0 - 1e-12))
-        told: FloatArray = special.logit(samples.prior) - usual
+        told: FloatArray = special.logit(samples.prior) - special.logit(USUAL_PRIOR)
     return told
 
 

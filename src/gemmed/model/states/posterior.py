@@ -19,7 +19,13 @@ import numpy as np
 from scipy import linalg, special, stats
 
 from ..._core.types import FloatArray
-from .label_model import Density, LabelModel, minus_log_posterior, states_at
+from .label_model import (
+    SMALLEST_LIKELIHOOD,
+    Density,
+    LabelModel,
+    minus_log_posterior,
+    states_at,
+)
 
 RATE_GRID = np.array([0.002, 0.01, 0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.88])
 """Common label error rates over the largest possible one."""
@@ -95,7 +101,8 @@ def infer_states(model: LabelModel) -> StatePosterior:
 def _modes(model: LabelModel) -> list[_Mode]:
     """Maxima over theta, for every common rate and for single mislabelled classes."""
     edges = np.concatenate([[0.0], np.sqrt(RATE_GRID[:-1] * RATE_GRID[1:]), [1.0]])
-    log_prior = np.log(np.diff(stats.beta(*model.priors.rate_shape).cdf(edges)))
+    shares = np.diff(stats.beta(*model.priors.rate_shape).cdf(edges))
+    log_prior = np.log(np.maximum(shares, SMALLEST_LIKELIHOOD))  # a prior may exclude some rates
     common = special.logit(RATE_GRID)
     theta = model.prior_mean.copy()
     theta[model.places.slopes] = 3.0 / model.n_members
