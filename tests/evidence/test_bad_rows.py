@@ -182,8 +182,6 @@ def test_few_rows_or_constant_columns_say_nothing():
     assert judged(np.arange(6.0)[:, None], np.arange(6) % 2) is None
 
 
-
-
 @pytest.mark.parametrize("size", [5, 12])
 def test_a_small_mode_of_a_class_is_not_accused(size):
     rng = np.random.default_rng(2)

@@ -125,5 +125,7 @@ def test_rows_in_blocks_and_a_kernel_matrix_are_judged_alike():
     expected = vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)
     in_blocks = BlockDistances(LocalBlocks(X, block_rows=77))
     np.testing.assert_array_equal(vouched_for(in_blocks, bad, chance(X), seed=0), expected)
-    np.testing.assert_array_equal(vouched_for(KernelDistances(X @ X.T), bad, chance(X), seed=0), expected)
+    np.testing.assert_array_equal(
+        vouched_for(KernelDistances(X @ X.T), bad, chance(X), seed=0), expected
+    )
     assert not expected[bad].any()

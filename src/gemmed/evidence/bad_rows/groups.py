@@ -172,7 +172,7 @@ def _leaves(children: np.ndarray, branch: int, n: int) -> np.ndarray:
 class Labels(NamedTuple):
     """Labels of rows, and how they behave where nothing is odd."""
 
-    index: np.ndarray
+    given: np.ndarray
     shares: FloatArray
     """Of the classes, shape (n_classes,)."""
     disagreement: float
@@ -196,7 +196,7 @@ class Labels(NamedTuple):
         tightness : log Bayes factor of the width of the group
         """
         k = min(NEIGHBOURS, len(members) - 1)
-        own = self.index[members]
+        own = self.given[members]
         nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
         share = float(np.mean(own[nearest] == own[:, None]))
 
@@ -223,7 +223,7 @@ def labels_of(class_index: np.ndarray, nearest: np.ndarray) -> Labels:
 
 
 def _lives_elsewhere(label: np.ndarray, inside: BoolArray) -> bool:
-    """Whether other rows have the most frequent label of a group: a class may be one tight place."""
+    """Whether a group's most frequent label is met elsewhere: a class may be one tight place."""
     own = label == np.bincount(label[inside]).argmax()
     return bool(np.mean(inside[own]) <= 1.0 - ELSEWHERE)
 
