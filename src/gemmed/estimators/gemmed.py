@@ -17,6 +17,7 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from .base_member import check_pred_probs
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     Labelled,
@@ -194,6 +195,7 @@ default="tuned"
         prior_nominal: Any = None,
         groups: Any = None,
         known_labels: Any = None,
+        pred_probs: Any = None,
     ) -> GEMMEDClassifier:
         """Fit classifier and nominal probabilities together.
 
@@ -214,6 +216,10 @@ default="tuned"
             True labels of samples that somebody has checked; None, NaN or masked elsewhere. Leave
             y as it was given: the classifier learns the true label, the rates how often given
             labels are wrong. Bad measurements have ``prior_nominal`` of 0.
+        pred_probs : array-like of shape (n_samples, n_classes), or a list of these, optional
+            Class probabilities by models of your own, columns in the order of the sorted classes.
+            They must be out of sample (``cross_val_predict``): each row predicted by a model that
+            has not seen it. They count for the labels of these rows, not in ``predict``.
         """
         records = check_parameters(self)
         index = index_of(X)
@@ -230,7 +236,8 @@ default="tuned"
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        found = self._fit_states(rows, kernel, samples, records, n_components, X)
+        own_models = check_pred_probs(pred_probs, samples.classes, len(X))
+        found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
         kept = KeptSamples(
@@ -339,13 +346,14 @@ default="tuned"
         records: Records,
         n_components: int | None,
         X: FloatArray | None = None,
+        pred_probs: FloatArray | None = None,
     ) -> StateFit:
         """Fit, with the kernel of the last fit where ``warm_start`` asks for it."""
         shape = getattr(self, "dual_coef_", np.empty(0)).shape
         warm = bool(self.warm_start) and shape == samples.labels.shape
         settings = settings_of(self, records, samples, n_components, tunable=not warm)
         kernel = self._function.kernel if warm else kernel
-        return fit_states(rows, kernel, samples, settings, self.base, X)
+        return fit_states(rows, kernel, samples, settings, self.base, X, pred_probs)
 
     def _store(self, found: StateFit, samples: Labelled, kept: KeptSamples) -> None:
         """Set all attributes of a fit; the only place that does."""

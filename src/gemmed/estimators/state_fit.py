@@ -18,6 +18,7 @@ from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
 from ..evidence.shared_faults import shared_faults
+from ..fit.constraints import Bounds, attained_bounds
 from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
@@ -92,6 +93,7 @@ def fit_states(
                 "fit_blocks or kernel='precomputed'."
             )
         bases = []
+    in_memory = np.empty((0, 0)) if X is None else X
     taught = samples.taught
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
@@ -130,7 +132,9 @@ def fit_states(
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         for own in bases:
-            members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
+            members.append(
+                held_out_scores(own, in_memory, class_index, weights, samples.groups, base_seed)
+            )
         labels = LabelModel(
             np.stack(members),
             samples.class_index,
@@ -173,7 +177,10 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        bases = [fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases]
+        bases = [
+            fit_with_states(own, in_memory, class_index, true_label, kept, base_seed)
+            for own in bases
+        ]
     return StateFit(
         distances.scaled,
         measurements,
@@ -228,14 +235,45 @@ def widened(
     return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
 
 
+class ClassConstraints(NamedTuple):
+    """Entropy and coverage constraints (5) and (6) of a fit, with the multipliers they have."""
+
+    statistic: FloatArray
+    """Geometric entropy of each sample, zero for the least odd one; shape (n_samples,)."""
+    entropy_duals: FloatArray
+    coverage_duals: FloatArray
+    """Shape (n_classes,)."""
+    bounds: Bounds
+
+
+def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
+    """The constraints whose solution the evidence is.
+
+    Nats for "bad" are (mu d_n - kappa) / N. With d_n counted from the least odd sample, mu is N and
+    kappa is minus N times its nats. The bounds are what the kept samples attain.
+    """
+    n_classes, total = found.true_label.shape[1], float(weights.sum())
+    nats = np.zeros(len(weights)) if found.nats is None else found.nats
+    origin = min(float(nats.min()), 0.0)
+    bounds = attained_bounds(
+        found.state_proba[:, 2], found.true_label, nats - origin, weights=weights
+    )
+    is_active = found.nats is not None
+    return ClassConstraints(
+        nats - origin,
+        np.full(n_classes, total * is_active),
+        np.full(n_classes, -origin * total),
+        bounds,
+    )
+
+
 def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
     posterior, solutions = found.posterior, found.solutions
     nominal = found.nominal
     gap = float(sum(own.certificate.gap for own in solutions))
     converged = all(own.converged for own in solutions)
-    n_classes = len(samples.classes)
-    nats = np.zeros(len(nominal)) if found.nats is None else found.nats
+    problem = class_constraints(found, samples.weights)
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     # Decision values are in units of the kernel's function, unless it has no weight at all.
@@ -254,8 +292,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "label_error_rate_intervals_": posterior.rate_intervals,
         "is_informative_": posterior.is_informative,
         "margin_duals_": lam.reshape(samples.labels.shape),
-        "entropy_duals_": np.zeros(n_classes),
-        "coverage_duals_": np.zeros(n_classes),
+        "entropy_duals_": problem.entropy_duals,
+        "coverage_duals_": problem.coverage_duals,
         "dual_coef_": found.dual_coef,
         "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
         "duality_gap_": gap,
@@ -263,9 +301,9 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "n_iter_": max(own.n_iter for own in solutions),
         "converged_": converged,
         "knn_distances_": found.knn_distances,
-        "entropy_statistic_": nats,
-        "entropy_bounds_": np.full(n_classes, np.inf),
-        "coverage_": np.zeros(n_classes),
+        "entropy_statistic_": problem.statistic,
+        "entropy_bounds_": problem.bounds.entropy[:, 0],
+        "coverage_": problem.bounds.coverage,
         "probability_slope_": unit,
         "bases_": found.bases,
         "_calibrated_together": True,
