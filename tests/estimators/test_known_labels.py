@@ -203,7 +203,7 @@ def test_polars():
 def test_blocks_have_them_too():
     X, y, truth = mislabelled(n_classes=3)
     known = some_known(y, truth)
-    whole = fitted(X, y, known, n_components=60)
+    whole = fitted(X, y, known, n_components=60, base=None)
     parts = GEMMEDClassifier(solver=Solver(n_components=60), random_state=0).fit_blocks(
         X, y, known_labels=known
     )
