@@ -320,8 +320,9 @@ default="tuned"
         Parameters
         ----------
         kind : {"plain", "precise"}, default="plain"
-            "plain": probability of a fault above one half. "precise": the largest set of these
-            samples whose mean probability of a fault is at least 0.9.
+            "plain": a wrong label or a bad measurement is likelier than "nominal". "precise": the
+            largest set of these samples whose probability of a fault is above one half each, and at
+            least 0.9 in the mean.
 
         Returns
         -------
@@ -329,10 +330,12 @@ default="tuned"
         """
         check_is_fitted(self)
         check_choice("kind", kind, ("plain", "precise"))
-        plain: np.ndarray = self.anomaly_scores_ > 0.5
+        plain: np.ndarray = np.argmax(self.state_proba_, axis=1) > 0
         if kind == "plain":
             return plain
-        order = np.argsort(-self.anomaly_scores_, kind="stable")[: np.count_nonzero(plain)]
+        likely = plain & (self.anomaly_scores_ > 0.5)
+        order = np.argsort(np.where(likely, -self.anomaly_scores_, 0.0), kind="stable")
+        order = order[: np.count_nonzero(likely)]
         means = np.cumsum(self.anomaly_scores_[order]) / np.arange(1, len(order) + 1)
         precise = np.zeros_like(plain)
         precise[order[: np.count_nonzero(means >= PRECISE_MEAN)]] = True
