@@ -120,15 +120,6 @@ def test_unknown_names_get_the_nearest_known_one(folder, capsys):
     assert "did you mean 'audit'?" in refusal(capsys, "audti", folder / "t.csv")
 
 
-def test_a_report_of_annotators_is_refused(folder, capsys, tmp_path):
-    line = refusal(
-        capsys,
-        *("audit", folder / "t.csv", "--annotators", "ward", "diagnosis"),
-        *("--html", tmp_path / "r.html"),
-    )
-    assert "--html" in line and not (tmp_path / "r.html").exists()
-
-
 def test_marks_of_missing_values_are_stored_with_the_model(folder, capsys, tmp_path):
     table = pd.read_csv(folder / "t.csv").astype({"age": object})
     table.loc[[4, 9], "age"] = "-"

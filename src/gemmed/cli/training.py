@@ -254,7 +254,7 @@ def train_on_table(
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
     if options.target is None:
-        raise ValueError("--target COLUMN is needed (or --annotators COLUMNS, of an audit)")
+        raise ValueError("--target COLUMN is needed (or --annotators or --answers, of an audit)")
     from ..estimators.table_columns import Roles
 
     return Roles(
