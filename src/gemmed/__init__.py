@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TrimmedSVC,
         TwoStageClassifier,
     )
+    from .report.audit import audit
     from .sensors import SensorDetector, SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
@@ -46,6 +47,7 @@ __all__ = [
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
+    "audit",
     "export_onnx",
     "listening",
     "load_model",
@@ -73,6 +75,7 @@ _HOMES = {
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".paper",
     "TwoStageClassifier": ".paper",
+    "audit": ".report.audit",
     "export_onnx": ".estimators.onnx_export",
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",

@@ -14,6 +14,7 @@ from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .pred_probs import add_pred_probs_option
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table, say
 from .training import Training, add_training_options, summary_of, table_lines
@@ -28,6 +29,7 @@ EPILOG = """examples:
   gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
   gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
   gemmed audit answers.csv --answers clip worker label              (one answer a row)
+  gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
@@ -89,6 +91,7 @@ def add_command(commands: Any) -> None:
         "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
     add_annotator_options(parser)
+    add_pred_probs_option(parser)
     add_plan_option(parser)
     add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
 from .column_options import add_column_options
+from .pred_probs import with_pred_probs
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
 
@@ -225,9 +226,9 @@ def train_on_table(
     classifier = classifier_of(options)
     roles = roles_of(options, not_features=not_features)
     data = training_data(table, **roles._asdict(), handling=handling_of(options))
-    n_unlabelled = data.n_unlabelled
+    data = with_pred_probs(data, options, table, reading_of(options))
     report_notes(data.notes)
-    report_left_out(data.plan, n_unlabelled)
+    report_left_out(data.plan, data.n_unlabelled)
     pipeline = table_pipeline(
         classifier,
         data.frame,
@@ -239,7 +240,7 @@ def train_on_table(
     pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
-    learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
+    learned = Learned(pipeline, data.plan, data.labels, data.n_unlabelled, data.frame, data.labels)
 
     def others() -> tuple[np.ndarray, Any]:
         import numpy as np
@@ -257,20 +258,17 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         raise ValueError("--target COLUMN is needed (or --annotators or --answers, of an audit)")
     from ..estimators.table_columns import Roles
 
+    own = (options.group, options.weight, options.prior, options.known)
     return Roles(
         options.target,
         options.group,
         options.weight,
         options.prior,
-        (*options.drop, *(n for n in not_features if n not in _row_roles(options))),
+        (*options.drop, *(n for n in not_features if n not in own)),
         tuple(options.categorical),
         tuple(options.numeric),
         options.known,
     )
-
-
-def _row_roles(options: argparse.Namespace) -> tuple[str | None, ...]:
-    return options.group, options.weight, options.prior, options.known
 
 
 def handling_of(options: argparse.Namespace) -> Handling:

@@ -216,7 +216,7 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
 
 def log_votes(probabilities: FloatArray) -> FloatArray:
     """Logarithms of smoothed probabilities."""
-    n_classes = probabilities.shape[1]
+    n_classes = probabilities.shape[-1]
     smoothed = (VOTES * probabilities + 0.5) / (VOTES + 0.5 * n_classes)
     scores: FloatArray = np.log(smoothed)
     return scores

@@ -48,6 +48,7 @@ def fit_model(
     engine: Any,
     n_components: int | None,
     X: FloatArray | None = None,
+    pred_probs: FloatArray | None = None,
 ) -> Found:
     """Fit the model that the estimator asks for; from its last solution if that is wanted.
 
@@ -58,7 +59,7 @@ def fit_model(
     settings = settings_of(estimator, samples, n_components, tunable=not warm)
     kernel = estimator._function.kernel if warm else kernel
     if estimator.model == "states":
-        return fit_states(rows, kernel, samples, settings, estimator.base, X)
+        return fit_states(rows, kernel, samples, settings, estimator.base, X, pred_probs)
     start = Start(estimator.dual_coef_, estimator.nominal_proba_) if warm else None
     return fit_jointly(rows, kernel, samples, engine, settings, start)
 

@@ -17,13 +17,7 @@ from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .explanation import JudgedStates, split_log_odds, terms_of_states
-from .fit_model import (
-    ONLY_OF_STATES,
-    Found,
-    attributes_of,
-    fit_model,
-    warn_of_shortcomings,
-)
+from .fit_model import ONLY_OF_STATES, Found, attributes_of, fit_model, warn_of_shortcomings
 from .joint_settings import (
     Labelled,
     check_parameters,
@@ -33,6 +27,7 @@ from .joint_settings import (
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .kernel_parameters import TUNED, make_kernel
+from .pred_probs import check_pred_probs
 from .screening_methods import ScreeningMixin
 from .validation import check_block_labels, check_choice, check_training_data, check_weights
 from .whole_fit import CallbackSupportMixin, fit_method
@@ -245,26 +240,25 @@ default="tuned"
         prior_nominal: Any = None,
         groups: Any = None,
         known_labels: Any = None,
+        pred_probs: Any = None,
     ) -> GEMMEDClassifier:
         """Fit classifier and nominal probabilities together.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a square kernel matrix
-        y : array-like of shape (n_samples,), two classes or more
+        y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
-            distances do not change.
+            A weight of 2 counts a sample twice. The k-NN distances do not change.
         prior_nominal : array-like of shape (n_samples,), optional
-            What is already known of each sample, in place of the constructor's value; 0 and 1
-            state a certainty and are respected exactly.
+            What is already known of each sample; 0 and 1 state a certainty.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group (a subject, a recording) are not neighbours of each other, and do
-            not vouch for each other's labels (ten groups a class, at most 3,000 samples).
+            Samples of one group (a subject, a recording) are held out together.
         known_labels : array-like of shape (n_samples,), optional
-            Not of model="paper": true labels of samples that somebody has checked; None, NaN or
-            masked elsewhere. Leave y as it was given: the classifier learns the true label, the
-            rates how often given labels are wrong. Bad measurements have ``prior_nominal`` of 0.
+            True labels of samples that somebody has checked, None, NaN or masked elsewhere; leave y
+            as it was given. Bad measurements have ``prior_nominal`` of 0.
+        pred_probs : array of shape (n_samples, n_classes), DataFrame, or several of them, optional
+            Out-of-sample probabilities of other models; see ``gemmed.audit``.
         """
         check_parameters(self)
         engine = resolve_engine(self.engine)
@@ -282,7 +276,8 @@ default="tuned"
             rows = BlockRows(blocks)
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
-        found = fit_model(self, rows, kernel, samples, engine, n_components, X)
+        probs = check_pred_probs(pred_probs, samples.classes, len(y))
+        found = fit_model(self, rows, kernel, samples, engine, n_components, X, probs)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
         kept = KeptSamples(

@@ -95,7 +95,6 @@ def audit_report(
         Notebooks show it; ``save("report.html")`` writes it.
     """
     require("pandas", "reports need", "cli")
-    import pandas as pd
 
     classifier = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(classifier, GEMMEDClassifier):
@@ -105,6 +104,31 @@ def audit_report(
         )
     check_is_fitted(classifier)
     X = in_pandas(X)
+    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else None
+    audited = audited_frame(
+        classifier, X, y, seen, name=name, target=target, identifiers=identifiers
+    )
+    return HtmlReport(Findings(audited), threshold=threshold, each=each)
+
+
+def audited_frame(
+    classifier: GEMMEDClassifier,
+    X: Any,
+    y: Any,
+    seen: Any,
+    *,
+    name: str,
+    target: str,
+    identifiers: Mapping[str, Any] | None,
+) -> Audited:
+    """A frame or an array and the classifier that was fitted to it.
+
+    Parameters
+    ----------
+    seen : what the classifier saw; None if that is X
+    """
+    import pandas as pd
+
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if not isinstance(X, pd.DataFrame):
         frame.columns = [f"x{i}" for i in range(frame.shape[1])]
@@ -123,17 +147,15 @@ def audit_report(
     categories = [c for c in frame.columns if c not in numeric]
     shown = frame.reset_index(drop=True)
     shown = shown.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
-    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else frame
-    audited = Audited(
+    return Audited(
         name=name,
         target=target,
         table_rows=np.arange(n_fitted),
         labels=labels,
         frame=shown,
         categories=[str(c) for c in categories],
-        X=np.asarray(seen, dtype=float),
+        X=np.asarray(frame if seen is None else seen, dtype=float),
         classifier=classifier,
         fitted=np.arange(n_fitted),
         identifiers=named,
     )
-    return HtmlReport(Findings(audited), threshold=threshold, each=each)
