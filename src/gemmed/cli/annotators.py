@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .outputs import emit_table
 from .progress import FitProgress
+from .reading_options import reading_of
 from .terminal import note, print_table, say, warnings_as_notes
-from .training import reading_of, report_left_out
+from .training import report_left_out
 
 if TYPE_CHECKING:
     import numpy as np

@@ -61,7 +61,9 @@ def add_command(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="CSV or Parquet file for the suspicious rows, - for CSV here"
+        "--out",
+        metavar="FILE",
+        help="table for the suspicious rows: .csv, .parquet, .xlsx, or -",
     )
     parser.add_argument("--top", type=int, default=20, help="rows to print (default: 20)")
     parser.add_argument(

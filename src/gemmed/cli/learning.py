@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from .reading_options import reading_of
 from .recordings import lists_recordings, train_on_recordings
 from .sensors import are_together, train_on_sensors
-from .training import Training, reading_of, train_on_table
+from .training import Training, train_on_table
 
 
 def train(

@@ -10,10 +10,11 @@ from .._core.exceptions import TableError
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
+from .reading_options import add_reading_options, reading_of
 from .recordings import SOME_FAILED, is_sound
 from .sensors import is_sensor_model, predict_sensors
 from .terminal import busy, note, say, warnings_as_notes
-from .training import add_reading_options, reading_of, report_notes
+from .training import report_notes
 
 EPILOG = """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
@@ -44,14 +45,14 @@ def add_command(commands: Any) -> None:
         "table",
         nargs="+",
         metavar="TABLE",
-        help="CSV or Parquet file, - for standard input; for a model of recordings a manifest or "
-        "sound files",
+        help="CSV, Parquet or Excel file, - for standard input; for a model of recordings a "
+        "manifest or sound files",
     )
     parser.add_argument(
         "--out",
         default="-",
         metavar="FILE",
-        help="CSV or Parquet file to write (default: -, CSV to standard output)",
+        help="CSV, Parquet or Excel file to write (default: -, CSV to standard output)",
     )
     parser.add_argument("--proba", action="store_true", help="add the class probabilities")
     parser.add_argument(

@@ -10,6 +10,7 @@ from .._core.words import counted
 from .column_options import add_column_options
 from .pred_probs import with_pred_probs
 from .progress import FitProgress
+from .reading_options import add_reading_options, reading_of
 from .terminal import note, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -59,51 +60,11 @@ class Training(NamedTuple):
     """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
-def add_reading_options(parser: Any) -> None:
-    """Options of every command that reads a table."""
-    group = parser.add_argument_group("reading the table")
-    group.add_argument("--encoding", metavar="NAME", help="of a CSV file (default: utf-8)")
-    group.add_argument(
-        "--missing",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="TEXT",
-        help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
-    )
-    group.add_argument(
-        "--header",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether the first row holds the names (default: auto, unless it holds numbers only)",
-    )
-    group.add_argument(
-        "--comment",
-        metavar="TEXT",
-        help="what lines to skip begin with, or none (default: # if such lines are on top)",
-    )
-    group.add_argument(
-        "--decimal",
-        choices=[".", ","],
-        help="decimal mark of all numbers; the other one separates thousands (default: found for "
-        "each column)",
-    )
-
-
-def reading_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Arguments of ``read_table`` and ``open_batches``, by the options."""
-    return {
-        "encoding": options.encoding,
-        "missing": tuple(options.missing),
-        "header": options.header,
-        "comment": options.comment,
-        "decimal": options.decimal,
-    }
-
-
 def add_training_options(parser: Any, *, target_required: bool = True) -> None:
     """Options that say what to learn from and how."""
-    parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
+    parser.add_argument(
+        "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
+    )
     parser.add_argument(
         "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
     )
