@@ -157,3 +157,18 @@ def test_probabilities_of_own_models_from_files(folder, capsys, tmp_path):
     probs.drop(columns="ill").to_csv(tmp_path / "one.csv", index=False)
     line = refusal(capsys, *command, "--pred-probs", tmp_path / "one.csv")
     assert "no column 'ill'" in line
+
+
+def test_embeddings_are_columns(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv")
+    np.save(tmp_path / "e.npy", table[["age", "dose"]].to_numpy(dtype=np.float32))
+    table.drop(columns=["age", "dose"]).to_csv(tmp_path / "rest.csv", index=False)
+    command = ["audit", tmp_path / "rest.csv", *FIT, "--json"]
+    code, out, err = call(capsys, *command, "--embeddings", tmp_path / "e.npy")
+    assert code == 0, err
+    assert {record["row"] - 1 for record in json.loads(out)["suspicious"]} >= set(FLIPPED)
+    np.save(tmp_path / "e.npy", np.zeros((3, 2)))
+    line = refusal(capsys, *command, "--embeddings", tmp_path / "e.npy")
+    assert "shape (3, 2), expected numbers of shape (160, dimensions)" in line
+    (tmp_path / "e.npy").write_text("x")
+    assert "as .npy" in refusal(capsys, *command, "--embeddings", tmp_path / "e.npy")

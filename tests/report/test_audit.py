@@ -77,6 +77,8 @@ def test_probabilities_of_own_models_count(patients):
     assert np.mean(np.isin(X.index[wrong], several.flagged.index)) > 0.9
     only = audit(None, y, pred_probs=oracle)
     assert np.mean(only.verdicts["is_flagged"].to_numpy()[wrong]) > 0.9
+    assert set(only.verdicts["verdict"]) == {"ok", "suspicious label"}  # nothing was measured
+    assert "wrong labels" in only.summary and (only.verdicts["bad_measurement_proba"] == 0).all()
 
 
 @pytest.mark.parametrize(

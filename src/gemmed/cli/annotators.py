@@ -7,6 +7,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._core.words import counted
 from .outputs import emit_table
 from .progress import FitProgress
 from .reading_options import reading_of
@@ -175,7 +176,8 @@ def _long(options: argparse.Namespace, table: Table) -> Asked:
         raise ValueError(f"--answers {' '.join(options.answers)}: no row has all three")
     answered = np.flatnonzero(there)
     if len(answered) < len(table):
-        note(f"{len(table) - len(answered)} rows without item, annotator or label are left out")
+        left_out = counted(len(table) - len(answered), "row")
+        note(f"left out: {left_out} without item, annotator or label")
     cells = table.text(item)[0][answered].astype(str)
     names, first, number = np.unique(cells, return_index=True, return_inverse=True)
     answers = {

@@ -14,7 +14,7 @@ from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
-from .pred_probs import add_pred_probs_option
+from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table, say
 from .training import Training, add_training_options, summary_of, table_lines
@@ -93,7 +93,7 @@ def add_command(commands: Any) -> None:
         "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
     add_annotator_options(parser)
-    add_pred_probs_option(parser)
+    add_own_model_options(parser)
     add_plan_option(parser)
     add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from .._core.exceptions import TableError
+from .._core.words import counted
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
@@ -254,6 +255,6 @@ def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: i
             summary["out"] = options.out
         print(json.dumps(summary, indent=1))
     elif options.out != "-":
-        counted = ", ".join(f"{label}: {count}" for label, count in predicted.items())
+        classes = ", ".join(f"{label}: {count}" for label, count in predicted.items())
         marked = f", {summary['suspicious']} suspicious" if "suspicious" in summary else ""
-        say(f"{n_rows} rows ({counted}{marked}): {options.out}")
+        say(f"{counted(n_rows, 'row')} ({classes}{marked}): {options.out}")

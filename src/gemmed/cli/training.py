@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
 from .column_options import add_column_options
-from .pred_probs import with_pred_probs
+from .own_models import with_pred_probs
 from .progress import FitProgress
 from .reading_options import add_reading_options, reading_of
 from .terminal import note, warnings_as_notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -159,6 +160,7 @@ def audit(
     """
     require("pandas", "gemmed.audit needs", "cli")
     labels = np.asarray(y)
+    judges_measurements = X is not None
     if X is None:
         X, pred_probs, base = _columns_of(pred_probs, labels), None, None
     X = in_pandas(X)
@@ -178,6 +180,7 @@ def audit(
     audited = audited_frame(
         pipeline[-1], X, labels, seen, name=name, target=target, identifiers=identifiers
     )
+    audited = replace(audited, judges_measurements=judges_measurements)
     return Audit(pipeline, Findings(audited), getattr(X, "index", None))
 
 

@@ -1,8 +1,9 @@
-"""``--pred-probs``: out-of-sample probabilities of the user's own models."""
+"""``--pred-probs`` and ``--embeddings``: what the user's own models say of the rows."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import TableError
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from ..rows.tables import Table
 
 
-def add_pred_probs_option(parser: Any) -> None:
-    """Files with probabilities."""
+def add_own_model_options(parser: Any) -> None:
+    """Files with probabilities and with embeddings."""
     parser.add_argument(
         "--pred-probs",
         nargs="+",
@@ -27,6 +28,42 @@ def add_pred_probs_option(parser: Any) -> None:
         "named by each class, or .npy of shape (rows, classes), classes sorted; one row per row of "
         "the table",
     )
+    parser.add_argument(
+        "--embeddings",
+        metavar="FILE",
+        help=".npy of shape (rows, dimensions): embeddings of texts, images or sounds, learned "
+        "from beside the columns of the table",
+    )
+
+
+def with_embeddings(table: Table, path: str | None) -> Table:
+    """The table with a column for each dimension of the embeddings."""
+    if path is None:
+        return table
+    import numpy as np
+    import pandas as pd
+
+    values = _load(path)
+    if values.ndim != 2 or len(values) != len(table) or values.dtype.kind not in "fiu":
+        raise TableError(
+            f"--embeddings {path!r} holds {values.dtype} of shape {values.shape}, expected numbers "
+            f"of shape ({len(table)}, dimensions): one row per row of {table.name}"
+        )
+    names = [f"embedding {i + 1}" for i in range(values.shape[1])]
+    taken = [name for name in names if name in table.columns]
+    if taken:
+        raise TableError(f"{table.name} has a column {taken[0]!r} already: rename it")
+    further = pd.DataFrame(values.astype(np.float64), columns=names, index=table.frame.index)
+    return replace(table, frame=pd.concat([table.frame, further], axis=1), _converted={})
+
+
+def _load(path: str) -> np.ndarray:
+    """A .npy file."""
+    import numpy as np
+
+    with raised_as(TableError, f"cannot read {path!r} as .npy"):
+        values: np.ndarray = np.load(path, allow_pickle=False)
+    return values
 
 
 def with_pred_probs(
@@ -67,8 +104,7 @@ def _read(
     from ..estimators.pred_probs import check_pred_probs
 
     if path.lower().endswith(".npy"):
-        with raised_as(TableError, f"cannot read {path!r}"):
-            values = np.load(path, allow_pickle=False)
+        values = _load(path)
         stack = values[None] if values.ndim == 2 else values
         if stack.ndim != 3:
             raise TableError(f"{path!r} has shape {values.shape}, not (rows, classes)")
