@@ -43,10 +43,10 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
         return [RandomForestClassifier(n_jobs=-1 if n_jobs is None else n_jobs)]
     bases = list(base) if isinstance(base, (list, tuple)) else [base]
     for one in bases:
-        if not (is_classifier(one) and hasattr(one, "predict_proba")):
+        if not (hasattr(one, "predict_proba") and is_classifier(one)):
             raise ValueError(
                 f"base={one!r} has no predict_proba, or is no classifier: use one that has, such "
-                "as RandomForestClassifier(), or SVC(probability=True)."
+                "as RandomForestClassifier(), or CalibratedClassifierCV(LinearSVC())."
             )
     return bases
 

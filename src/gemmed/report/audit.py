@@ -178,7 +178,14 @@ def audit(
     given = {key: value for key, value in options.items() if value is not None}
     pipeline[-1].fit(seen, labels, **given)
     audited = audited_frame(
-        pipeline[-1], X, labels, seen, name=name, target=target, identifiers=identifiers
+        pipeline[-1],
+        X,
+        labels,
+        seen,
+        preparation=pipeline[0],
+        name=name,
+        target=target,
+        identifiers=identifiers,
     )
     audited = replace(audited, judges_measurements=judges_measurements)
     return Audit(pipeline, Findings(audited), getattr(X, "index", None))

@@ -13,6 +13,7 @@ from .._core.optional import require
 from .._core.types import FloatArray
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
+from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
 from .findings import Audited, Findings
@@ -104,9 +105,16 @@ def audit_report(
         )
     check_is_fitted(classifier)
     X = in_pandas(X)
-    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else None
+    steps = list(model[:-1]) if isinstance(model, Pipeline) else []
     audited = audited_frame(
-        classifier, X, y, seen, name=name, target=target, identifiers=identifiers
+        classifier,
+        X,
+        y,
+        model[:-1].transform(X) if steps else None,
+        preparation=next((one for one in steps[:1] if isinstance(one, TablePreparation)), None),
+        name=name,
+        target=target,
+        identifiers=identifiers,
     )
     return HtmlReport(Findings(audited), threshold=threshold, each=each)
 
@@ -117,6 +125,7 @@ def audited_frame(
     y: Any,
     seen: Any,
     *,
+    preparation: TablePreparation | None,
     name: str,
     target: str,
     identifiers: Mapping[str, Any] | None,
@@ -126,6 +135,7 @@ def audited_frame(
     Parameters
     ----------
     seen : what the classifier saw; None if that is X
+    preparation : fitted; how columns were read, if it was the first step
     """
     import pandas as pd
 
@@ -143,19 +153,22 @@ def audited_frame(
         is_range = isinstance(frame.index, pd.RangeIndex)
         identifiers = {} if is_range else {str(frame.index.name or "index"): frame.index}
     named = {key: np.asarray(values).astype(str) for key, values in identifiers.items()}
-    numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
-    categories = [c for c in frame.columns if c not in numeric]
-    shown = frame.reset_index(drop=True)
-    shown = shown.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
+    if preparation is not None:
+        shown, categories = preparation.read(X), list(preparation.categories_)
+    else:
+        numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
+        categories = [c for c in frame.columns if c not in numeric]
+        shown = frame.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
     return Audited(
         name=name,
         target=target,
         table_rows=np.arange(n_fitted),
         labels=labels,
-        frame=shown,
+        frame=shown.reset_index(drop=True),
         categories=[str(c) for c in categories],
         X=np.asarray(frame if seen is None else seen, dtype=float),
         classifier=classifier,
         fitted=np.arange(n_fitted),
         identifiers=named,
+        facts=[] if preparation is None else [("note", text) for text in preparation.notes_],
     )
