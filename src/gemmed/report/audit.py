@@ -29,7 +29,7 @@ class Audit:
     Attributes
     ----------
     verdicts : DataFrame, one row per sample, in the order and with the index of X
-        ``label``, ``verdict`` ("ok", "suspicious label", "suspicious measurement", "both"),
+        ``label``, ``verdict`` ("ok", "suspicious label", "suspicious measurement"),
         ``is_flagged``, ``fault_proba``, ``wrong_label_proba``, ``bad_measurement_proba``,
         ``suggested_label`` and ``suggested_proba`` (where another label is likelier), and
         ``reasons`` of flagged samples.

@@ -9,14 +9,14 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
-from ..estimators.explanation import BOTH, LABEL, MEASUREMENT, OK
+from ..estimators.explanation import LABEL, MEASUREMENT, OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import Verdicts, verdicts_of
 from .audited import Audited, Share
 from .distributions import Distribution, distribution
 from .plain_values import missing_cells, plain, plain_column, spread_out
 from .settled import Settled
-from .verdict_facts import Signal, flags, signal_of, withdrawn
+from .verdict_facts import Signal, flags, signal_of
 from .wording import flag_sentence, signal_sentence
 
 __all__ = ["RANKINGS", "Audited", "Findings", "Share"]
@@ -67,11 +67,11 @@ class Findings:
         self._suggested[audited.fitted] = np.where(flags(model), found.suggested, -1)
         self.signal: Signal | None = signal_of(model, audited.labels[audited.fitted])
         if not self.judges_labels:
-            self.verdicts = withdrawn(self.verdicts, LABEL, MEASUREMENT)
+            self.verdicts[self.verdicts == LABEL] = OK
             self._suggested[:] = -1
             self._without_state(1)
         if not audited.judges_measurements:
-            self.verdicts = withdrawn(self.verdicts, MEASUREMENT, LABEL)
+            self.verdicts[self.verdicts == MEASUREMENT] = OK
             self._without_state(2)
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
@@ -111,8 +111,8 @@ class Findings:
         joint = 1.0 - self.nominal
         if self.states is not None:
             return {"joint": joint, "label": self.states[:, 1], "measurement": self.states[:, 2]}
-        label = np.isin(self.verdicts, ("suspicious label", "both"))
-        bad = np.isin(self.verdicts, ("suspicious measurement", "both"))
+        label = self.verdicts == LABEL
+        bad = self.verdicts == MEASUREMENT
         return {
             "joint": joint,
             "label": np.where(label, joint, 0.0),
@@ -185,7 +185,7 @@ class Findings:
 
     def mixed(self, rows: np.ndarray) -> np.ndarray:
         """Rows with suspicious labels and with other verdicts in turn, each in their order."""
-        is_label = np.isin(self.verdicts[rows], (LABEL, BOTH))
+        is_label = self.verdicts[rows] == LABEL
         turn = np.where(is_label, np.cumsum(is_label), np.cumsum(~is_label))
         found: np.ndarray = rows[np.lexsort((~is_label, turn))]
         return found

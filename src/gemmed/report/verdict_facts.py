@@ -11,7 +11,6 @@ import numpy as np
 from scipy import stats
 
 from .._core.types import BoolArray, FloatArray
-from ..estimators.explanation import BOTH, OK
 
 INTERVAL = 0.9
 CHANCE = 0.01
@@ -59,13 +58,6 @@ def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
     agrees = len(set(predicted)) > 1 and float(stats.binom.sf(k - 1, n, expected)) < CHANCE
     is_informative = bool(beats or agrees) and bool(getattr(model, "is_informative_", True))
     return Signal(k / n, lower, upper, majority, is_informative)
-
-
-def withdrawn(verdicts: np.ndarray, verdict: str, other: str) -> np.ndarray:
-    """Verdicts without one of the two kinds of suspicion; rows that had both keep the other."""
-    rest = np.where(verdicts == BOTH, other, verdicts)
-    found: np.ndarray = np.where(verdicts == verdict, OK, rest).astype(object)
-    return found
 
 
 def flags(model: Any, kind: str = "plain") -> BoolArray:
