@@ -10,7 +10,7 @@ import numpy as np
 from ...report.palette import REFERENCE_LINE, method_style, series_style
 from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
-from .runs import ORACLE, SHRUNK
+from .runs import BAYES_ERROR, ORACLE, REFERENCE
 
 LINEAR_UP_TO = 0.5
 """Points of excess error up to which the axis is linear; logarithmic beyond."""
@@ -32,6 +32,11 @@ def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
             if measure == "excess_error":
                 chosen = [r for r in chosen if r["method"] != ORACLE]
                 ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
+            else:
+                bayes = BAYES_ERROR[layout]
+                label_of_line = f"Bayes error ({bayes:.2f} %)"
+                ax.axhline(bayes, color=REFERENCE_LINE, linewidth=1, linestyle="--")
+                ax.annotate(label_of_line, (0.01, bayes), xycoords=("axes fraction", "data"))
             _draw_points(ax, chosen, x)
         axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}")
         axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
@@ -133,13 +138,13 @@ def draw_step_sizes(rows: Rows, path: Path) -> None:
 
 def _draw_points(ax: Any, rows: Rows, x: str) -> None:
     """Methods side by side at every value of ``x``, so that none hides another."""
-    methods = [name for name in _distinct(rows, "method") if name != SHRUNK]
+    methods = _distinct(rows, "method")
     values = _distinct(rows, x)
     for index, method in enumerate(methods):
         style = method_style(_first_name(method))
         points = [r for r in rows if r["method"] == method]
         beside = (index - (len(methods) - 1) / 2.0) * 0.78 / len(methods)
-        own = method == "GEM-MED"
+        own = method == REFERENCE
         ax.errorbar(
             [values.index(r[x]) + beside for r in points],
             [r["mean"] for r in points],
@@ -160,14 +165,12 @@ def _draw_points(ax: Any, rows: Rows, x: str) -> None:
 
 
 def _merged(rows: Rows, keys: tuple[str, ...]) -> Rows:
-    """The rows, methods with the same means everywhere as one; without the shrunk GEM-MED."""
+    """The rows, methods with the same means everywhere as one."""
     means: dict[str, list[float]] = {}
     for row in sorted(rows, key=lambda r: [str(r[key]) for key in keys]):
         means.setdefault(row["method"], []).append(row["mean"])
     names: dict[str, list[str]] = {}
     for method in _distinct(rows, "method"):
-        if method == SHRUNK:
-            continue
         twin = next((n for n in names if np.allclose(means[n], means[method], ALIKE, ALIKE)), None)
         names.setdefault(method if twin is None else twin, []).append(method)
     return [{**r, "method": ", ".join(names[r["method"]])} for r in rows if r["method"] in names]
