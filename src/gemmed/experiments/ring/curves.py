@@ -106,34 +106,67 @@ def draw_precision_recall(rows: Rows, path: Path) -> None:
 
 
 def draw_step_sizes(rows: Rows, path: Path) -> None:
-    """Test error against each of the three step sizes; the bars are one standard deviation."""
+    """Test error against each of the three step sizes; a row of panels for each form."""
     pyplot = import_pyplot()
-    steps = _distinct(rows, "step")
+    steps, forms = _distinct(rows, "step"), _distinct(rows, "form")
     figure, axes = pyplot.subplots(
-        1, len(steps), figsize=(15, 5), sharey=True, layout="constrained"
+        len(forms), len(steps), figsize=(13, 10), sharey=True, sharex="col", layout="constrained"
     )
     cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in rows))
-    for ax, step in zip(axes, steps, strict=True):
-        for index, (radius, rate) in enumerate(cells):
-            points = [r for r in rows if (r["step"], r["R"], r["r_a"]) == (step, radius, rate)]
+    for row_of_axes, form in zip(axes, forms, strict=True):
+        for ax, step in zip(row_of_axes, steps, strict=True):
+            for index, cell in enumerate(cells):
+                points = [
+                    r
+                    for r in rows
+                    if (r["form"], r["step"], r["R"], r["r_a"]) == (form, step, *cell)
+                ]
+                style = series_style(index)
+                beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
+                ax.errorbar(
+                    [beside * r["value"] for r in points],
+                    [r["mean"] for r in points],
+                    [r["standard_deviation"] for r in points],
+                    color=style.colour,
+                    marker=style.marker,
+                    linestyle=style.line,
+                    markersize=5,
+                    capsize=2,
+                    linewidth=1.3,
+                    label=f"R = {cell[0]:g}, r_a = {cell[1]:g}",
+                )
+            ax.set(xscale="log", title=f"{form}: {step}")
+            ax.grid(alpha=0.25)
+        row_of_axes[0].set_ylabel("test error (%)")
+    for ax in axes[-1]:
+        ax.set_xlabel("step size")
+    _finish(figure, axes.ravel(), rows, path, "mean and standard deviation of")
+
+
+def draw_iterations(rows: Rows, path: Path) -> None:
+    """Test error and distance to the dual optimum against the steps of Algorithm 1."""
+    pyplot = import_pyplot()
+    sizes, modes = _distinct(rows, "N"), _distinct(rows, "mode")
+    figure, axes = pyplot.subplots(
+        2, len(sizes), figsize=(11, 8), sharex=True, squeeze=False, layout="constrained"
+    )
+    for column, size in enumerate(sizes):
+        for index, mode in enumerate(modes):
+            points = [r for r in rows if (r["N"], r["mode"]) == (size, mode)]
             style = series_style(index)
-            beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
-            ax.errorbar(
-                [beside * r["value"] for r in points],
-                [r["mean"] for r in points],
-                [r["standard_deviation"] for r in points],
-                color=style.colour,
-                marker=style.marker,
-                linestyle=style.line,
-                markersize=5,
-                capsize=2,
-                linewidth=1.3,
-                label=f"R = {radius:g}, r_a = {rate:g}",
-            )
-        ax.set(xscale="log", xlabel=f"step size {step}")
-        ax.grid(alpha=0.25)
-    axes[0].set_ylabel("test error (%)")
-    _finish(figure, axes, rows, path, "mean and standard deviation of")
+            options = {"color": style.colour, "marker": style.marker, "capsize": 2, "label": mode}
+            steps = [r["steps"] for r in points]
+            for ax, name in zip(axes[:, column], ("error", "gap"), strict=True):
+                errors = [r[f"{name}_standard_error"] for r in points]
+                ax.errorbar(steps, [r[name] for r in points], errors, **options)
+        exact = next(r["exact_error"] for r in rows if r["N"] == size)
+        axes[0, column].axhline(exact, color=REFERENCE_LINE, linestyle="--", linewidth=1)
+        axes[0, column].annotate("exact solution", (steps[0], exact))
+        axes[0, column].set(title=f"N = {size}", ylabel="test error (%)", ylim=(-2, 65))
+        axes[1, column].set(xlabel="steps", ylabel="D* - D (nats)", xscale="log", yscale="log")
+        for ax in axes[:, column]:
+            ax.grid(alpha=0.25)
+    _finish(figure, axes.ravel(), rows, path)
 
 
 def _draw_points(ax: Any, rows: Rows, x: str) -> None:

@@ -69,8 +69,8 @@ class PaperAlgorithm:
     Notes
     -----
     Scores of "corrected" and "printed" are the final eta-hat, as in the paper. Those of
-    "convergent" are the expectation of eta at the averaged multipliers. A fit counts as converged if
-    a Newton step on the dual promises less than 5e-4 nats per multiplier, and if the chains
+    "convergent" are the expectation of eta at the averaged multipliers. A fit counts as converged
+    if a Newton step on the dual promises less than 5e-4 nats per multiplier, and if the chains
     agree (R-hat below 1.1).
 
     Examples
