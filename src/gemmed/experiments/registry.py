@@ -50,6 +50,8 @@ TARGETS: dict[str, Entry] = {
     "iterations": Entry("ring.iterations:iterations_target", 3, 1),
     "step-sizes": Entry("ring.step_sizes:step_sizes_target", 50, 3),
     "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
+    "footsteps-paper": Entry("footsteps.target:paper_target", 10, 1, SOUND),
+    "footsteps-strong": Entry("footsteps.target:strong_target", 10, 1, SOUND),
     "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
     "sensors": Entry("sensors.target:sensors_target", 10, 1, SOUND),
     "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),
