@@ -38,9 +38,9 @@ class Entry(NamedTuple):
 
 
 TARGETS: dict[str, Entry] = {
-    "intro": Entry("ring.concepts:intro_target", 1, 1),
-    "sets": Entry("ring.concepts:sets_target", 1, 1),
-    "graph": Entry("ring.concepts:graph_target", 1, 1),
+    "intro": Entry("ring.concepts:intro_target", 50, 3),
+    "sets": Entry("ring.concepts:sets_target", 50, 3),
+    "graph": Entry("ring.concepts:graph_target", 50, 3),
     "boundary": Entry("ring.examples:boundary_target", 50, 3),
     "scores": Entry("ring.examples:scores_target", 50, 3),
     "noise": Entry("ring.grid:noise_target", 50, 3),

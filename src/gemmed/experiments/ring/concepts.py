@@ -30,23 +30,44 @@ N_GRAPH = 24
 
 def intro_target(options: Options) -> Target:
     """Corruption shifts the decision boundary."""
-    return _target("corruption in the training data shifts the boundary", _intro, _draw_intro)
+    return _target(
+        "corruption in the training data shifts the boundary",
+        _intro,
+        _draw_intro,
+        {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0},
+    )
 
 
 def sets_target(options: Options) -> Target:
     """Level set and epigraph set."""
-    return _target("level sets and epigraph sets of two densities", _sets, _draw_sets)
+    return _target(
+        "level sets and epigraph sets of two densities",
+        _sets,
+        _draw_sets,
+        {"level": LEVEL, "mass": MASS},
+    )
 
 
 def graph_target(options: Options) -> Target:
     """Minimal-entropy sets and the bipartite k-NN graph."""
-    return _target("minimal-entropy sets and the bipartite 2-NN graph", _graph, _draw_graph)
+    return _target(
+        "minimal-entropy sets and the bipartite 2-NN graph",
+        _graph,
+        _draw_graph,
+        {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS},
+    )
 
 
 def _target(
-    description: str, rows: Callable[[], Rows], draw: Callable[[Rows, Path], None]
+    description: str,
+    rows: Callable[[], Rows],
+    draw: Callable[[Rows, Path], None],
+    parameters: dict[str, float | str],
 ) -> Target:
-    return Target(description, lambda n: [], lambda runs, n: rows(), draw, {}, repeats=False)
+    """A target without runs."""
+    return Target(
+        description, lambda n: [], lambda runs, n: rows(), draw, parameters, repeats=False
+    )
 
 
 def _intro() -> Rows:
