@@ -142,6 +142,16 @@ def test_a_stale_memory_needs_something_to_hold():
         apply_faults(np.zeros((1, 100)), [Fault(0, STALE, 0.0, 0.01)], RATE, rng())
 
 
+def test_the_mix_of_faults_has_a_name():
+    strong, usual = (
+        make_footsteps(1, 0, duration=6.0, faults=faults, random_state=1).faults[0]
+        for faults in ("strong", True)
+    )
+    assert sum(f.stop - f.start for f in strong) > sum(f.stop - f.start for f in usual)
+    with pytest.raises(ValueError, match="faults='rust'"):
+        make_footsteps(1, 0, faults="rust")
+
+
 @pytest.mark.parametrize(("share", "length"), [(0.3, 8.0), (0.05, 20.0)])
 def test_bursts_have_the_asked_share_and_mean_length(share, length):
     chain = draw_bursts(400_000, share, length, rng(7))
