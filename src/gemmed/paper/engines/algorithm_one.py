@@ -112,7 +112,9 @@ class PaperAlgorithm:
             "printed": self._printed_steps,
         }[self.mode]
         at, nominal = ascend(problem, rng, max_iter)
-        final = Chains(problem, N_CHAINS, rng).sample(at, self.n_certificate_draws, burn_in=100)
+        judges = Chains(problem, N_CHAINS, rng)
+        judges.spread_out(at)
+        final = judges.sample(at, self.n_certificate_draws, burn_in=100)
         gradient = problem.gradient(at, final.moments)
         residual, error = projected_gradient_norm(problem, at, gradient, final)
         gain = promised_gain(problem, at, gradient, final.curvature)
