@@ -33,12 +33,10 @@ def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
                 chosen = [r for r in chosen if r["method"] != ORACLE]
                 ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
             else:
-                bayes = BAYES_ERROR[layout]
-                label_of_line = f"Bayes error ({bayes:.2f} %)"
-                ax.axhline(bayes, color=REFERENCE_LINE, linewidth=1, linestyle="--")
-                ax.annotate(label_of_line, (0.01, bayes), xycoords=("axes fraction", "data"))
+                ax.axhline(BAYES_ERROR[layout], color=REFERENCE_LINE, linewidth=1, linestyle="--")
             _draw_points(ax, chosen, x)
-        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}")
+        bayes = f"Bayes error {BAYES_ERROR[layout]:.2f} % (dashed)"
+        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}, {bayes}")
         axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
         axes[1, column].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=0.8)
         axes[1, column].set_yticks(EXCESS_TICKS, [f"{tick:g}" for tick in EXCESS_TICKS])
