@@ -1,8 +1,8 @@
 """Is a bad fit of the paper's model at half corrupted data a local failure of the mean field?
 
-Separated ring, R = 55, r_a = 0.5. The descent starts 41 times for every seed. "start 1" is the bound
-of the first start, "lowest" the lowest of all, "at lowest" how many starts end there (within 0.1 %).
-If all starts agree, the fit is the optimum of the bound and not a local failure.
+Separated ring, R = 55, r_a = 0.5. The descent starts 41 times for every seed. "start 1" is the
+bound of the first start, "lowest" the lowest of all, "at lowest" how many starts end there (within
+0.1 %). If all starts agree, the fit is the optimum of the bound and not a local failure.
 
 python benchmarks/paper/restarts.py --seeds 10 20
 """
