@@ -66,7 +66,7 @@ INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peer
 bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,compare]"
 	$(BIN)/python benchmarks/fit_time.py
-	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/paper/distance_to_exact.py
 	$(BIN)/python benchmarks/ring_grid.py
 	$(BIN)/python benchmarks/rod_solvers.py
 	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))
