@@ -1,9 +1,9 @@
 """The shares of the classes are counted once, not once per sensor."""
 
 import numpy as np
-from gemmed.model.states.likelihood import centred_scores
 from scipy import special
 
+from gemmed.model.states.label_model import centred_scores
 from gemmed.sensors.sensor_fit import intercepts_of, votes_of
 
 

@@ -118,6 +118,8 @@ class Measured:
     step: FloatArray
     """Residuals in normal deviations, 0 where missing."""
     filled: FloatArray
+    age: FloatArray
+    """Rows since the last reading; 0 where there is one."""
 
 
 def running_mean(values: FloatArray, window: int) -> FloatArray:
@@ -233,13 +235,20 @@ def measure(
     later = State(
         whole[len(whole) - len(before) :],
         last,
-        age,
+        age[-1],
         inputs[len(inputs) - long + 1 :],
         plant_values[len(plant_values) - long + 1 :],
         is_new=False,
     )
     found = Measured(
-        sensors, np.concatenate([plant, plant_means], axis=1), Z, expected, cross, step, filled
+        sensors,
+        np.concatenate([plant, plant_means], axis=1),
+        Z,
+        expected,
+        cross,
+        step,
+        filled,
+        age,
     )
     return found, later
 
