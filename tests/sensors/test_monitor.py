@@ -200,3 +200,13 @@ def test_a_saved_monitor_gives_the_same_answers(monitor, tmp_path):
     X = faulty()
     assert same.spans(X) == monitor.spans(X)
     assert np.array_equal(same.judge(X).scores, monitor.judge(X).scores)
+
+
+def test_other_sensors_have_no_alarms_while_one_is_missing(monitor):
+    X = plant(800, 12)
+    others = [0, 1, 3, 4, 5]
+    before = monitor.judge(X).alarms[:, others].mean()
+    X[100:700, 2] = np.nan
+    found = monitor.judge(X)
+    assert found.alarms[103:700, 2].all()
+    assert found.alarms[:, others].mean() < before + 0.01

@@ -21,9 +21,10 @@ class MonitorResult(NamedTuple):
     names: tuple[str, ...]
     """Of the sensors."""
     scores: FloatArray
-    """Nats against "normal" of every sensor, shape (n_rows, n_sensors); 0 if it is not judged."""
+    """Nats against "normal" of every sensor, shape (n_rows, n_sensors): a share exp(-score) of
+    held-out normal rows has such a score or a larger one. 0 if the sensor is not judged."""
     alarms: BoolArray
-    """Whether the score is above the sensor's threshold, or a channel is missing for longer than
+    """Whether the score is above the threshold, or a channel is missing for longer than
     in any normal row; of the same shape."""
     tests: np.ndarray
     """Name of each sensor's strongest test, of the same shape; "missing" where a channel is missing
@@ -31,7 +32,7 @@ class MonitorResult(NamedTuple):
     missing: BoolArray
     """Whether all channels of the sensor are missing, of the same shape."""
     plant_score: FloatArray
-    """Mean nats of the tests of whole rows, shape (n_rows,)."""
+    """Nats of whole rows, shape (n_rows,)."""
     plant_alarm: BoolArray
     """Of the same shape."""
 
@@ -48,9 +49,8 @@ class Judge:
     """Sensors that vary in the normal rows."""
     channels: np.ndarray
     """Columns that vary, sensor by sensor."""
-    thresholds: FloatArray
-    """Nats of each sensor, shape (n_sensors,)."""
-    plant_threshold: float
+    threshold: float
+    """Nats above which there is an alarm."""
     max_missing: FloatArray
     """Rows for which each channel may be missing, shape (n_channels,)."""
     step: float | None
@@ -59,8 +59,8 @@ class Judge:
     @property
     def fingerprint(self) -> str:
         """Changes with the sensors, with what was learned and with the thresholds."""
-        found = hashlib.sha256(repr((self.names, self.step)).encode())
-        for part in (self.channels, self.thresholds, self.model.rules.predictor.precision):
+        found = hashlib.sha256(repr((self.names, self.step, self.threshold)).encode())
+        for part in (self.channels, self.model.rules.predictor.precision):
             found.update(np.ascontiguousarray(part).tobytes())
         return found.hexdigest()
 
@@ -70,7 +70,7 @@ class Judge:
         shape = (len(X), len(self.names))
         scores, tests = np.zeros(shape), np.full(shape, "", dtype=object)
         judged = list(self.judged)
-        scores[:, judged] = found.tests.max(axis=2)
+        scores[:, judged] = found.sensors
         tests[:, judged] = np.array(TESTS, dtype=object)[found.tests.argmax(axis=2)]
         starts = self.model.rules.starts
         too_long = np.zeros(shape, dtype=bool)
@@ -81,14 +81,13 @@ class Judge:
         columns = np.concatenate(self.columns)
         firsts = np.cumsum([0, *(len(own) for own in self.columns[:-1])])
         missing = np.logical_and.reduceat(np.isnan(X[:, columns]), firsts, axis=1)
-        plant = found.plant_tests.mean(axis=1)
         result = MonitorResult(
             self.names,
             scores,
-            (scores > self.thresholds) | too_long,
+            (scores > self.threshold) | too_long,
             tests,
             missing,
-            plant,
-            plant > self.plant_threshold,
+            found.plant,
+            found.plant > self.threshold,
         )
         return result, found.measured, later

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -175,7 +175,7 @@ def _swap_gain(rules: Rules, past: FloatArray, channel: int) -> float:
     return float(np.max(np.minimum(own_gain, their_gain)))
 
 
-def _log(value: float) -> float:
+def _log(value: float | np.floating[Any]) -> float:
     return float(np.log(max(float(value), 1e-12)))
 
 
@@ -200,4 +200,5 @@ def _rest(values: FloatArray, regressor: FloatArray) -> float:
 
 def _along(values: FloatArray, shape: FloatArray) -> float:
     """Mean square that is left of values after a multiple of a shape."""
-    return float(np.mean((values - shape * (shape @ values) / max(shape @ shape, 1e-12)) ** 2))
+    size = float(shape @ values) / max(float(shape @ shape), 1e-12)
+    return float(np.mean((values - size * shape) ** 2))

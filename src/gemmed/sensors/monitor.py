@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import GemmedWarning
 from .._core.types import FloatArray
 from ..estimators.validation import check_groups, check_number, check_order, check_sensor_data
-from .calibration import share_in_blocks, threshold_of_rate
 from .judging import Judge, MonitorResult
 from .normal_fit import N_BLOCKS, fit_normal
 from .running import State
@@ -40,6 +40,7 @@ class SensorMonitor(BaseEstimator):
         is a sensor. A column belongs to one sensor only.
     false_alarm_rate : float, default=0.001
         At most 0.5. Allowed share of normal rows with an alarm, for each sensor and for the plant.
+        It may be changed after the fit with ``set_params``.
     lags : tuple of int, default=(1, 2, 4, 8)
         Past rows that take part in predictions.
     window : int, default=32
@@ -50,9 +51,8 @@ class SensorMonitor(BaseEstimator):
     Attributes
     ----------
     sensor_names_ : tuple of str
-    thresholds_ : array of shape (n_sensors,)
-        Nats; infinite for sensors that are not judged.
-    plant_threshold_ : float
+    usual_step_ : float or None
+        Median difference of the time stamps; None without them.
     achieved_rate_ : tuple of float
         Share of normal rows with a plant alarm, by thresholds without their block, with a 90 %
         interval.
@@ -146,28 +146,18 @@ class SensorMonitor(BaseEstimator):
         model, held = fit_normal(
             stretches, sensor, lags, int(self.window), np.random.default_rng(seed)
         )
-        rate = float(self.false_alarm_rate)
-        self.thresholds_ = np.full(len(self.sensor_names_), np.inf)
-        self.thresholds_[list(judged)] = [threshold_of_rate(s, rate) for s in held.sensors.T]
-        plant = held.plant.mean(axis=1)
-        self.plant_threshold_ = threshold_of_rate(plant, rate)
-        self.achieved_rate_ = share_in_blocks(
-            [
-                plant[held.blocks == b] > threshold_of_rate(plant[held.blocks != b], rate)
-                for b in np.unique(held.blocks)
-            ]
-        )
-        stamps = check_order("order", order, len(X))
+        self.achieved_rate_ = held.achieved(float(self.false_alarm_rate))
+        stamps, recordings = check_order("order", order, len(X)), check_groups(groups, len(X))
+        self.usual_step_ = None if stamps is None else usual_step(stamps, recordings)
         self._judge = Judge(
             model,
             self.sensor_names_,
             columns,
             judged,
             channels,
-            self.thresholds_,
-            self.plant_threshold_,
+            float(-np.log(self.false_alarm_rate)),
             np.maximum(longest_missing(stretches), MIN_MISSING),
-            None if stamps is None else usual_step(stamps, check_groups(groups, len(X))),
+            self.usual_step_,
         )
         self.reset()
         return self
@@ -182,8 +172,7 @@ class SensorMonitor(BaseEstimator):
 
     def stream(self) -> SensorStream:
         """A new stream, whose rows may come one at a time."""
-        check_is_fitted(self)
-        return SensorStream(self._judge)
+        return SensorStream(self._present_judge())
 
     def update(self, row: Any) -> MonitorResult:
         """Judge the next row of a stream, shape (n_channels,), and remember it."""
@@ -193,7 +182,7 @@ class SensorMonitor(BaseEstimator):
             raise ValueError(f"row has {X.shape[1]} values: {self.n_features_in_} are expected.")
         if np.isinf(X).any():
             raise ValueError("row holds an infinite value: use NaN for a missing reading.")
-        found, _, self._state = self._judge.consecutive(X, self._state)
+        found, _, self._state = self._present_judge().consecutive(X, self._state)
         return found
 
     def reset(self) -> None:
@@ -201,13 +190,19 @@ class SensorMonitor(BaseEstimator):
         check_is_fitted(self)
         self._state = self._judge.model.rules.fresh_state()
 
+    def _present_judge(self) -> Judge:
+        check_is_fitted(self)
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0, at_most=0.5)
+        return replace(self._judge, threshold=float(-np.log(self.false_alarm_rate)))
+
     def _run(self, X: Any, order: Any, groups: Any) -> tuple[MonitorResult, list[FaultSpan]]:
         check_is_fitted(self)
         X = check_sensor_data(self, X, reset=False)[0]
         recordings = None if groups is None else np.asarray(groups)
         parts, places, spans = [], [], []
-        for rows, stamps in self._stretches(len(X), order, groups, self._judge.step):
-            stream = SensorStream(self._judge)
+        judge = self._present_judge()
+        for rows, stamps in self._stretches(len(X), order, groups, judge.step):
+            stream = SensorStream(judge)
             events = []
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 own = slice(first, first + ROWS_AT_ONCE)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .calibration import Tails, fit_tails
+from .calibration import Calibrated, Tails, fit_pooled, fit_tails, share_in_blocks
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
 from .running import N_INPUTS, Measured, Rules, State, measure, residual_pairs
@@ -30,21 +30,19 @@ class NormalModel:
     rules: Rules
     tests: Tails
     """Of all tests of all sensors."""
+    sensors: Calibrated
+    """Of the largest test of each sensor."""
     plant_tests: Tails
+    plant: Calibrated
+    """Of the mean test of the plant."""
 
     def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
         """Scores of consecutive rows."""
         measured, later = measure(self.rules, X, state)
-        nats, plant = self.nats(measured)
-        return Judged(nats, plant, measured), later
-
-    def nats(self, measured: Measured) -> tuple[FloatArray, FloatArray]:
-        n, n_sensors, n_tests = measured.sensors.shape
-        nats = self.tests.of(measured.sensors.reshape(n, -1)).reshape(n, n_sensors, n_tests)
-        nats = np.minimum(nats, MAX_NATS)
-        worst = nats.max(axis=2)
-        plant = np.column_stack([measured.plant, worst.max(axis=1), worst.mean(axis=1)])
-        return nats, np.minimum(self.plant_tests.of(plant), MAX_NATS)
+        nats = test_nats(self.tests, measured)
+        largest = nats.max(axis=2)
+        plant = plant_nats(self.plant_tests, plant_statistics(measured, largest))
+        return Judged(nats, self.sensors.of(largest), self.plant.of(plant)[:, 0], measured), later
 
 
 class Judged(NamedTuple):
@@ -52,8 +50,10 @@ class Judged(NamedTuple):
 
     tests: FloatArray
     """Shape (n_rows, n_sensors, n_tests)."""
-    plant_tests: FloatArray
-    """Shape (n_rows, n_plant_tests)."""
+    sensors: FloatArray
+    """Shape (n_rows, n_sensors)."""
+    plant: FloatArray
+    """Shape (n_rows,)."""
     measured: Measured
 
 
@@ -61,10 +61,38 @@ class HeldOut(NamedTuple):
     """Normal rows as judged without the block they are in."""
 
     sensors: FloatArray
-    """Largest nats of each sensor, shape (n_rows, n_sensors)."""
+    """Shape (n_rows, n_sensors)."""
     plant: FloatArray
+    """Shape (n_rows, 1)."""
     blocks: np.ndarray
     """Block of each row, shape (n_rows,)."""
+
+    def achieved(self, rate: float) -> tuple[float, float, float]:
+        """Share of rows with an alarm of the plant, calibrated by other blocks; 90 % interval."""
+        return share_in_blocks(
+            [
+                fit_pooled(self.plant[self.blocks != block]).of(self.plant[self.blocks == block])
+                > -np.log(rate)
+                for block in np.unique(self.blocks)
+            ]
+        )
+
+
+def test_nats(tails: Tails, measured: Measured) -> FloatArray:
+    """Shape (n_rows, n_sensors, n_tests)."""
+    values = measured.sensors
+    return tails.of(values.reshape(len(values), -1)).reshape(values.shape)
+
+
+def plant_statistics(measured: Measured, largest: FloatArray) -> FloatArray:
+    """Shape (n_rows, n_plant_tests); ``largest`` are the largest nats of each sensor."""
+    largest = np.minimum(largest, MAX_NATS)
+    return np.column_stack([measured.plant, largest.max(axis=1), largest.mean(axis=1)])
+
+
+def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
+    """Mean nats of the tests of whole rows, shape (n_rows, 1)."""
+    return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
 def blocks_of_rows(stretches: Sequence[FloatArray]) -> list[np.ndarray]:
@@ -115,14 +143,41 @@ def fit_normal(
     ready = [replace(r, usual_plant=plant) for r in ready]
     # Second pass: held-out statistics, which calibrate.
     second = _held_out(ready, stretches, blocks, window)
-    tests = fit_tails(second.sensors.reshape(len(row_blocks), -1))
-    made = NormalModel(ready[-1], tests, fit_tails(np.zeros((2, 8))))
-    n = len(row_blocks)
-    nats = np.minimum(tests.of(second.sensors.reshape(n, -1)), MAX_NATS)
-    worst = nats.reshape(second.sensors.shape).max(axis=2)
-    plant = np.column_stack([second.plant, worst.max(axis=1), worst.mean(axis=1)])
-    made = replace(made, plant_tests=fit_tails(plant))
-    return made, HeldOut(worst, np.minimum(made.plant_tests.of(plant), MAX_NATS), row_blocks)
+    return _calibrated(ready[-1], second, row_blocks)
+
+
+def _calibrated(
+    rules: Rules, held_out: Measured, blocks: np.ndarray
+) -> tuple[NormalModel, HeldOut]:
+    """Nats of all statistics; each block is compared with the others only."""
+    everything = np.ones(len(blocks), dtype=bool)
+    sensors = np.empty(held_out.sensors.shape[:2])
+    plant = np.empty((len(blocks), 1))
+    for number in np.unique(blocks):
+        own = blocks == number
+        parts = _tails(held_out, ~own)
+        largest = test_nats(parts[0], held_out).max(axis=2)
+        mean = plant_nats(parts[1], plant_statistics(held_out, largest))
+        sensors[own] = fit_tails(largest[~own]).of(largest[own])
+        plant[own] = fit_tails(mean[~own]).of(mean[own])
+    tests, plant_tests = _tails(held_out, everything)
+    largest = test_nats(tests, held_out).max(axis=2)
+    mean = plant_nats(plant_tests, plant_statistics(held_out, largest))
+    model = NormalModel(
+        rules,
+        tests,
+        Calibrated(fit_tails(largest), fit_pooled(sensors)),
+        plant_tests,
+        Calibrated(fit_tails(mean), fit_pooled(plant)),
+    )
+    return model, HeldOut(sensors, plant, blocks)
+
+
+def _tails(measured: Measured, rows: np.ndarray) -> tuple[Tails, Tails]:
+    """Of the tests of sensors and of the plant."""
+    tests = fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
+    largest = test_nats(tests, measured).max(axis=2)
+    return tests, fit_tails(plant_statistics(measured, largest)[rows])
 
 
 def _without(

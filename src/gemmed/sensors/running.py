@@ -54,6 +54,8 @@ class State:
 
     before: FloatArray
     """Last rows in standard units without gaps, shape (longest lag, n_channels)."""
+    before_guess: FloatArray
+    """The same, with gaps filled by the last reading only."""
     last: FloatArray
     age: FloatArray
     """Last known reading of each channel, and the rows since then."""
@@ -94,6 +96,7 @@ class Rules:
     def fresh_state(self) -> State:
         n, longest = len(self.predictor.sensor), max(self.predictor.lags, default=0)
         return State(
+            np.zeros((longest, n)),
             np.zeros((longest, n)),
             np.zeros(n),
             np.zeros(n),
@@ -186,9 +189,20 @@ def measure(
     predictor = rules.predictor
     Z = predictor.scaling.of(X)
     known = np.isfinite(Z)
-    filled, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
-    before = np.repeat(filled[:1], len(state.before), axis=0) if state.is_new else state.before
-    whole = np.concatenate([before, filled])
+    guess, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
+    longest = len(state.before)
+    before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
+    filled = guess
+    if not known.all():
+        cross = predictor.coefficients()[0]
+        expected = windows(guess, before_guess, predictor.lags) @ cross.weights
+        # Two independent opinions of a missing reading, the last one and the other sensors',
+        # weighted by their precisions; each of them contains the prior of variance 1.
+        own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age), 1e-3)
+        others = 1.0 / np.minimum(cross.deviation, 0.999) ** 2
+        filled = np.where(known, Z, (own * guess + others * expected) / (own + others - 1.0))
+    before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
+    whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
     expected, cross, step, suspicion = residuals_of(rules, filled, W, known, state)
     moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
@@ -233,7 +247,8 @@ def measure(
     plant_values = np.concatenate([state.plant, plant])
     plant_means = running_mean(plant_values[long - short :], short)
     later = State(
-        whole[len(whole) - len(before) :],
+        whole[len(whole) - longest :],
+        guesses[len(guesses) - longest :],
         last,
         age[-1],
         inputs[len(inputs) - long + 1 :],

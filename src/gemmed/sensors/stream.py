@@ -26,6 +26,8 @@ from .running import State
 PLANT, UNUSUAL = "plant", "unusual"
 MAX_GAP = 3.0
 """Usual steps; after a longer gap the past is forgotten."""
+MIN_ALARMS = 3
+"""Alarms within half a window that make a fault."""
 FORMAT = "gemmed-stream-1"
 
 
@@ -81,6 +83,7 @@ class _Burst:
     stop: Any
     """Times of the same rows."""
     score: float
+    n_alarms: int
     kind: str
 
 
@@ -91,7 +94,8 @@ class SensorStream:
 
     Notes
     -----
-    A fault begins with an alarm. It ends when half a window of rows had none. Its kind is looked at
+    Three alarms, none of them more than half a window after the one before, are a fault. It ends
+    when half a window of rows had no alarm. Its kind is looked at
     again after 1/2, 1, 2, 4 and 8 windows. A row that comes more than three usual steps after the
     one before, or before it, ends all faults and begins anew.
     """
@@ -107,6 +111,11 @@ class SensorStream:
         self._names = (*judge.names, PLANT)
         self._quiet = max(1, self._rules.window // 2)
         self._looks = {self._quiet * 2**i for i in range(5)}
+
+    @property
+    def last_time(self) -> Any:
+        """Time of the last row; None before the first one."""
+        return self._last_time
 
     def push(
         self, X: FloatArray, times: Sequence[Any] | None = None
@@ -132,7 +141,7 @@ class SensorStream:
 
     def finish(self) -> list[FaultEvent]:
         """End all faults and forget the past, as a gap does."""
-        ended = [self._event("end", item) for item in sorted(self._open)]
+        ended = [self._event("end", item) for item in sorted(self._open) if self._open[item].kind]
         self._open.clear()
         self._state = self._rules.fresh_state()
         self._history[:] = np.nan
@@ -155,7 +164,7 @@ class SensorStream:
         flags = np.column_stack([found.alarms, found.plant_alarm])
         scores = np.column_stack([found.scores, found.plant_score])
         events: list[FaultEvent] = []
-        alarmed = flags.any(axis=1)
+        alarmed = np.asarray(flags.any(axis=1))
         for i in range(len(X)):
             if alarmed[i] or self._open:
                 around = history[i + 1 : i + 1 + N_HISTORY]
@@ -172,22 +181,26 @@ class SensorStream:
         for item in sorted({*self._open, *np.flatnonzero(flags).tolist()}):
             burst = self._open.get(item)
             if burst is None:
-                burst = self._open[item] = _Burst(row, row, time, time, 0.0, "")
+                burst = self._open[item] = _Burst(row, row, time, time, 0.0, 0, "")
             if flags[item]:
                 burst.last, burst.stop = row, time
+                burst.n_alarms += 1
                 burst.score = max(burst.score, float(scores[item]))
-            length = row - burst.first + 1
             is_over = row - burst.last >= self._quiet
-            if length == 1 or length in self._looks or is_over:
-                before = burst.kind
+            if burst.n_alarms < MIN_ALARMS:
+                if is_over:
+                    del self._open[item]
+                continue
+            before = burst.kind
+            if not before or is_over or row - burst.first + 1 in self._looks:
                 burst.kind = self._kind(item, burst, past, tests)
-                if length == 1:
-                    said.append(self._event("begin", item))
-                elif not is_over and burst.kind != before:
-                    said.append(self._event("kind", item))
+            if not before:
+                said.append(self._event("begin", item))
             if is_over:
                 said.append(self._event("end", item))
                 del self._open[item]
+            elif before not in ("", burst.kind):
+                said.append(self._event("kind", item))
         return said
 
     def _kind(self, item: int, burst: _Burst, past: FloatArray, tests: np.ndarray) -> str:
