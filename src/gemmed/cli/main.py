@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 from .. import __version__
 from .._core.exceptions import GemmedError
 from .._core.words import did_you_mean
-from . import audit, completion, export, features, fit, predict, reproduce, review, simulate, watch
+from . import (
+    audit,
+    completion,
+    export,
+    features,
+    fit,
+    predict,
+    reproduce,
+    review,
+    sensor_faults,
+    simulate,
+    watch,
+)
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -67,10 +79,11 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_command(commands)
     audit.add_command(commands)
     review.add_command(commands)
+    sensor_faults.add_command(commands)
+    watch.add_command(commands)
     features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)
-    watch.add_command(commands)
     completion.add_command(commands, parser)
     return parser
 

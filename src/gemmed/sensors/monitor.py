@@ -15,7 +15,7 @@ from .._core.exceptions import GemmedWarning
 from .._core.types import FloatArray
 from ..estimators.validation import check_groups, check_number, check_order, check_sensor_data
 from .judging import Judge, MonitorResult
-from .normal_fit import N_BLOCKS, fit_normal
+from .normal_fit import MIN_BLOCKS, fit_normal
 from .running import State
 from .stream import MAX_GAP, FaultSpan, SensorStream, span_of
 from .view_columns import resolve_views
@@ -110,7 +110,7 @@ class SensorMonitor(BaseEstimator):
         if not lags or any(lag != int(lag) or lag < 1 for lag in lags):
             raise ValueError(f"lags={self.lags!r} must be whole numbers of at least 1.")
         X, _, names = check_sensor_data(self, X)
-        least = N_BLOCKS * (self.window + max(lags))
+        least = MIN_BLOCKS * (self.window + max(lags))
         if len(X) < least:
             raise ValueError(
                 f"X has {len(X)} rows: {least} are needed for window={self.window} and "

@@ -14,8 +14,10 @@ from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
 from .running import N_INPUTS, Measured, Rules, State, measure, residual_pairs
 
-N_BLOCKS = 5
+MIN_BLOCKS, MAX_BLOCKS = 5, 10
 """Consecutive parts of the normal data; each is judged by what the others have taught."""
+WINDOWS_OF_BLOCK = 4
+"""Windows in a block from which on there are more blocks than the fewest."""
 MAX_SENSOR_REFERENCES, MAX_ROW_REFERENCES = 256, 1000
 EXPLAINED_VARIANCE = 0.9
 """Share of the variance that the principal directions of normal rows explain."""
@@ -95,11 +97,17 @@ def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
     return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
-def blocks_of_rows(stretches: Sequence[FloatArray]) -> list[np.ndarray]:
-    """Block number of each row: consecutive, equally long parts of all stretches together."""
+def blocks_of_rows(stretches: Sequence[FloatArray], n_past: int) -> list[np.ndarray]:
+    """Block number of each row: consecutive, equally long parts of all stretches together.
+
+    Parameters
+    ----------
+    n_past : rows that a score depends on
+    """
     lengths = [len(X) for X in stretches]
     total = sum(lengths)
-    numbers = np.arange(total) * N_BLOCKS // total
+    n_blocks = int(np.clip(total // (WINDOWS_OF_BLOCK * n_past), MIN_BLOCKS, MAX_BLOCKS))
+    numbers = np.arange(total) * n_blocks // total
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
 
@@ -117,16 +125,16 @@ def fit_normal(
     stretches : rows without interruption, each of shape (n_rows, n_channels)
     sensor : number of the sensor of each channel, never falling
     """
-    blocks = blocks_of_rows(stretches)
+    blocks = blocks_of_rows(stretches, window + max(lags))
+    row_blocks = np.concatenate(blocks)
     starts = np.flatnonzero(np.diff(sensor, prepend=-1))
-    folds = [_without(stretches, blocks, number) for number in range(N_BLOCKS)]
+    folds = [_without(stretches, blocks, number) for number in np.unique(row_blocks)]
     ridge = _best_ridge(stretches, blocks, folds, sensor, lags)
     predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
     final = fit_predictor(stretches, sensor, lags, ridge)
     inflation = _inflation(stretches, blocks, predictors)
     predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
     final = replace(final, inflation=inflation, _made={})
-    row_blocks = np.concatenate(blocks)
     # First pass: held-out residuals, which become references and normal values of the filters.
     bare = [_rules(p, starts, window) for p in (*predictors, final)]
     first = _held_out(bare, stretches, blocks, window)

@@ -194,13 +194,13 @@ def measure(
     before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
     filled = guess
     if not known.all():
-        cross = predictor.coefficients()[0]
-        expected = windows(guess, before_guess, predictor.lags) @ cross.weights
+        model = predictor.coefficients()[0]
+        said = windows(guess, before_guess, predictor.lags) @ model.weights
         # Two independent opinions of a missing reading, the last one and the other sensors',
         # weighted by their precisions; each of them contains the prior of variance 1.
         own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age), 1e-3)
-        others = 1.0 / np.minimum(cross.deviation, 0.999) ** 2
-        filled = np.where(known, Z, (own * guess + others * expected) / (own + others - 1.0))
+        others = 1.0 / np.minimum(model.deviation, 0.999) ** 2
+        filled = np.where(known, Z, (own * guess + others * said) / (own + others - 1.0))
     before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
     whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
