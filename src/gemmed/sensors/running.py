@@ -54,6 +54,8 @@ class State:
 
     before: FloatArray
     """Last rows in standard units without gaps, shape (longest lag, n_channels)."""
+    before_guess: FloatArray
+    """The same, with gaps filled by the last reading only."""
     last: FloatArray
     age: FloatArray
     """Last known reading of each channel, and the rows since then."""
@@ -95,6 +97,7 @@ class Rules:
         n, longest = len(self.predictor.sensor), max(self.predictor.lags, default=0)
         return State(
             np.zeros((longest, n)),
+            np.zeros((longest, n)),
             np.zeros(n),
             np.zeros(n),
             np.tile(self.usual, (self.window - 1, 1, 1)),
@@ -118,6 +121,8 @@ class Measured:
     step: FloatArray
     """Residuals in normal deviations, 0 where missing."""
     filled: FloatArray
+    age: FloatArray
+    """Rows since the last reading; 0 where there is one."""
 
 
 def running_mean(values: FloatArray, window: int) -> FloatArray:
@@ -184,9 +189,20 @@ def measure(
     predictor = rules.predictor
     Z = predictor.scaling.of(X)
     known = np.isfinite(Z)
-    filled, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
-    before = np.repeat(filled[:1], len(state.before), axis=0) if state.is_new else state.before
-    whole = np.concatenate([before, filled])
+    guess, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
+    longest = len(state.before)
+    before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
+    filled = guess
+    if not known.all():
+        model = predictor.coefficients()[0]
+        said = windows(guess, before_guess, predictor.lags) @ model.weights
+        # Two independent opinions of a missing reading, the last one and the other sensors',
+        # weighted by their precisions; each of them contains the prior of variance 1.
+        own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age), 1e-3)
+        others = 1.0 / np.minimum(model.deviation, 0.999) ** 2
+        filled = np.where(known, Z, (own * guess + others * said) / (own + others - 1.0))
+    before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
+    whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
     expected, cross, step, suspicion = residuals_of(rules, filled, W, known, state)
     moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
@@ -231,15 +247,23 @@ def measure(
     plant_values = np.concatenate([state.plant, plant])
     plant_means = running_mean(plant_values[long - short :], short)
     later = State(
-        whole[len(whole) - len(before) :],
+        whole[len(whole) - longest :],
+        guesses[len(guesses) - longest :],
         last,
-        age,
+        age[-1],
         inputs[len(inputs) - long + 1 :],
         plant_values[len(plant_values) - long + 1 :],
         is_new=False,
     )
     found = Measured(
-        sensors, np.concatenate([plant, plant_means], axis=1), Z, expected, cross, step, filled
+        sensors,
+        np.concatenate([plant, plant_means], axis=1),
+        Z,
+        expected,
+        cross,
+        step,
+        filled,
+        age,
     )
     return found, later
 
