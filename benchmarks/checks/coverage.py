@@ -32,7 +32,9 @@ from gemmed.checks import (
 )
 
 SIZES = (30, 60, 120, 240)
-GOAL, LEVEL, LOOK_EVERY = 0.02, 0.95, 20
+GOAL, LEVEL = 0.02, 0.95
+LOOK_EVERY, LOOK_GROWTH = 20, 0.15
+"""Checks between two looks: at least so many, and this part of those made."""
 
 
 def exact_interval(k, n, size, alpha=1.0 - LEVEL):
@@ -82,26 +84,24 @@ def intervals(cell, n_reviews):
     return line
 
 
-def review_until(cell, seed, policy):
-    """Number of checks at the stop, and the share of wrong labels left then."""
+def guided_review(cell, seed):
+    """Number of checks at the stop, share of wrong labels left then, expected number at 60."""
     kinds, size = cell.kinds, len(cell.kinds)
-    wrong = kinds == "wrong"
-    proba = cell.proba if policy != "random" else np.full(size, cell.proba[:, 0].mean())
-    plan = plan_checks(proba, 1, seed=seed)
+    plan = plan_checks(cell.proba, 1, seed=seed)
     ranking = np.argsort(-cell.proba[:, 0], kind="stable")
     marks, picked = {}, {}
-    n_draws, n_checks, expected = 0, 0, None
+    n_draws, expected = 0, np.nan
     while True:
         state = check_stopping(plan, marks, goal=GOAL, kind="wrong", level=LEVEL, picked=picked)
-        if expected is None and n_checks >= 60:
-            expected = n_checks + state.expected_more
+        if np.isnan(expected) and len(marks) >= 60:
+            expected = len(marks) + state.expected_more
         if state.reached or len(marks) == size:
             left = np.ones(size, bool)
             left[list(marks)] = False
-            return n_checks, float(wrong[left].mean()) if left.any() else 0.0, expected
-        hunting = policy == "guided" and state.next_step == "pick"
-        for turn in range(LOOK_EVERY):
-            if hunting and turn % 3 != 2:
+            share = float((kinds[left] == "wrong").mean()) if left.any() else 0.0
+            return len(marks), share, expected
+        for turn in range(max(LOOK_EVERY, int(LOOK_GROWTH * len(marks)))):
+            if state.next_step == "pick" and turn % 3 != 2:
                 rows = [r for r in ranking if int(r) not in marks][:1]
                 picked.update({int(r): n_draws for r in rows})
             else:
@@ -111,19 +111,33 @@ def review_until(cell, seed, policy):
                     rows = [row] if row not in marks else []
                     n_draws += 1
             marks.update(answers(kinds, rows))
-            n_checks += len(rows)
+
+
+def random_review(cell, seed):
+    """The same for equal draws without a model; one looks after every check."""
+    wrong, size = cell.kinds == "wrong", len(cell.kinds)
+    plan = plan_checks(np.full(size, cell.proba[:, 0].mean()), 1, seed=seed)
+    marks = answers(cell.kinds, plan.order)
+    tails = (0.0, 1.0 - LEVEL)
+    sequence = confidence_sequence(plan, marks, kind="wrong", level=LEVEL, tails=tails)
+    found = np.cumsum(wrong[plan.order])
+    n_left = size - np.arange(1, size + 1)
+    bound = (sequence.high * size - found) / np.maximum(n_left, 1)
+    stop = int(np.argmax((bound <= GOAL) | (n_left == 0)))
+    return stop + 1, float((wrong.sum() - found[stop]) / max(n_left[stop], 1)), np.nan
 
 
 def stopping(cell, n_reviews):
     """Part 2."""
     line = f"{cell.name:<29}"
-    for policy in ("guided", "random"):
-        runs = [review_until(cell, seed, policy) for seed in range(n_reviews)]
+    for policy, review in (("guided", guided_review), ("random", random_review)):
+        runs = [review(cell, seed) for seed in range(n_reviews)]
         n, left, expected = (np.array([run[i] for run in runs], float) for i in range(3))
         line += f"  {policy}: {n.mean():5.0f} checks, broken {np.mean(left > GOAL):.3f}, "
         line += f"left {left.mean():.4f}"
         if policy == "guided":
-            line += f", expected at 60: {np.nanmean(expected):.0f}"
+            known = expected[np.isfinite(expected)]
+            line += f", expected at 60: {known.mean() if len(known) else np.nan:.0f}"
     wrong = (cell.kinds == "wrong")[np.argsort(-cell.proba[:, 0], kind="stable")]
     left = (wrong.sum() - np.cumsum(wrong)) / np.maximum(
         len(wrong) - np.arange(1, len(wrong) + 1), 1

@@ -16,6 +16,9 @@ from .sequences import check_level, checked_mask, confidence_sequence
 
 N_FOLDS = 5
 N_RESAMPLES = 8000
+SHRINKING_CHECKS = 30.0
+"""Predictions are drawn towards their mean by n / (n + this). Large differences between predictions
+make the bounds wide where few rows are checked."""
 ROUNDING = 1e-6
 """Of single-precision sums; intervals are wider by this."""
 
@@ -129,6 +132,7 @@ def _difference_interval(
         if n_folds > 1:
             m = fit_calibration(proba[rows[~own]], outcome[~own])(proba)
         mean = float(m[inside].mean())
+        m = mean + n / (n + SHRINKING_CHECKS) * (m - mean)
         z[own] = mean + (outcome[own] - m[rows[own]]) * expansion[rows[own]]
         lowest = min(lowest, mean - float((m[inside] * expansion[inside]).max()))
         highest = max(highest, mean + float(((1.0 - m[inside]) * expansion[inside]).max()))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import ReviewError
 from .._core.optional import require
-from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_table_output
+from .commands import add_json_option, add_parser, add_raw_cells_option
+from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
 from .training import (
@@ -100,13 +100,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--until",
         type=float,
-        default=0.02,
         metavar="SHARE",
         help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
-        "is wrong (default: 0.02)",
+        "is wrong (as 0.02); likely faults then come between the draws, to reach it sooner",
     )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_raw_cells_option(parser)
     add_json_option(parser, "with --export: print the summary as JSON")
     add_training_options(parser)
 
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("TABLE must be a file: a review goes on another day")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
-    if not 0.0 < options.until < 1.0:
+    if options.until is not None and not 0.0 < options.until < 1.0:
         raise ValueError(f"--until {options.until} must lie between 0 and 1")
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
@@ -129,8 +129,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for package in ("starlette", "uvicorn", "jinja2"):
             require(package, "the review page needs", "review")
+    from ..review.attached import attach
     from ..review.marks import MarkStore
-    from ..review.session import attach
 
     table = _read(options)
     if options.target is None:
@@ -164,10 +164,23 @@ def _default_target(table: Table) -> str:
 
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     from ..review.corrected import export
+    from ..review.recordings import is_manifest
 
+    table.require_columns(options.id, "id")
+    identifiers = tuple(dict.fromkeys(options.id))
+    if not identifiers and is_manifest(table):
+        identifiers = ("path",)
     done = export(
-        table, options.target, store, options.export, bad=options.bad, labels=options.labels
+        table,
+        options.target,
+        store,
+        options.export,
+        bad=options.bad,
+        labels=options.labels,
+        identifiers=identifiers,
+        raw_cells=options.raw_cells,
     )
+    note_formulas(done.formulas)
     if options.json:
         print(json.dumps(done._asdict(), indent=1))
     else:
@@ -175,7 +188,7 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
         print(
             f"{done.corrected} labels {corrected}, {done.bad} bad rows "
             f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
-            f"{done.table}, log {done.log}"
+            f"{done.table}, log {done.log}" + (f", checks {done.checks}" if done.checks else "")
         )
     return 0
 
