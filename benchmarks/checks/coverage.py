@@ -16,6 +16,7 @@ The level is 95 % throughout. A review that never errs looks the answers up.
 
 import argparse
 import time
+from functools import cache
 
 import numpy as np
 from populations import populations
@@ -37,6 +38,7 @@ LOOK_EVERY, LOOK_GROWTH = 20, 0.15
 """Checks between two looks: at least so many, and this part of those made."""
 
 
+@cache
 def exact_interval(k, n, size, alpha=1.0 - LEVEL):
     """Shares that a plain random sample without replacement does not refute."""
     totals = np.arange(k, size - n + k + 1)

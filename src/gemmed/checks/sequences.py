@@ -80,14 +80,14 @@ def confidence_sequence(
     inside = checked_mask(within, len(plan))
     low_tail, high_tail = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
     known = {row: draws for row, draws in (picked or {}).items() if row in found}
+    if not any(np.isnan(e) for e in found.values()):
+        run = _Game(plan, kind, inside, found, known).play(n, (low_tail, high_tail))
+        return run._replace(level=level)
     runs = []
     for value, alphas in ((0.0, (low_tail, 0.0)), (1.0, (0.0, high_tail))):
         filled = {row: value if np.isnan(e) else e for row, e in found.items()}
         runs.append(_Game(plan, kind, inside, filled, known).play(n, alphas))
-    if not any(np.isnan(e) for e in found.values()):
-        share = runs[0].share
-    else:
-        share = 0.5 * (runs[0].share + runs[1].share)
+    share = 0.5 * (runs[0].share + runs[1].share)
     return CheckSequence(share, runs[0].low, runs[1].high, level, int(inside.sum()))
 
 
