@@ -28,6 +28,9 @@ PRIOR_DRAWS = 4.0
 """How many draws the expected mean and variance are worth in the bets."""
 LARGEST_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
+PRIOR_FAULTS = 1.0
+"""Differences between predictions count by (k + this) / (k + 2 this), with the number k of faults
+(or of correct rows, if fewer) among the draws: without faults they only make the bounds wider."""
 FIRST_REFIT = 4
 RECALIBRATE_EVERY = 0.2
 """Predictions are corrected anew when the draws have grown by this part."""
@@ -133,8 +136,11 @@ class _Game:
                 continue
             if len(drawn) >= refit_at:
                 seen = np.array([answers[r] for r in drawn])
-                corrected = fit_calibration(self._proba[drawn], seen)
-                prediction = np.where(inside, corrected(self._proba), 0.0)
+                corrected = fit_calibration(self._proba[drawn], seen)(self._proba)
+                centre = float(corrected[inside].mean())
+                k = min(seen.sum(), len(seen) - seen.sum())
+                part = (k + PRIOR_FAULTS) / (k + 2.0 * PRIOR_FAULTS)
+                prediction = np.where(inside, centre + part * (corrected - centre), 0.0)
                 refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
                 changed = True
             if changed:

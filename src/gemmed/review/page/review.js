@@ -11,8 +11,10 @@
   const seen = [];
   let place = -1;
   let listed = 0;
+  let listTurn = 0;
   const boxes = ["help", "list", "bulk-box", "export-box"];
   const MOST_BUTTONS = 9;
+  const MOST_LIKELY = 2;
 
   async function ask(path, body) {
     const options = body === undefined ? {} : {
@@ -82,7 +84,7 @@
     if (state.classes.length <= MOST_BUTTONS) return others;
     const chance = (name) => current.held_out === null ? 0 : current.held_out[state.classes.indexOf(name)] || 0;
     const first = (name) => (name === current.suggested ? 2 : chance(name));
-    return [...others].sort((a, b) => first(b) - first(a)).slice(0, 3);
+    return [...others].sort((a, b) => first(b) - first(a)).slice(0, MOST_LIKELY);
   }
 
   function showActions() {
@@ -231,6 +233,7 @@
     const answer = await ask("/api/mark", { row, mark: kind, label: label ?? null, reviewer: reviewer() });
     say("");
     showState(answer.state);
+    listAgain();
     await next(row);
   });
 
@@ -282,7 +285,7 @@
       place = -1;
       await next(null);
       say("Fitted with your marks: the list is in its new order. " + state.sentence);
-      if (!$("list").hidden) await list(true);
+      listAgain();
     } catch (error) {
       say(error.message, true);
     } finally {
@@ -291,9 +294,12 @@
   }
 
   async function list(anew) {
-    if (anew) { listed = 0; $("rows").replaceChildren(); }
-    const query = new URLSearchParams({ ranking: ranking(), start: listed, count: 60, search: $("search").value, reviewer: reviewer() });
+    const turn = ++listTurn;
+    const start = anew ? 0 : listed;
+    const query = new URLSearchParams({ ranking: ranking(), start, count: 60, search: $("search").value, reviewer: reviewer() });
     const found = await ask("/api/queue?" + query);
+    if (turn !== listTurn) return;  // a later request will be shown
+    if (anew) $("rows").replaceChildren();
     const how = { draw: "drawn", pick: "picked", bulk: "accepted" };
     $("rows").append(...found.items.map((item) => h("tr", { class: current && item.row === current.row ? "now" : null },
       h("td", {}, h("button", { type: "button", class: "link", onclick: () => guarded(() => show(item.row)) }, "row " + item.row),
@@ -302,8 +308,8 @@
       h("td", { class: "num" }, percent(item.score)),
       h("td", {}, item.mark && words[item.mark] + (item.new ? `: ${item.new}` : ""), item.disputed && " (disputed)",
         item.how && h("span", { class: "muted" }, " " + how[item.how])))));
-    listed += found.items.length;
-    $("found").textContent = `${found.total} rows`;
+    listed = start + found.items.length;
+    $("found").textContent = found.total === 1 ? "1 row" : `${found.total} rows`;
     $("more").hidden = listed >= found.total;
   }
 
@@ -343,7 +349,9 @@
   });
 
   const help = () => toggle("help", "help-button");
-  const openList = () => { if (toggle("list", "list-button")) guarded(() => list(true)); };
+  /* Beside the review: keys count while the list loads. */
+  const listAgain = () => { if (!$("list").hidden) list(true).catch((error) => say(error.message, true)); };
+  const openList = () => { toggle("list", "list-button"); listAgain(); };
 
   function play() {
     const audio = document.querySelector("#sample audio");
@@ -363,7 +371,7 @@
   $("list-button").onclick = openList;
   $("more").onclick = () => guarded(() => list(false));
   $("close-list").onclick = closeAll;
-  $("search").oninput = () => list(true).catch((error) => say(error.message, true));
+  $("search").oninput = listAgain;
   $("bulk").onclick = () => { $("bulk-box").hidden = false; $("confidence").focus(); guarded(offer); };
   $("confidence").onchange = () => guarded(offer);
   $("close-bulk").onclick = closeAll;
@@ -385,7 +393,7 @@
     seen.length = 0;
     place = -1;
     await next(null);
-    if (!$("list").hidden) await list(true);
+    listAgain();
   });
   $("reviewer").onchange = () => localStorage.setItem("gemmed-reviewer", reviewer());
 
@@ -393,6 +401,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (event.key === "Escape") {
       event.target.blur();
+      $("class-name").value = "";
       closeAll();
       return;
     }
