@@ -1,6 +1,6 @@
 """Reviews simulated on tables with known faults: do the intervals hold, and what are they worth?
 
-python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6] [--cache FOLDER]
+python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6,7] [--cache FOLDER]
 
 DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 
@@ -10,6 +10,7 @@ DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 4  calibration error, precision and recall of the threshold 0.5 before and after 60 checks
 5  a reviewer who errs in 5 % of the checks
 6  order of the next rows: faults found in the first tenth and fifth of the rows
+7  suggested labels accepted in bulk at a confidence of 0.9: errors made, errors expected
 
 The level is 95 % throughout. A review that never errs looks the answers up.
 """
@@ -31,6 +32,7 @@ from gemmed.checks import (
     plan_checks,
     recalibrate,
 )
+from gemmed.review.suggestions import confidence_in
 
 SIZES = (30, 60, 120, 240)
 GOAL, LEVEL = 0.02, 0.95
@@ -250,6 +252,35 @@ def next_order(cell, n_reviews):
     return line
 
 
+def bulk(cell, n_reviews, confidence=0.9):
+    """Part 7: before checks, and after 60 for the rows without a check."""
+    given = cell.labels
+    others = cell.true_label.copy()
+    others[np.arange(len(given)), given] = -1.0
+    suggested = np.argmax(others, axis=1)
+    is_error = suggested != cell.truth
+    flagged = cell.proba[:, 0] > 0.5
+
+    def accepted(wrong, allowed):
+        certain = confidence_in(wrong, cell.true_label, given, suggested)
+        rows = allowed & flagged & (certain >= confidence)
+        return rows.sum(), is_error[rows].sum(), (1.0 - certain[rows]).sum()
+
+    counts = [accepted(cell.proba[:, 0], np.ones(len(given), bool))]
+    for seed in range(n_reviews):
+        plan = plan_checks(cell.proba, 60, seed=seed)
+        left = np.ones(len(given), bool)
+        left[plan.rows] = False
+        corrected = recalibrate(plan, answers(cell.kinds, plan.rows), kind="wrong")
+        counts.append(accepted(corrected(cell.proba[:, 0]), left))
+    after = np.mean(counts[1:], axis=0)
+    return (
+        f"{cell.name:<29}  by the model: {counts[0][0]} accepted, {counts[0][1]} errors, "
+        f"{counts[0][2]:.1f} expected; after 60 checks: {after[0]:.1f} accepted, {after[1]:.2f} "
+        f"errors, {after[2]:.2f} expected"
+    )
+
+
 PARTS = {
     "1": ("coverage: width, ratio to a plain sample, coverage, at 30, 60, 120, 240", intervals),
     "2": ("stopping", stopping),
@@ -257,6 +288,7 @@ PARTS = {
     "4": ("flags at 0.5 before and after 60 checks", calibration),
     "5": ("reviewer who errs in 5 %", erring_reviewer),
     "6": ("next rows", next_order),
+    "7": ("bulk acceptance at 0.9", bulk),
 }
 
 
@@ -264,7 +296,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data")
     parser.add_argument("--reviews", type=int, default=200)
-    parser.add_argument("--parts", default="1,2,3,4,5,6")
+    parser.add_argument("--parts", default="1,2,3,4,5,6,7")
     parser.add_argument("--cells", default="", help="part of the names of cells (default: all)")
     parser.add_argument("--cache", default="/tmp/gemmed-checks")
     options = parser.parse_args()

@@ -18,7 +18,7 @@ N_FOLDS = 5
 N_RESAMPLES = 8000
 SHRINKING_FAULTS = 5.0
 """Differences between predictions count by k / (k + this), with the number k of faults (or of
-correct rows, if fewer) among the checks. They make the bounds wider, and pay off once k is known."""
+correct rows, if fewer) among the checks. They make the bounds wider and pay off as k grows."""
 ROUNDING = 1e-6
 """Of single-precision sums; intervals are wider by this."""
 

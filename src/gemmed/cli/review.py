@@ -36,13 +36,16 @@ LABEL = "label"
 """Column with the classes of a manifest, unless --target names another one."""
 EPILOG = """examples:
   gemmed review patients.csv --target diagnosis --id patient
-  gemmed review clips.csv --target word
+  gemmed review clips.csv
+  gemmed review patients.csv --target diagnosis --checks 120 --until 0.02
   gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
 
 A page opens on this computer, with one suspicious row after another: its values with the odd ones
-marked, what is usual, its neighbours, the class it should rather have; for a manifest (a column
-path with sound files) the recording and its spectrogram. Marks are kept in TABLE.review.sqlite
-beside the table, each on disk before the next row appears; the same command goes on where it was.
+marked, what is usual, its neighbours, the suggested class. A table with a column path that names
+sound files is a manifest: the page plays the recordings, and the classes are in column label
+unless --target names another one. Marks are kept in TABLE.review.sqlite beside the table, each on
+disk before the next row appears; the same command goes on where it was. --checks draws rows at
+random and says the share of faults with an interval.
 --export writes the table as it was with the corrected labels, and a log of the changes beside it,
 without a fit and without a browser.
 """

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.exceptions import ReviewError
 from .._core.types import FloatArray
+from ..estimators.explanation import LABEL
 from ..report.findings import Findings
 
 
@@ -32,6 +33,23 @@ class BulkOffer(NamedTuple):
     def expected_errors(self) -> float:
         """Labels among them that are expected to be wrong afterwards."""
         return sum(1.0 - one.confidence for one in self.suggestions)
+
+
+def confidence_in(
+    wrong: FloatArray, true_label: FloatArray, given: np.ndarray, suggested: np.ndarray
+) -> FloatArray:
+    """Probability that suggested labels are the true ones, shape (n_rows,).
+
+    Parameters
+    ----------
+    wrong : probability that the given label is wrong, shape (n_rows,)
+    true_label : probability of each class by the model, shape (n_rows, n_classes)
+    given, suggested : indices of classes, shape (n_rows,)
+    """
+    rows = np.arange(len(wrong))
+    if_wrong = true_label[rows, suggested] / np.maximum(1.0 - true_label[rows, given], 1e-12)
+    found: FloatArray = wrong * np.minimum(if_wrong, 1.0)
+    return found
 
 
 def bulk_offer(
@@ -58,17 +76,18 @@ def bulk_offer(
     if true_label is None:
         return BulkOffer([], n_checks)
     wrong = findings.scores["label"] if wrong_proba is None else wrong_proba
-    place = {int(row): i for i, row in enumerate(findings.audited.fitted)}
-    found = []
-    for row in np.flatnonzero(np.isin(findings.verdicts, ("suspicious label", "both"))):
-        label = findings.verdict_of(int(row)).suggested
-        if label is None or int(row) in marked:
-            continue
-        proba = true_label[place[int(row)]]
-        given, suggested = findings.class_index[row], findings.classes.index(label)
-        # Given that the label is wrong, the true one is the suggested one with this probability.
-        if_wrong = proba[suggested] / max(1.0 - proba[given], 1e-12)
-        certain = float(np.clip(wrong[row] * min(if_wrong, 1.0), 0.0, 1.0))
-        if certain >= confidence:
-            found.append(Suggestion(int(row), label, certain))
-    return BulkOffer(found, n_checks)
+    rows = [
+        int(row)
+        for row in np.flatnonzero(findings.verdicts == LABEL)
+        if int(row) not in marked and findings.verdict_of(int(row)).suggested is not None
+    ]
+    labels = [str(findings.verdict_of(row).suggested) for row in rows]
+    places = np.searchsorted(findings.audited.fitted, rows)
+    certain = confidence_in(
+        wrong[rows],
+        true_label[places],
+        findings.class_index[rows],
+        np.array([findings.classes.index(label) for label in labels], dtype=np.intp),
+    )
+    found = zip(rows, labels, certain.tolist(), strict=True)
+    return BulkOffer([Suggestion(*one) for one in found if one[2] >= confidence], n_checks)
