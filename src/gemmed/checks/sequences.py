@@ -117,20 +117,21 @@ class _Game:
             raise ReviewError("within has no row: a share of nothing cannot be estimated")
         left, left_weight = inside.copy(), float(weights[inside].sum())
         prediction = np.where(inside, self._proba, 0.0)
-        urn = _Urn.of(prediction, weights, left)
+        known = np.zeros(len(left), dtype=bool)
+        urn = _Urn.of(prediction, weights, left, known)
         share, low, high = urn.rest / size, 0.0, 1.0
         known_sum, n_right = 0.0, 0.0
         drawn: list[int] = []
-        fixed: list[int] = []
         history: list[tuple[float, float, float]] = []
         refit_at = FIRST_REFIT
         z_sum, precision, surprise = 0.0, 0.0, 0.0
         log_low, log_high = np.zeros((2, len(GRID)))
         for number, row in enumerate(int(r) for r in self._plan.order[:n]):
-            changed = False
             while self._picks and self._picks[0][0] <= number:
-                fixed.append(self._picks.pop(0)[1])
-                changed = True
+                pick = self._picks.pop(0)[1]
+                if left[pick]:
+                    urn = urn.with_answer(prediction[pick], answers[pick], weights[pick])
+                    prediction[pick], known[pick] = answers[pick], True
             if not inside[row]:
                 history.append((share, low, high))
                 continue
@@ -140,12 +141,10 @@ class _Game:
                 centre = float(corrected[inside].mean())
                 k = min(seen.sum(), len(seen) - seen.sum())
                 part = (k + PRIOR_FAULTS) / (k + 2.0 * PRIOR_FAULTS)
-                prediction = np.where(inside, centre + part * (corrected - centre), 0.0)
+                corrected = np.where(inside, centre + part * (corrected - centre), 0.0)
+                prediction = np.where(known, prediction, corrected)
                 refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
-                changed = True
-            if changed:
-                prediction[fixed] = [answers[r] for r in fixed]
-                urn = _Urn.of(prediction, weights, left)
+                urn = _Urn.of(prediction, weights, left, known)
             base, scale = known_sum + urn.rest, left_weight
             z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
             # Draws count by their precision: after many rows are known, they tell more.
@@ -187,20 +186,33 @@ class _Urn(NamedTuple):
     variance: float
     """Sum of m (1 - m) / w: the variance of Z if the predictions hold, up to a factor."""
     largest_fall: float
-    """Largest m / w."""
+    """Largest m / w of the rows without an answer."""
     largest_rise: float
-    """Largest (1 - m) / w."""
+    """Largest (1 - m) / w of these."""
 
     @classmethod
-    def of(cls, prediction: FloatArray, weights: FloatArray, left: BoolArray) -> _Urn:
-        if not left.any():
-            return cls(0.0, 0.0, 0.0, 0.0)
-        m, w = prediction[left], weights[left]
-        clipped = np.clip(m, 1e-3, 1.0 - 1e-3)
-        variance = (clipped * (1.0 - clipped) / w).sum()
+    def of(
+        cls, prediction: FloatArray, weights: FloatArray, left: BoolArray, known: BoolArray
+    ) -> _Urn:
+        rest, variance = float(prediction[left].sum()), _spread(prediction[left], weights[left])
+        m, w = prediction[left & ~known], weights[left & ~known]
+        if not len(m):
+            return cls(rest, float(np.sum(variance)), 0.0, 0.0)
         return cls(
-            float(m.sum()), float(variance), float((m / w).max()), float(((1.0 - m) / w).max())
+            rest, float(np.sum(variance)), float((m / w).max()), float(((1.0 - m) / w).max())
         )
+
+    def with_answer(self, prediction: float, answer: float, weight: float) -> _Urn:
+        """The same with a row whose answer is known before it is drawn."""
+        change = _spread(answer, weight) - _spread(prediction, weight)
+        return self._replace(
+            rest=self.rest + answer - float(prediction), variance=self.variance + float(change)
+        )
+
+
+def _spread(prediction: Any, weight: Any) -> Any:
+    clipped = np.clip(prediction, 1e-3, 1.0 - 1e-3)
+    return clipped * (1.0 - clipped) / weight
 
 
 def _log_gain(
