@@ -32,7 +32,7 @@ from gemmed.checks import (
     plan_checks,
     recalibrate,
 )
-from gemmed.review.suggestions import confidence_in
+from gemmed.review.suggestions import BulkOffer, Suggestion, confidence_in, with_checks
 
 SIZES = (30, 60, 120, 240)
 GOAL, LEVEL = 0.02, 0.95
@@ -253,7 +253,7 @@ def next_order(cell, n_reviews):
 
 
 def bulk(cell, n_reviews, confidence=0.9):
-    """Part 7: before checks, and after 60 for the rows without a check."""
+    """Part 7: before checks, and after 60 and 240 for the rows without a check."""
     given = cell.labels
     others = cell.true_label.copy()
     others[np.arange(len(given)), given] = -1.0
@@ -261,24 +261,33 @@ def bulk(cell, n_reviews, confidence=0.9):
     is_error = suggested != cell.truth
     flagged = cell.proba[:, 0] > 0.5
 
-    def accepted(wrong, allowed):
+    def offer(wrong, allowed):
         certain = confidence_in(wrong, cell.true_label, given, suggested)
-        rows = allowed & flagged & (certain >= confidence)
-        return rows.sum(), is_error[rows].sum(), (1.0 - certain[rows]).sum()
+        rows = np.flatnonzero(allowed & flagged & (certain >= confidence))
+        found = [Suggestion(int(i), "", float(certain[i]), float(wrong[i])) for i in rows]
+        return BulkOffer(found, float((1.0 - certain[rows]).sum())), int(is_error[rows].sum())
 
-    counts = [accepted(cell.proba[:, 0], np.ones(len(given), bool))]
-    for seed in range(n_reviews):
-        plan = plan_checks(cell.proba, 60, seed=seed)
-        left = np.ones(len(given), bool)
-        left[plan.rows] = False
-        corrected = recalibrate(plan, answers(cell.kinds, plan.rows), kind="wrong")
-        counts.append(accepted(corrected(cell.proba[:, 0]), left))
-    after = np.mean(counts[1:], axis=0)
-    return (
-        f"{cell.name:<29}  by the model: {counts[0][0]} accepted, {counts[0][1]} errors, "
-        f"{counts[0][2]:.1f} expected; after 60 checks: {after[0]:.1f} accepted, {after[1]:.2f} "
-        f"errors, {after[2]:.2f} expected"
-    )
+    first, n_errors = offer(cell.proba[:, 0], np.ones(len(given), bool))
+    line = f"{cell.name:<29}  by the model: {len(first.suggestions)} accepted, {n_errors} errors, "
+    line += f"{first.expected_errors:.1f} expected"
+    for n in (60, 240):
+        counts = []
+        for seed in range(n_reviews):
+            plan = plan_checks(cell.proba, n, seed=seed)
+            marks = answers(cell.kinds, plan.rows)
+            left = np.ones(len(given), bool)
+            left[plan.rows] = False
+            corrected = recalibrate(plan, marks, kind="wrong").averaged(cell.proba[:, 0])
+            own, n_errors = offer(corrected, left)
+            own = with_checks(own, plan, marks, {})
+            most = len(own.suggestions) if own.most_errors is None else own.most_errors
+            counts.append(
+                (len(own.suggestions), n_errors, own.expected_errors, most, n_errors > most)
+            )
+        mean = np.mean(counts, axis=0)
+        line += f"; after {n} checks: {mean[0]:.1f} accepted, {mean[1]:.2f} errors, "
+        line += f"{mean[2]:.2f} expected, at most {mean[3]:.1f} (more in {mean[4]:.3f})"
+    return line
 
 
 PARTS = {

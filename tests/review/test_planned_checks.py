@@ -168,7 +168,7 @@ def test_second_opinions_and_disputed_rows(session):
 
 def test_suggestions_are_accepted_in_bulk_with_the_expected_errors(session, tmp_path):
     offer = session.offer(0.5)
-    assert offer.suggestions and offer.n_checks == 0
+    assert offer.suggestions and offer.n_checks == 0 and offer.most_errors is None
     assert offer.expected_errors == pytest.approx(
         sum(1 - one.confidence for one in offer.suggestions)
     )
@@ -213,12 +213,25 @@ def test_accepted_labels_are_no_answers_of_checks(session):
 
 
 def test_checks_correct_the_expected_errors(session):
+    """Half of the rows are checked: 8 labels are wrong, then none is."""
     session.plan_draws(120)
     before = session.offer(0.5)
-    for row in (session.checks.plan.order[:60] + 1).tolist():
-        session.mark(row, "right", None, "ann")  # all suggestions were wrong
+    assert before.most_errors is None
+    rows = (session.checks.plan.order[:60] + 1).tolist()
+    for row in rows:
+        if row <= 8:
+            session.mark(row, "wrong", other_label(session, row), "ann")
+        else:
+            session.mark(row, "right", None, "ann")
+    found = session.offer(0.5)
+    assert found.n_checks > 0 and found.expected_errors <= found.most_errors
+    assert found.most_errors <= len(found.suggestions)
+    for row in rows:
+        session.mark(row, "right", None, "ann")
     after = session.offer(0.5)
-    assert after.n_checks == 60 and len(after.suggestions) < len(before.suggestions)
+    # No suggestion was right: either none is left, or most of them are expected to be errors.
+    assert not after.suggestions or after.expected_errors > 0.5 * len(after.suggestions)
+    assert len(after.suggestions) < len(before.suggestions)
 
 
 @pytest.mark.parametrize("confidence", [0.4, 1.0, float("nan")])

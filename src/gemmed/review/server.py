@@ -312,6 +312,7 @@ def _offered(offer: BulkOffer) -> dict[str, Any]:
     return {
         "suggestions": len(offer.suggestions),
         "expected_errors": round(offer.expected_errors, 2),
+        "most_errors": None if offer.most_errors is None else round(offer.most_errors, 1),
         "checks": offer.n_checks,
     }
 

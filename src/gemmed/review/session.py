@@ -19,7 +19,7 @@ from .fits import FittedReview
 from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
 from .planned_checks import PlannedChecks
 from .subjects import Subject
-from .suggestions import BulkOffer, bulk_offer
+from .suggestions import BulkOffer, bulk_offer, with_checks
 
 CHECKS, AGAIN, DISPUTED = "checks", "again", "disputed"
 """Orders of the page beside the rankings: random checks, rows that others have marked or nobody is
@@ -363,12 +363,13 @@ class ReviewSession(FittedReview):
         """Suggestions with at least this confidence, for rows without a mark."""
         marks = self.store.standing()
         marked = {self._position[mark.row] for mark in marks if mark.row in self._position}
-        corrected, n = None, 0
-        if self.checks is not None and (n := self.checks.answers(marks).n_draws):
-            corrected = self.checks.calibration(marks)(self.checks.plan.fault_proba("wrong"))
-        return bulk_offer(
-            self.fitted.findings, confidence, marked, wrong_proba=corrected, n_checks=n
-        )
+        findings = self.fitted.findings
+        if self.checks is None or not (answers := self.checks.answers(marks)).n_draws:
+            return bulk_offer(findings, confidence, marked)
+        plan = self.checks.plan
+        corrected = self.checks.calibration(marks).averaged(plan.fault_proba("wrong"))
+        offer = bulk_offer(findings, confidence, marked, wrong_proba=corrected)
+        return with_checks(offer, plan, answers.marks, answers.picked)
 
     def accept(self, confidence: float, n_shown: int, reviewer: str) -> int:
         """Take over all suggestions with at least this confidence; the number of labels.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from .._core.exceptions import ReviewError
 from .._core.types import FloatArray
+from ..checks import CheckPlan, estimate
 from ..estimators.explanation import LABEL
 from ..report.findings import Findings
 
@@ -20,19 +21,21 @@ class Suggestion(NamedTuple):
     label: str
     confidence: float
     """Probability that it is the true label."""
+    wrong: float
+    """Probability that the given label is wrong."""
 
 
 class BulkOffer(NamedTuple):
     """What accepting all suggestions above a confidence would do."""
 
     suggestions: list[Suggestion]
-    n_checks: int
-    """Random checks by which the probabilities were corrected; 0: by the model alone."""
-
-    @property
-    def expected_errors(self) -> float:
-        """Labels among them that are expected to be wrong afterwards."""
-        return sum(1.0 - one.confidence for one in self.suggestions)
+    expected_errors: float
+    """Labels among them that are expected to be wrong afterwards."""
+    n_checks: int = 0
+    """Random checks of such rows that the number rests on; 0: it is the model's."""
+    most_errors: float | None = None
+    """With 95 % confidence there are no more, if the model knows the true class of wrong labels;
+    None without checks."""
 
 
 def confidence_in(
@@ -58,7 +61,6 @@ def bulk_offer(
     marked: Collection[int],
     *,
     wrong_proba: FloatArray | None = None,
-    n_checks: int = 0,
 ) -> BulkOffer:
     """Suggestions for rows without a mark, with at least this confidence.
 
@@ -67,14 +69,13 @@ def bulk_offer(
     marked : positions of rows that have a mark
     wrong_proba : probability of a wrong label of each row, corrected by checks; by default that of
         the model
-    n_checks : that it was corrected by
     """
     if not 0.5 <= confidence < 1.0:
         raise ReviewError(f"confidence={confidence!r} must lie between 0.5 and 1 (as 0.9)")
     classifier = findings.audited.classifier
     true_label = getattr(classifier, "true_label_proba_", None)
     if true_label is None:
-        return BulkOffer([], n_checks)
+        return BulkOffer([], 0.0)
     wrong = findings.scores["label"] if wrong_proba is None else wrong_proba
     rows = [
         int(row)
@@ -82,12 +83,48 @@ def bulk_offer(
         if int(row) not in marked and findings.verdict_of(int(row)).suggested is not None
     ]
     labels = [str(findings.verdict_of(row).suggested) for row in rows]
-    places = np.searchsorted(findings.audited.fitted, rows)
     certain = confidence_in(
         wrong[rows],
-        true_label[places],
+        true_label[np.searchsorted(findings.audited.fitted, rows)],
         findings.class_index[rows],
         np.array([findings.classes.index(label) for label in labels], dtype=np.intp),
     )
-    found = zip(rows, labels, certain.tolist(), strict=True)
-    return BulkOffer([Suggestion(*one) for one in found if one[2] >= confidence], n_checks)
+    found = [
+        Suggestion(row, label, value, float(wrong[row]))
+        for row, label, value in zip(rows, labels, certain.tolist(), strict=True)
+        if value >= confidence
+    ]
+    return BulkOffer(found, sum(1.0 - one.confidence for one in found))
+
+
+def with_checks(
+    offer: BulkOffer, plan: CheckPlan, marks: Mapping[int, str], picked: Mapping[int, int]
+) -> BulkOffer:
+    """Expected errors that also follow from random checks of rows as likely wrong as the offered.
+
+    Parameters
+    ----------
+    marks, picked : see :func:`gemmed.checks.estimate`
+    """
+    if not offer.suggestions:
+        return offer
+    proba = plan.fault_proba("wrong")
+    alike = proba >= min(proba[one.position] for one in offer.suggestions)
+    share = estimate(plan, marks, kind="wrong", within=alike, anytime=True, picked=picked)
+    if not share.n_checks:
+        return offer
+    answers = [kind for position, kind in marks.items() if alike[position]]
+    n_wrong, n_left = answers.count("wrong"), max(int(alike.sum()) - len(answers), 1)
+    # Given that its label is wrong, the suggested class is the true one with this probability.
+    if_wrong = np.mean([one.confidence / one.wrong for one in offer.suggestions])
+
+    def errors(value: float) -> float:
+        left = min(max((value * share.n_rows - n_wrong) / n_left, 0.0), 1.0)
+        return float(len(offer.suggestions) * (1.0 - left * if_wrong))
+
+    return offer._replace(
+        # The larger one: suggestions are offered because the checks looked good.
+        expected_errors=max(offer.expected_errors, errors(share.share)),
+        n_checks=share.n_checks,
+        most_errors=errors(share.low),
+    )

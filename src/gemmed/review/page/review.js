@@ -335,9 +335,10 @@
     offered = { confidence, shown: found.suggestions };
     $("accept").disabled = !found.suggestions;
     $("accept").textContent = `Accept ${found.suggestions} labels`;
-    const by = found.checks ? `probabilities corrected by ${found.checks} random checks` : "by the model, not checked";
+    const by = found.checks ? `${found.checks} random checks of such rows` : "by the model, not checked";
+    const most = found.most_errors === null ? "" : `, with 95 % confidence at most ${Math.ceil(found.most_errors)}`;
     $("offer").textContent = found.suggestions
-      ? `About ${found.expected_errors.toFixed(1)} of them are expected to be errors (${by}).` : `No suggestion has this confidence (${by}).`;
+      ? `About ${found.expected_errors.toFixed(1)} of them are expected to be errors${most} (${by}).` : "No suggestion has this confidence.";
   }
 
   const accept = () => guarded(async () => {
