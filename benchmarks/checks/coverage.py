@@ -92,7 +92,7 @@ def guided_review(cell, seed):
     """Number of checks at the stop, share of wrong labels left then, expected number at 60."""
     kinds, size = cell.kinds, len(cell.kinds)
     plan = plan_checks(cell.proba, 1, seed=seed)
-    ranking = np.argsort(-cell.proba[:, 0], kind="stable")
+    ranking = iter(np.argsort(-cell.proba[:, 0], kind="stable").tolist())
     marks, picked = {}, {}
     n_draws, expected = 0, np.nan
     while True:
@@ -106,8 +106,9 @@ def guided_review(cell, seed):
             return len(marks), share, expected
         for turn in range(max(LOOK_EVERY, int(LOOK_GROWTH * len(marks)))):
             if state.next_step == "pick" and turn % 3 != 2:
-                rows = [r for r in ranking if int(r) not in marks][:1]
-                picked.update({int(r): n_draws for r in rows})
+                row = next((row for row in ranking if row not in marks), None)
+                rows = [] if row is None else [row]
+                picked.update(dict.fromkeys(rows, n_draws))
             else:
                 rows = []
                 while n_draws < size and not rows:

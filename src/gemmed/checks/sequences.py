@@ -22,10 +22,12 @@ from .._core.types import BoolArray, FloatArray
 from .calibration import fit_calibration
 from .plan import CheckPlan, answered_draws, outcomes
 
-GRID = np.unique(np.concatenate([np.linspace(0.0, 0.1, 201), np.linspace(0.0, 1.0, 401)]))
-"""Shares that are tried; intervals end at these."""
+GRID = np.linspace(0.0, 1.0, 4001)
+"""Shares that are tried; intervals end at these. Those that were refuted are not tried again."""
 PRIOR_DRAWS = 4.0
 """How many draws the expected mean and variance are worth in the bets."""
+LARGEST_SURPRISE = 10.0
+"""Squared deviation of a draw, in expected variances, that counts at most in later bets."""
 LARGEST_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
 PRIOR_FAULTS = 1.0
@@ -126,6 +128,7 @@ class _Game:
         refit_at = FIRST_REFIT
         z_sum, precision, surprise = 0.0, 0.0, 0.0
         log_low, log_high = np.zeros((2, len(GRID)))
+        tried = slice(0, len(GRID))
         for number, row in enumerate(int(r) for r in self._plan.order[:n]):
             while self._picks and self._picks[0][0] <= number:
                 pick = self._picks.pop(0)[1]
@@ -154,12 +157,13 @@ class _Game:
             spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
             if alphas[0] > 0.0:
                 lowest = (base - scale * urn.largest_fall) / size
-                log_low += _log_gain(GRID, mean, spread, z, lowest)
-                low = max(low, _first_kept(log_low, alphas[0], GRID))
+                log_low[tried] += _log_gain(GRID[tried], mean, spread, z, lowest)
+                low = max(low, _first_kept(log_low[tried], alphas[0], GRID[tried]))
             if alphas[1] > 0.0:
                 highest = (base + scale * urn.largest_rise) / size
-                log_high += _log_gain(-GRID, -mean, spread, -z, -highest)
-                high = min(high, 1.0 - _first_kept(log_high[::-1], alphas[1], 1.0 - GRID[::-1]))
+                log_high[tried] += _log_gain(-GRID[tried], -mean, spread, -z, -highest)
+                mirrored = 1.0 - GRID[tried][::-1]
+                high = min(high, 1.0 - _first_kept(log_high[tried][::-1], alphas[1], mirrored))
             # The row is known from now on.
             urn = urn._replace(rest=urn.rest - float(prediction[row]))
             left[row] = False
@@ -168,9 +172,11 @@ class _Game:
             n_right += 1.0 - answers[row]
             drawn.append(row)
             z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
-            surprise += (z - mean) ** 2 / variance
+            surprise += min((z - mean) ** 2 / variance, LARGEST_SURPRISE)
             low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
             high = max(high, low)
+            first, last = np.searchsorted(GRID, (low, high))
+            tried = slice(max(int(first) - 1, 0), int(last) + 2)
             share = known_sum / size if len(drawn) == size else z_sum / precision
             share = float(min(max(share, low), high))
             history.append((share, low, high))
