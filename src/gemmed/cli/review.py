@@ -253,7 +253,8 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
-            seed = None if options.checks is None else options.seed
+            stored = "plan" in store.meta()
+            seed = None if stored and options.checks is None else options.seed
             session.plan_draws(options.checks, goal=options.until, seed=seed)
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
