@@ -42,8 +42,9 @@ from .validation import (
     check_number,
     check_query_data,
     check_unlabelled_data,
+    leave_out_constant_columns,
 )
-from .whole_fit import fit_method
+from .whole_fit import fit_method, query_method
 
 ROUNDS = 4
 """Answers and classifier by turns."""
@@ -128,6 +129,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_method
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> AnnotatorGEMMEDClassifier:
         """Fit to a matrix of answers.
 
@@ -146,6 +148,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has {shape[0]} rows for {n_samples} samples: give one for each.")
         return self._fit(X, samples, annotators, labels, names, groups)
 
+    @fit_method
     def fit_answers(
         self, X: Any, sample: Any, annotator: Any, label: Any, *, groups: Any = None
     ) -> AnnotatorGEMMEDClassifier:
@@ -167,7 +170,6 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         names, number = np.unique(who, return_inverse=True)
         return self._fit(X, index, number.reshape(-1), given, names.tolist(), groups)
 
-    @fit_method
     def _fit(
         self,
         X: Any,
@@ -181,7 +183,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
-        X = check_unlabelled_data(self, X)
+        X = leave_out_constant_columns(self, check_unlabelled_data(self, X))
         classes, code = np.unique(label, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -280,18 +282,21 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
         return found, log_prior, solved
 
+    @query_method
     def decision_function(self, X: Any) -> FloatArray:
         """f, shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         values = self._function.values(check_query_data(self, X)).reshape(len(X), -1)
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @query_method
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the true label, shape (n_samples, n_classes)."""
         values = self.decision_function(X)
         scores = _class_scores(values.reshape(len(values), -1))
         return special.softmax(self.probability_slope_ * scores, axis=1)
 
+    @query_method
     def predict(self, X: Any) -> np.ndarray:
         """Predicted classes, shape (n_samples,)."""
         proba = self.predict_proba(X)

@@ -16,26 +16,22 @@ from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from .absent_samples import leave_out_absent_samples
 from .explanation import JudgedStates, split_log_odds, terms_of_states
-from .fit_model import (
-    ONLY_OF_STATES,
-    Found,
-    attributes_of,
-    fit_model,
-    warn_of_shortcomings,
-)
-from .joint_settings import (
-    Labelled,
-    check_parameters,
-    features_for,
-    label_samples,
-)
+from .fit_model import ONLY_OF_STATES, Found, attributes_of, fit_model, warn_of_shortcomings
+from .joint_settings import Labelled, check_parameters, features_for, label_samples
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier
 from .kernel_parameters import TUNED, make_kernel
 from .screening_methods import ScreeningMixin
-from .validation import check_block_labels, check_choice, check_training_data, check_weights
-from .whole_fit import CallbackSupportMixin, fit_method
+from .validation import (
+    check_block_labels,
+    check_choice,
+    check_training_data,
+    check_weights,
+    with_constant_columns,
+)
+from .whole_fit import CallbackSupportMixin, fit_method, query_method
 
 PRECISE_MEAN = 0.9
 """Mean probability of a fault in the precise list of ``flagged``."""
@@ -236,6 +232,7 @@ default="tuned"
         self.n_jobs = n_jobs
 
     @fit_method
+    @leave_out_absent_samples
     def fit(
         self,
         X: Any,
@@ -253,7 +250,8 @@ default="tuned"
         y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
-            distances do not change.
+            distances do not change. The model is the same without samples of weight 0; their own
+            probabilities are NaN.
         prior_nominal : array-like of shape (n_samples,), optional
             What is already known of each sample, in place of the constructor's value; 0 and 1
             state a certainty and are respected exactly.
@@ -284,6 +282,7 @@ default="tuned"
         found = fit_model(self, rows, kernel, samples, engine, n_components, X)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
+        X = with_constant_columns(self, X)
         kept = KeptSamples(
             X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
         )
@@ -327,6 +326,7 @@ default="tuned"
         self._store(found, samples, kept)
         return self
 
+    @query_method
     def explain(self, output: str | None = None) -> Any:
         """Why each training sample is trusted or not.
 
@@ -373,6 +373,7 @@ default="tuned"
         terms = split_log_odds(self.nominal_proba_, self._prior, entropy, coverage)
         return explain_samples(kept, reference, self.classes_, terms, output)
 
+    @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
         """Training samples that are more likely faulty than not.
 

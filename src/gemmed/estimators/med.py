@@ -17,6 +17,7 @@ from ..model.kernels.exact_or_features import Prior, components_for
 from ..model.kernels.kernel import Kernel
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
+from .absent_samples import leave_out_absent_samples
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -139,6 +140,7 @@ default="rbf"
         self.random_state = random_state
 
     @fit_method
+    @leave_out_absent_samples
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MEDClassifier:
         """Fit the classifier.
 

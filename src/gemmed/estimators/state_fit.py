@@ -35,6 +35,8 @@ from .joint_fit import prior_of, stored_function
 from .joint_settings import Labelled, Settings
 from .stored_function import StoredFunction
 
+SMALLEST_SLOPE = 1e-9
+
 
 class StateFit(NamedTuple):
     """What a fit of states has found."""
@@ -232,6 +234,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     nats = np.zeros(len(nominal)) if found.nats is None else found.nats
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
+    slopes = np.maximum(found.slopes, SMALLEST_SLOPE)  # their ratio is a number
     return {
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
@@ -262,10 +265,10 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "entropy_statistic_": nats,
         "entropy_bounds_": np.full(n_classes, np.inf),
         "coverage_": np.zeros(n_classes),
-        "probability_slope_": float(found.slopes[0]),
+        "probability_slope_": float(slopes[0]),
         "base_": found.base,
         "_calibrated_together": True,
-        "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
+        "_base_ratio": float(slopes[1] / slopes[0]) if found.base is not None else 0.0,
         "_told": told_by(samples),
         "_held_out_proba": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),

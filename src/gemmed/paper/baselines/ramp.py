@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from ..._core.exceptions import GemmedWarning
 from ..._core.threads import blas_threads
 from ..._core.types import FloatArray
+from ...estimators.absent_samples import leave_out_absent_samples
 from ...estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -62,6 +63,7 @@ class SubsetSVC(KernelMarginClassifier, ABC):
     """
 
     @fit_method
+    @leave_out_absent_samples
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the classifier and decide which samples to leave out.
 
