@@ -16,7 +16,7 @@ STREAM_MEGABYTES = 10
 
 
 def _rows(megabytes):
-    return ROW * (10**6 * megabytes // len(ROW))
+    return ROW * (megabytes * (10**6 // len(ROW)))
 
 
 def _streams(path, compress, megabytes):
