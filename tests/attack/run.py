@@ -23,7 +23,7 @@ from attack.limited import GIGABYTE, run
 SLOWEST = 10.0
 """Seconds of processor time that a small file may take."""
 
-MORE = ("confirmed", "endless")
+MORE = ("struck", "confirmed", "endless", "on a full file system")
 """What some groups count besides."""
 
 
