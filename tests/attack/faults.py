@@ -162,7 +162,7 @@ def struck(job, rng, number):
     return process.returncode
 
 
-def _attack(folder, seconds, seed, COMMANDS, blow, *, leaves_nothing, go_on_every=4):
+def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4):
     import_everything()
     begin, jobs, wrong, tried, finished = time.perf_counter(), {}, [], 0, 0
     rng = random.Random(seed)
