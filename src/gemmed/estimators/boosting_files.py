@@ -49,7 +49,7 @@ class StoredBoosting:
             "attributes": {name: vars(model)[name] for name in names},
             "baseline": model._baseline_prediction,
             "counts": np.array([len(tree) for tree in trees], dtype=np.int64),
-            "nodes": {name: np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names},
+            "nodes": {name: np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names or ()},
         }
         _boosting_of(**state)
         stored = cls()

@@ -334,7 +334,7 @@ def _without_absent_rows(known: Known, column: str | None) -> Known:
     kept = known.options.get("sample_weight", np.ones(len(known.rows))) != 0.0
     if kept.all() or not kept.any():  # no weight at all is refused by fit
         return known
-    text = f"left out: {counted(np.count_nonzero(~kept), 'row')} of weight 0 in column {column!r}"
+    text = f"left out: {counted(int((~kept).sum()), 'row')} of weight 0 in column {column!r}"
     return known.only(kept)._replace(notes=[*known.notes, Note("weights", text, column)])
 
 
