@@ -8,6 +8,7 @@ from typing import Any
 
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .reading_options import reading_of
 from .sensor_tables import (
     Readings,
     add_monitor_options,
@@ -16,7 +17,7 @@ from .sensor_tables import (
     readings_of,
 )
 from .terminal import busy, note, print_table, say
-from .training import reading_of, report_notes
+from .training import report_notes
 
 MOST_SHOWN = 20
 """Faults in the table on the terminal."""

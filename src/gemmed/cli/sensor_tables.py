@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.exceptions import TableError
 from .outputs import check_not_an_input, check_output
+from .reading_options import add_reading_options, reading_of
 from .terminal import busy, note, warnings_as_notes
-from .training import add_reading_options, reading_of, report_notes
+from .training import report_notes
 
 if TYPE_CHECKING:
     import numpy as np

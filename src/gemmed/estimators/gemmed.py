@@ -17,6 +17,7 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from .absent_samples import leave_out_absent_samples
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     Labelled,
@@ -32,8 +33,14 @@ from .kernel_parameters import TUNED, make_kernel
 from .pred_probs import check_pred_probs
 from .screening_methods import ScreeningMixin
 from .state_fit import StateFit, fit_states, state_attributes
-from .validation import check_block_labels, check_choice, check_training_data, check_weights
-from .whole_fit import CallbackSupportMixin, fit_method
+from .validation import (
+    check_block_labels,
+    check_choice,
+    check_training_data,
+    check_weights,
+    with_constant_columns,
+)
+from .whole_fit import CallbackSupportMixin, fit_method, query_method
 
 PRECISE_MEAN = 0.9
 """Mean probability of a fault in the precise list of ``flagged``."""
@@ -187,6 +194,7 @@ default="tuned"
         self.n_jobs = n_jobs
 
     @fit_method
+    @leave_out_absent_samples
     def fit(
         self,
         X: Any,
@@ -205,7 +213,8 @@ default="tuned"
         y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
-            distances do not change.
+            distances do not change. The model is the same without samples of weight 0; their own
+            probabilities are NaN.
         prior_nominal : array-like of shape (n_samples,), optional
             What is already known of each sample. 0.95 stands for "nothing"; other values move the
             log-odds by what theirs differ. 0 and 1 state a certainty and are respected exactly.
@@ -240,6 +249,7 @@ default="tuned"
         found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
+        X = with_constant_columns(self, X)
         kept = KeptSamples(
             X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
         )
@@ -282,6 +292,7 @@ default="tuned"
         self._store(found, samples, kept)
         return self
 
+    @query_method
     def explain(self, output: str | None = None) -> Any:
         """Why each training sample is trusted or not.
 
@@ -314,6 +325,7 @@ default="tuned"
         )
         return explain_samples(self._kept, self._reference(), self.classes_, judged, output)
 
+    @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
         """Training samples that are more likely faulty than not.
 

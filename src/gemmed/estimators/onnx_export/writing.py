@@ -87,6 +87,9 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
     steps, classifier = _parts_of(model)
     graph = GraphBuilder(dtype)
     rows, width = add_steps(graph, steps, _names_of(steps[0] if steps else classifier, model))
+    columns = getattr(classifier, "_varying_columns", None)
+    if columns is not None:
+        rows, width = graph.columns(rows, columns), len(columns)
     values = add_function(graph, rows, classifier._function, width)
     classes = _plain_classes(classifier.classes_)
     add_answers(
