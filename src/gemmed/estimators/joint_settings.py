@@ -170,7 +170,7 @@ def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labell
         n_components,
         len(samples.labels),
         n_iterated=n_functions if by_products else 0,
-        kernel_is_chosen=True,
+        cross_fitted=True,
     )
 
 
@@ -191,7 +191,7 @@ def settings_of(
             len(samples.classes), AUTO_COVERAGE if coverage == "auto" else float(coverage)
         ),
         entropy_slack=AUTO_SLACK if slack == "auto" else float(slack),
-        to_tune=what_is_tuned(estimator) if tunable else ToTune(*[False] * 4),
+        to_tune=what_is_tuned(estimator) if tunable else ToTune(*[False] * 3),
         n_components=n_components,
         max_iter=estimator.max_iter,
         tol=estimator.tol,

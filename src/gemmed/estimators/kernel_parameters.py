@@ -55,22 +55,18 @@ def make_kernel(
 
 
 def kernel_name(name: str) -> str:
-    """The kernel that a tuned one starts from, or the given one."""
+    """The kernel that is tuned by default, or the given one."""
     return RADIAL[0] if name == TUNED else name
 
 
 def what_is_tuned(estimator: Any) -> ToTune:
-    """What of the kernel is chosen from the data; a given gamma belongs to one shape."""
-    shape, gamma, variance, bias = (
-        isinstance(value, str) and value == TUNED
-        for value in (
-            estimator.kernel,
-            estimator.gamma,
-            estimator.function_variance,
-            estimator.bias_variance,
+    """What of the kernel is chosen from the data."""
+    return ToTune(
+        *(
+            isinstance(value, str) and value == TUNED
+            for value in (estimator.gamma, estimator.function_variance, estimator.bias_variance)
         )
     )
-    return ToTune(shape and gamma, gamma, variance, bias)
 
 
 def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | None) -> float:

@@ -24,8 +24,6 @@ from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel
 from .med import learn_med
-from .refined_kernel import FROM as REFINED_FROM
-from .refined_kernel import refine_kernel
 
 WIDTHS = (0.3, 1.0, 3.0)
 """Candidates for gamma, times 1 / (n_features * X.var())."""
@@ -45,8 +43,9 @@ RISE = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
 MAX_ROWS = 1000
 """Rows that take part; half as many where there is a decision function for each class."""
-MAX_FUNCTIONS = 50
-"""Decision functions that are judged where there are more classes: the loss is a mean over them."""
+MAX_FUNCTIONS = 6
+"""Decision functions that are judged where there are more classes: the loss is a mean over them,
+and the time of the choice would grow with their number."""
 SCREENED_FROM = 300
 """Rows from which on half of them choose which candidates all of them compare."""
 WORTH = 0.04
@@ -69,8 +68,6 @@ class Candidate(NamedTuple):
 class ToTune(NamedTuple):
     """What of a kernel is to be chosen from the data."""
 
-    shape: bool
-    """Which of the radial kernels; that of a few samples is "rbf"."""
     gamma: bool
     variance: bool
     bias: bool
@@ -99,11 +96,6 @@ class KernelChoice:
     seed: int
 
     def choose(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
-        """The kernel that predicts best, and the candidates that some of the samples compared."""
-        tuned, candidates = self.on_some(kernel)
-        return self.on_many(tuned), candidates
-
-    def on_some(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
         """The candidate that predicts a thousand samples best, and all of them."""
         to_tune, signs = self.to_tune, self.signs
         if not any(to_tune):
@@ -126,24 +118,6 @@ class KernelChoice:
             tune_gamma=to_tune.gamma,
             tune_variance=to_tune.variance,
             tune_bias=to_tune.bias,
-        )
-
-    def on_many(self, kernel: Kernel) -> Kernel:
-        """What ten times as many make of it, where there are so many (``refined_kernel``)."""
-        shape, gamma, variance, _ = self.to_tune
-        has_many = kernel.has_width and self.rows.n_samples > REFINED_FROM
-        if not has_many or not (gamma or variance):
-            return kernel
-        return refine_kernel(
-            self.rows,
-            kernel,
-            self.signs,
-            self.weights * self.trusted,
-            self.c,
-            shape=shape,
-            gamma=gamma,
-            variance=variance,
-            seed=self.seed,
         )
 
 
