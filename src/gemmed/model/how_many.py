@@ -96,15 +96,20 @@ def feature_prior(
         signs,
         weights * trust,
         c,
-        min(int(n_components), most_landmarks(signs.shape[1])),
+        min(int(n_components), most_landmarks(signs.shape[1], rows.n_samples)),
         lambda number: landmark_bytes(rows.n_samples, number),
         seed,
     ).prior
 
 
-def most_landmarks(n_functions: int) -> int:
-    """The time of a fit with m landmarks grows as m^2 times the number of functions."""
-    return int(MOST_LANDMARKS / np.sqrt(n_functions))
+def most_landmarks(n_functions: int, n_samples: int) -> int:
+    """Landmarks that can be afforded.
+
+    The time of a fit with m landmarks grows as m^2 times the number of functions, and for a given m
+    with the number of functions.
+    """
+    for_samples = max(2 * n_samples // n_functions, FEWEST_LANDMARKS)
+    return min(int(MOST_LANDMARKS / np.sqrt(n_functions)), for_samples)
 
 
 def one_against_others(class_index: np.ndarray) -> FloatArray:
