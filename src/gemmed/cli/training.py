@@ -109,8 +109,7 @@ def _add_classifier_options(group: Any) -> None:
         "--kernel",
         choices=["tuned", "rbf", "rational_quadratic", "linear", "poly"],
         default="tuned",
-        help="tuned (default): rbf, or with more than 2,000 rows rational_quadratic if that "
-        "predicts rows that are left out better",
+        help="tuned (default) is rbf",
     )
     group.add_argument(
         "--gamma",

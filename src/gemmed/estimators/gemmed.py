@@ -60,9 +60,8 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
 default="tuned"
         "rbf" is exp(-gamma d^2), "rational_quadratic" its mean over widths,
-        1 / sqrt(1 + 2 gamma d^2). "tuned" is "rbf" up to 2,000 samples; above, with a tuned gamma,
-        the one of the two that predicts samples that are left out better. A callable takes two
-        matrices and returns the kernel matrix between their rows.
+        1 / sqrt(1 + 2 gamma d^2). "tuned" is "rbf". A callable takes two matrices and returns the
+        kernel matrix between their rows.
     gamma : {"tuned", "scale", "auto"} or float, default="tuned"
         Width of radial kernels, scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
         1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
