@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
@@ -64,13 +65,15 @@ def assert_same(model, path, X, *, tol=1e-10, dtype=np.float64):
 
 SCALED = StandardScaler()
 MODELS = {
-    "rbf": GEMMEDClassifier(random_state=0),
-    "rational_quadratic": GEMMEDClassifier("rational_quadratic", random_state=0),
-    "linear": GEMMEDClassifier("linear", random_state=0),
-    "poly": GEMMEDClassifier("poly", kernel_params={"coef0": 1.0}, random_state=0),
+    "rbf": GEMMEDClassifier(base=None, random_state=0),
+    "rational_quadratic": GEMMEDClassifier("rational_quadratic", base=None, random_state=0),
+    "linear": GEMMEDClassifier("linear", base=None, random_state=0),
+    "poly": GEMMEDClassifier("poly", kernel_params={"coef0": 1.0}, base=None, random_state=0),
     "poly of even degree": MEDClassifier("poly", kernel_params={"degree": 2, "coef0": -0.5}),
-    "landmarks": GEMMEDClassifier(solver=Solver(n_components=20), random_state=0),
-    "linear features": GEMMEDClassifier("linear", solver=Solver(n_components=20), random_state=0),
+    "landmarks": GEMMEDClassifier(base=None, solver=Solver(n_components=20), random_state=0),
+    "linear features": GEMMEDClassifier(
+        "linear", base=None, solver=Solver(n_components=20), random_state=0
+    ),
     "MED": MEDClassifier(kernel_params={"function_variance": 3.0, "bias_variance": 0.5}),
     "MED, linear": MEDClassifier("linear"),
 }
@@ -283,6 +286,22 @@ def test_the_file_says_what_it_takes(tmp_path):
     assert proto.producer_name == "gemmed"
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_forest_is_part_of_the_graph(tmp_path, n_classes):
+    """Votes of every tree, thresholds in single precision included."""
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(200, 4))
+    y = (X[:, 0] > 0) + (X[:, 1] > 0) * (n_classes > 2) * 2  # steps, which trees learn best
+    model = GEMMEDClassifier("linear", base=RandomForestClassifier(30), random_state=0).fit(X, y)
+    assert model._member_weights[1] > 0.0
+    export_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    label, decision, proba = session.run(None, {"X": X})
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(decision, model.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(proba, model.predict_proba(X), atol=1e-5)
+
+
 def own_kernel(X, Y):
     return X @ Y.T
 
@@ -292,8 +311,8 @@ def own_kernel(X, Y):
     ("model", "named", "remedy"),
     [
         (
-            GEMMEDClassifier(base=RandomForestClassifier(60, random_state=0)),
-            "RandomForest",
+            GEMMEDClassifier(base=KNeighborsClassifier()),
+            "KNeighbors",
             "base=None",
         ),
         (MEDClassifier(own_kernel), "own_kernel", "'rbf'"),
