@@ -19,7 +19,7 @@ GROUPS = {*targets(), *FAULTS, "estimators"}
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
 def test_every_promise_is_held_by_a_test(row):
-    assert len(row) == 3, "what, limits, held by"
+    assert len(row) == 4, "what, scope, held by, figure"
     assert "`tests/" in row[2]
 
 

@@ -173,6 +173,18 @@ def test_a_constant_column_means_nothing(name, n_classes, value):
     compare(found_by(name, X, y, new), found_by(name, wide, y, wide_new), tolerance)
 
 
+@pytest.mark.parametrize("name", ["default", "forest", "paper", "med", "generative", "ramp"])
+def test_the_layout_of_the_memory_does_not_matter_to_the_bit(name):
+    X, y, new = sample(2)
+    plain = found_by(name, X, y, new)
+    other = found_by(name, np.asfortranarray(X), y, new)
+    wide = found_by(name, np.insert(X, 1, 3.0, axis=1), y, np.insert(new, 1, 3.0, axis=1))
+    for known, values in plain.items():
+        assert other[known].tobytes() == values.tobytes(), known
+        if known in PER_SAMPLE:
+            assert wide[known].tobytes() == values.tobytes(), known
+
+
 WEIGHTED = {"default", "linear", "landmarks", "forest", "boosting", "paper", "med", "generative",
             "ramp", "trimmed"}  # fmt: skip
 

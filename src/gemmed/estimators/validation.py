@@ -27,7 +27,10 @@ def check_training_data(
     """Validated X (float64, without constant columns) and y of a classification problem."""
     check_no_missing_labels(y)
     with data_errors(X):
-        X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
+        # Frames and slices have other layouts of the memory: sums would differ in the last bits.
+        X, y = validate_data(
+            estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2, reset=True
+        )
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind != "binary" and not (multi_class and kind == "multiclass"):
@@ -56,7 +59,7 @@ def leave_out_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
     if kernel == "precomputed" or callable(kernel) or varies.all() or not varies.any():
         return X
     estimator._varying_columns, estimator._first_row = np.flatnonzero(varies), X[0].copy()
-    return X[:, estimator._varying_columns]
+    return np.ascontiguousarray(X[:, estimator._varying_columns])
 
 
 def with_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
