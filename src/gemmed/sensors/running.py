@@ -33,13 +33,17 @@ TESTS = (
     "amplified",
 )
 """Statistics of a sensor; each is large where the sensor seems broken."""
+N_PLANT = 4
+"""Statistics of a single row, without those of the sensors."""
 N_INPUTS = 8
 """Quantities of each channel that are averaged over time."""
 PLANT_TESTS = (
     "residual_space",
+    "principal_space",
     "readings",
     "prediction",
     "residual_space_mean",
+    "principal_space_mean",
     "readings_mean",
     "prediction_mean",
     "worst_sensor",
@@ -62,7 +66,7 @@ class State:
     inputs: FloatArray
     """Last values of the averaged quantities, shape (window - 1, N_INPUTS, n_channels)."""
     plant: FloatArray
-    """Last values of the plant's statistics, shape (window - 1, 3)."""
+    """Last values of the plant's statistics, shape (window - 1, N_PLANT)."""
     is_new: bool = True
     """Whether no row was seen since the beginning or a gap."""
 
@@ -79,9 +83,11 @@ class Rules:
     usual: FloatArray
     """Normal values of the averaged quantities, shape (N_INPUTS, n_channels)."""
     usual_plant: FloatArray
-    """Normal values of the plant's statistics, shape (3,)."""
+    """Normal values of the plant's statistics, shape (N_PLANT,)."""
     components: FloatArray
     """Principal directions of normal rows, shape (n_components, n_channels)."""
+    variances: FloatArray
+    """Of normal rows along them, shape (n_components,)."""
     residuals: References
     """Normal residuals of each sensor."""
     rows: References
@@ -112,7 +118,7 @@ class Measured:
     sensors: FloatArray
     """Shape (n_rows, n_sensors, len(TESTS))."""
     plant: FloatArray
-    """The first six of ``PLANT_TESTS``, shape (n_rows, 6)."""
+    """``PLANT_TESTS`` without the last two, shape (n_rows, 2 * N_PLANT)."""
     scaled: FloatArray
     """Readings in standard units, NaN where missing, shape (n_rows, n_channels)."""
     expected: FloatArray
@@ -235,10 +241,12 @@ def measure(
     of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
     entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
     sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
-    rest = filled - (filled @ rules.components.T) @ rules.components
+    along, size = filled @ rules.components.T, max(len(rules.components), 1)
+    rest = filled - along @ rules.components
     plant = np.stack(
         [
             0.5 * np.log(np.mean(rest**2, axis=1) + 1e-9),
+            0.5 * np.log(np.sum(along**2 / rules.variances, axis=1) / size + 1e-9),
             rules.rows.log_distance(filled[:, None], row_blocks)[:, 0],
             rules.row_residuals.log_distance(cross[:, None], row_blocks)[:, 0],
         ],
