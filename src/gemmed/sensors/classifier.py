@@ -190,13 +190,14 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             Their readings take part in learning what broken sensors look like and how often they
             fail (transductive); their labels are not guessed.
         """
+        if y is None:
+            raise ValueError(f"{self!r} requires y to be passed, but the target y is None.")
         settings = self._settings()
         X, y, names = check_sensor_data(self, X, y)
         weights = check_weights(sample_weight, X, y)
         classes, class_index = np.unique(y, return_inverse=True)
         n = len(X)
-        own_groups = check_groups(groups, n)
-        stamps = check_order("order", order, n)
+        own_groups, stamps = check_groups(groups, n), check_order("order", order, n)
         everything, all_groups, all_stamps = X, own_groups, stamps
         if X_new is not None:
             more = check_sensor_data(self, X_new)[0]

@@ -96,6 +96,8 @@ class SensorDetector(BaseEstimator):
         """
         check_n_jobs(self.n_jobs)
         X, _, names = check_sensor_data(self, X)
+        if len(X) < 2:
+            raise ValueError(f"X has n_samples={len(X)}: readings of two samples are needed.")
         views = resolve_views(self.views, X.shape[1], names)
         views = without_silent(X, views, views)[0]
         fills = channel_fills(X, (views,))

@@ -78,7 +78,7 @@ def kind_of(rules: Rules, past: FloatArray, around: Around) -> str:
     n = len(past)
     # Alarms go on for a window after the end of a fault, and begin with its first rows.
     end = n - around.n_after
-    start = max(0, min(n - around.n_since, end - rules.window // 2))
+    start = max(0, min(n - around.n_since, end - rules.window // 4))
     if around.n_after:
         end = max(end - 7 * rules.window // 8, start + (end - start) // 2, start + MIN_ROWS)
     scaling = predictor.scaling

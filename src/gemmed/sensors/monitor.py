@@ -113,7 +113,7 @@ class SensorMonitor(BaseEstimator):
         least = MIN_BLOCKS * (self.window + max(lags))
         if len(X) < least:
             raise ValueError(
-                f"X has {len(X)} rows: {least} are needed for window={self.window} and "
+                f"X has n_samples={len(X)} rows: {least} are needed for window={self.window} and "
                 f"lags={lags}. Give more normal rows or a shorter window."
             )
         labels = [str(i + 1) for i in range(X.shape[1])] if names is None else list(names)

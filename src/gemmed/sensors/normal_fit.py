@@ -12,7 +12,7 @@ from .._core.types import FloatArray
 from .calibration import Calibrated, Tails, fit_pooled, fit_tails, share_in_blocks
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
-from .running import N_INPUTS, Measured, Rules, State, measure, residual_pairs
+from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
 
 MIN_BLOCKS, MAX_BLOCKS = 5, 10
 """Consecutive parts of the normal data; each is judged by what the others have taught."""
@@ -147,7 +147,7 @@ def fit_normal(
         replace(r, usual=usual, residuals=residuals, rows=rows, row_residuals=row_residuals)
         for r in bare
     ]
-    plant = _held_out(ready, stretches, blocks, window).plant[:, :3].mean(axis=0)
+    plant = _held_out(ready, stretches, blocks, window).plant[:, :N_PLANT].mean(axis=0)
     ready = [replace(r, usual_plant=plant) for r in ready]
     # Second pass: held-out statistics, which calibrate.
     second = _held_out(ready, stretches, blocks, window)
@@ -261,8 +261,9 @@ def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:
         starts,
         window,
         usual,
-        np.zeros(3),
+        np.zeros(N_PLANT),
         vectors[:, order[:n_kept]].T,
+        np.maximum(values[order[:n_kept]], 1e-9),
         empty,
         row,
         row,

@@ -16,8 +16,9 @@ from .prediction import Predictor, windows, without_gaps
 
 MAX_RESIDUAL = 6.0
 """Residuals are cut here, in their normal deviations: means forget a fault soon after its end."""
-MAX_SUSPICION = 50.0
-"""The same where sensors are compared with each other."""
+MAX_SUSPICION, CLEARLY_BROKEN = 1000.0, 25.0
+"""Largest residual where sensors are compared with each other, and the mean square from which on a
+second sensor is left out of predictions together with the first."""
 MIN_SQUARE = 1e-8
 """Smallest mean square whose logarithm is taken, in standard units."""
 TESTS = (
@@ -33,13 +34,17 @@ TESTS = (
     "amplified",
 )
 """Statistics of a sensor; each is large where the sensor seems broken."""
+N_PLANT = 4
+"""Statistics of a single row, without those of the sensors."""
 N_INPUTS = 8
 """Quantities of each channel that are averaged over time."""
 PLANT_TESTS = (
     "residual_space",
+    "principal_space",
     "readings",
     "prediction",
     "residual_space_mean",
+    "principal_space_mean",
     "readings_mean",
     "prediction_mean",
     "worst_sensor",
@@ -62,7 +67,7 @@ class State:
     inputs: FloatArray
     """Last values of the averaged quantities, shape (window - 1, N_INPUTS, n_channels)."""
     plant: FloatArray
-    """Last values of the plant's statistics, shape (window - 1, 3)."""
+    """Last values of the plant's statistics, shape (window - 1, N_PLANT)."""
     is_new: bool = True
     """Whether no row was seen since the beginning or a gap."""
 
@@ -79,9 +84,11 @@ class Rules:
     usual: FloatArray
     """Normal values of the averaged quantities, shape (N_INPUTS, n_channels)."""
     usual_plant: FloatArray
-    """Normal values of the plant's statistics, shape (3,)."""
+    """Normal values of the plant's statistics, shape (N_PLANT,)."""
     components: FloatArray
     """Principal directions of normal rows, shape (n_components, n_channels)."""
+    variances: FloatArray
+    """Of normal rows along them, shape (n_components,)."""
     residuals: References
     """Normal residuals of each sensor."""
     rows: References
@@ -112,7 +119,7 @@ class Measured:
     sensors: FloatArray
     """Shape (n_rows, n_sensors, len(TESTS))."""
     plant: FloatArray
-    """The first six of ``PLANT_TESTS``, shape (n_rows, 6)."""
+    """``PLANT_TESTS`` without the last two, shape (n_rows, 2 * N_PLANT)."""
     scaled: FloatArray
     """Readings in standard units, NaN where missing, shape (n_rows, n_channels)."""
     expected: FloatArray
@@ -143,15 +150,15 @@ def residuals_of(
     """
     predictor = rules.predictor
 
-    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, without: int) -> list[FloatArray]:
+    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, *without: int) -> list[FloatArray]:
         found: list[FloatArray] = []
-        for model in predictor.coefficients(without):
+        for model in predictor.coefficients(*without):
             expected = rows @ model.weights
             raw = np.clip((Z - expected) / model.deviation, -MAX_SUSPICION, MAX_SUSPICION)
             found += [expected, np.where(there, raw, 0.0)]
         return found
 
-    expected, cross, _, step = both(W, filled, known, -1)
+    expected, cross, _, step = both(W, filled, known)
     squares = np.where(known, cross**2, 1.0)
     recent = np.concatenate(
         [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
@@ -160,13 +167,19 @@ def residuals_of(
     if of_sensor.shape[1] > 2:
         cross, step, expected = cross.copy(), step.copy(), expected.copy()
         ranked = np.argsort(-of_sensor, axis=1)[:, :2]
-        for rank in range(2):
-            for suspect in np.unique(ranked[:, rank]):
-                rows = np.flatnonzero(ranked[:, rank] == suspect)
+        suspects = [ranked[:, :1], ranked[:, 1:]]
+        if of_sensor.shape[1] > 3:  # two sensors that are clearly broken at the same time
+            second = np.take_along_axis(of_sensor, ranked[:, 1:], axis=1)
+            suspects.append(np.where(second > CLEARLY_BROKEN, np.sort(ranked, axis=1), -1))
+        for groups in suspects:
+            for left_out in np.unique(groups, axis=0):
+                if left_out[0] < 0:
+                    continue
+                rows = np.flatnonzero((groups == left_out).all(axis=1))
                 means, own_cross, _, own_step = both(
-                    W[rows], filled[rows], known[rows], int(suspect)
+                    W[rows], filled[rows], known[rows], *map(int, left_out)
                 )
-                others = predictor.sensor != suspect
+                others = ~np.isin(predictor.sensor, left_out)
                 better = (np.abs(own_cross) < np.abs(cross[rows])) & others
                 cross[rows] = np.where(better, own_cross, cross[rows])
                 expected[rows] = np.where(better, means, expected[rows])
@@ -235,10 +248,12 @@ def measure(
     of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
     entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
     sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
-    rest = filled - (filled @ rules.components.T) @ rules.components
+    along, size = filled @ rules.components.T, max(len(rules.components), 1)
+    rest = filled - along @ rules.components
     plant = np.stack(
         [
             0.5 * np.log(np.mean(rest**2, axis=1) + 1e-9),
+            0.5 * np.log(np.sum(along**2 / rules.variances, axis=1) / size + 1e-9),
             rules.rows.log_distance(filled[:, None], row_blocks)[:, 0],
             rules.row_residuals.log_distance(cross[:, None], row_blocks)[:, 0],
         ],
