@@ -67,6 +67,13 @@ def test_states_and_labels_are_distributions(model, data):
     assert model.converged_
 
 
+def test_confusion_counts_given_and_true_labels(model, data):
+    y = np.searchsorted(model.classes_, data[1])
+    for given in range(len(model.classes_)):
+        expected = model.true_label_proba_[y == given].mean(axis=0)
+        np.testing.assert_allclose(model.label_confusion_[given], expected)
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_each_kind_of_fault_is_found_by_its_name(n_classes):
     X, y, truth, wrong, bad = damaged(1, 600, n_classes)

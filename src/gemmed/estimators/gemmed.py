@@ -114,6 +114,8 @@ default="tuned"
         ``contamination_interval_``, ``label_error_interval_``, ``bad_measurement_interval_``.
     label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
         Share of the samples of each true class that have another label.
+    label_confusion_ : array of shape (n_classes, n_classes)
+        Row: given label, column: true label. Expected share of the samples with this given label.
     bases_ : list of the further members, fitted to the likeliest labels
     is_informative_ : bool
         Whether held-out predictions are better than the shares of the classes (test at 5 %). If

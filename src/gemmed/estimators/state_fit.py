@@ -291,6 +291,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "contamination_interval_": interval,
         "label_error_rates_": posterior.rates,
         "label_error_rate_intervals_": posterior.rate_intervals,
+        "label_confusion_": confusion_of(found.true_label, samples),
         "is_informative_": posterior.is_informative,
         "margin_duals_": lam.reshape(samples.labels.shape),
         "entropy_duals_": problem.entropy_duals,
@@ -312,6 +313,15 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
     }
+
+
+def confusion_of(true_label: FloatArray, samples: Labelled) -> FloatArray:
+    """Share of the samples of each given label that have each true one."""
+    n_classes = len(samples.classes)
+    given = np.eye(n_classes)[samples.class_index] * samples.weights[:, None]
+    counts = given.T @ true_label
+    shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    return shares
 
 
 def checked(samples: Labelled) -> np.ndarray | None:
