@@ -82,7 +82,7 @@ def test_the_detector_needs_no_labels_and_names_spans():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 4))
     X[200:220, 2:] += 8.0
-    X[:5, 0] = np.nan
+    X[:5, :2] = np.nan
     time = np.arange(300) * 0.1
     model = SensorDetector({"left": [0, 1], "right": [2, 3]}, random_state=0).fit(X, order=time)
     spans = [span for span in model.spans(X, order=time) if span.n_samples > 3]
