@@ -49,6 +49,14 @@ test-oldest:  ## the default tests with the oldest versions that pyproject.toml 
 		--constraint $(OLDEST)/oldest.txt --editable ".[test]"
 	$(OLDEST)/bin/python -m pytest -n auto -m "not slow"
 
+AUDIT ?= .venv-audit
+.PHONY: vulnerabilities
+vulnerabilities:  ## known vulnerabilities of the dependencies; skipped where the database is out of reach
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check \
+		"pip-audit>=2.7" --editable ".[audio,cli,dask,onnx,polars,review]"
+	$(AUDIT)/bin/python .ci/known_vulnerabilities.py
+
 SECONDS ?= 60
 SEED ?= 0
 GROUPS ?=
@@ -66,7 +74,7 @@ INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peer
 bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,compare]"
 	$(BIN)/python benchmarks/fit_time.py
-	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/paper/distance_to_exact.py
 	$(BIN)/python benchmarks/ring_grid.py
 	$(BIN)/python benchmarks/rod_solvers.py
 	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))

@@ -217,8 +217,8 @@ def wait_for_work(pid, *, seconds):
 def test_an_interrupt_leaves_the_old_model_as_it_was(tmp_path):
     """Ctrl-C while a long fit runs: exit code 130, one line, no file touched."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(1500, 5)), columns=list("abcde"))
-    table.assign(y=rng.integers(0, 2, 1500)).to_csv(tmp_path / "t.csv", index=False)
+    table = pd.DataFrame(rng.normal(size=(8000, 5)), columns=list("abcde"))
+    table.assign(y=rng.integers(0, 2, 8000)).to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "m").write_text("old")
     command = [sys.executable, "-m", "gemmed", "fit", tmp_path / "t.csv", "--target", "y"]
     process = subprocess.Popen(

@@ -7,8 +7,8 @@ random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
 either. Probabilities of single rows average both readings (``LabelPriors.sharpness``). The interval
-of the share of wrong labels holds under both: its lower end takes all softness for overlap, its
-upper end takes every held-out disagreement for a wrong label.
+of the share of wrong labels holds under both: its lower end takes all softness for overlap. Its
+upper end takes all of it for errors: a label is wrong with the probability of the other classes.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     wrong: FloatArray = np.zeros(n)
     bad: FloatArray = np.zeros(n)
     gained: FloatArray = np.zeros(n)
-    clean, if_wrong, observed = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, k))
+    clean, if_wrong = np.zeros((n, k)), np.zeros((n, k))
     total = max(float(model.weights.sum()), 1e-300)
     shares = np.empty((len(modes), 3, 2))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
@@ -180,7 +180,6 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         if_wrong += weight * states.clean * rates
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
-        observed += weight * labels
         gained += weight * labels[rows, given]
         parts = ((1.0 - is_bad) * (1.0 - right), is_bad, 1.0 - (1.0 - is_bad) * right)
         for kind, part in enumerate(parts):
@@ -196,8 +195,8 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
     is_open = _is_open(model)
     checked_wrong = float((wrong * ~is_open) @ model.weights) / total
-    differs = (np.argmax(observed, axis=1) != given) * is_open * (1.0 - bad)
-    most_wrong = checked_wrong + _upper_share(differs, model.weights * is_open, total)
+    unlikely = (1.0 - clean[rows, given]) * is_open * (1.0 - bad)
+    most_wrong = checked_wrong + _upper_mean(unlikely, model.weights * is_open, total)
     wrong_mean, bad_mean = (float(part @ model.weights) / total for part in (wrong, bad))
     bad_lower, bad_upper = lower_upper[1]
     upper = max(most_wrong, lower_upper[0][1])
@@ -293,17 +292,17 @@ def _weighted_interval(values: FloatArray, weights: FloatArray) -> tuple[float, 
     return float(low), float(high)
 
 
-def _upper_share(indicator: FloatArray, weights: FloatArray, total: float) -> float:
-    """Upper end of the interval of a weighted sum over a total (Wilson)."""
+def _upper_mean(values: FloatArray, weights: FloatArray, total: float) -> float:
+    """Upper end of the interval of a weighted sum over a total."""
     own = float(weights.sum())
     if own <= 0.0:
         return 0.0
-    share = float(indicator @ weights) / own
+    mean = float(values @ weights) / own
     n = own**2 / float(weights @ weights)
-    z = float(special.ndtri(0.5 * (1.0 + LEVEL)))
-    centre = share + z**2 / (2 * n)
-    spread = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return float(min((centre + spread) / (1 + z**2 / n), 1.0)) * own / total
+    # One more row of either kind keeps the error of few rows above zero.
+    variance = (float(((values - mean) ** 2) @ weights) / own + 1.0 / n) / n
+    upper = mean + float(special.ndtri(0.5 * (1.0 + LEVEL))) * np.sqrt(variance)
+    return float(min(upper, 1.0)) * own / total
 
 
 def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> FloatArray:
