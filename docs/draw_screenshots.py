@@ -20,7 +20,7 @@ TABLE = ["cells.csv", "--target", "diagnosis", "--id", "sample"]
 
 
 def write_cells(path):
-    """Breast cancer with 25 wrong labels, 12 of them of one ward, and 8 values at zero."""
+    """Breast cancer with 28 wrong labels, 18 of them of one ward, and 8 areas times ten."""
     rng = np.random.default_rng(0)
     data = load_breast_cancer(as_frame=True)
     table = data.data.iloc[:, :10].copy()
@@ -30,7 +30,7 @@ def write_cells(path):
     of_ward = rng.permutation(np.flatnonzero(table["ward"] == "west"))[:18]
     wrong = np.concatenate([of_ward, rng.permutation(len(table))[:10]])
     labels[wrong] = np.where(labels[wrong] == "benign", "malignant", "benign")
-    table.loc[rng.permutation(len(table))[:8], "mean area"] = 0.0
+    table.loc[rng.permutation(len(table))[:8], "mean area"] *= 10.0
     table.assign(diagnosis=labels).to_csv(path, index=False)
 
 

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .._core.types import BoolArray, FloatArray
 
-LEVEL = 0.05
+LEVEL = 0.01
 """Probability of a group by chance, corrected for the number of groups tried."""
 MIN_REPEATS = 3
 MIN_BURST = 4
