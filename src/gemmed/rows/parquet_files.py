@@ -21,6 +21,8 @@ FREE_COLUMN_BYTES = 4 * FREE_BYTES
 MEMORY_PER_COLUMN_BYTE = 2
 """Bytes of memory that a byte of a column needs while it becomes a DataFrame."""
 BATCH_ROWS = 65_536
+CHECKED_BYTES = FREE_BYTES
+"""Largest file whose columns are met by the reader before their metadata are read."""
 UNNAMED_INDEX = "__index_level_"
 """What pandas calls the index of a table if it has no name, with a number behind."""
 REMEDY = "save it in several files, or as CSV, if you know where it is from"
@@ -126,12 +128,27 @@ def check_size(source: str | os.PathLike[str] | bytes, name: str, *, is_held: bo
     limit: float = FREE_COLUMN_BYTES + MAX_RATIO * stored
     if is_held:
         limit = min(limit, free_memory() / MEMORY_PER_COLUMN_BYTE)
-    pages = sum(chunk.total_uncompressed_size for chunk in _chunks(metadata))
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    pages = sum(group.total_byte_size for group in groups)
     # A page of a few bytes can stand for any number of equal values.
     values = metadata.num_rows * sum(map(_width, metadata.schema.to_arrow_schema().types))
     if max(pages, values) > limit:
         raise too_large(name, int(limit), REMEDY)
+    if stored <= CHECKED_BYTES:
+        _read_first_row(source)
+    if sum(chunk.total_uncompressed_size for chunk in _chunks(metadata)) > limit:
+        raise too_large(name, int(limit), REMEDY)
     return int(limit)
+
+
+def _read_first_row(source: str | os.PathLike[str] | bytes) -> None:
+    """Let the reader of pyarrow meet columns that contradict the schema: it raises an error.
+
+    Their metadata alone end the process (pyarrow 26).
+    """
+    from pyarrow import parquet
+
+    next(parquet.ParquetFile(_opened(source), pre_buffer=True).iter_batches(1), None)
 
 
 def _opened(source: str | os.PathLike[str] | bytes) -> str | os.PathLike[str] | BinaryIO:
