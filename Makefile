@@ -55,10 +55,11 @@ GROUPS ?=
 fuzz: $(READY)  ## the attack: SECONDS of each of its GROUPS; cases tried and wrong
 	$(BIN)/python tests/attack/run.py $(GROUPS) --seconds $(SECONDS) --seed $(SEED) --keep findings
 
-lint: $(READY)  ## style and types
+lint: $(READY)  ## style, types, prose
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/python tools/lint_prose.py
 
 LARGE := exactness peers flip_limit grid stages scaling cluster
 INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peers
