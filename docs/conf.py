@@ -144,21 +144,8 @@ def links_of_the_site(app, docname, source):
         source[0] = LINK.sub(on_the_site, source[0])
 
 
-def list_other_pages(app, docname, source):
-    """Pages that details.md does not name yet come last there, so that none is out of reach."""
-    if docname != "details":
-        return
-    named = set(re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)) | {"index", "details"}
-    others = sorted({page.stem for page in HERE.glob("*.md")} - named)
-    if others:
-        head = "\n\n```{toctree}\n:caption: More\n:maxdepth: 1\n\n"
-        source[0] += head + "\n".join(others) + "\n```\n"
-
-
 def setup(app):
     app.connect("source-read", links_of_the_site)
-    app.connect("source-read", list_other_pages)
-    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["details"])
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", plain_names, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

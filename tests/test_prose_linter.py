@@ -30,6 +30,10 @@ def test_a_long_sentence_is_found_and_two_short_ones_are_not(linter, tmp_path):
     assert messages(linter, tmp_path, f"{SHORT}. {SHORT.capitalize()}.\n") == []
 
 
+def test_a_sentence_in_bold_ends_there(linter, tmp_path):
+    assert messages(linter, tmp_path, f"**{SHORT}.** {SHORT.capitalize()}: word.\n") == []
+
+
 def test_a_long_line_and_an_insider_word_are_found(linter, tmp_path):
     assert messages(linter, tmp_path, "a" * 121) == ["line of 121 characters"]
     (message,) = messages(linter, tmp_path, "Rows of one patient do not vouch for each other.")

@@ -21,7 +21,7 @@ ACCEPT = "prose: accept"
 # Inline code, formulas and link targets: each counts as one word or none.
 INLINE = ((r"``[^`]+``|`[^`]+`|\$[^$]+\$", "CODE"), (r"\]\([^)]*\)", "]"), (r"https?://\S+", "URL"))
 SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"']*\s+(?=[A-Z0-9*_\"'(\[])")
-LIST_ITEM = re.compile(r"\s*([-*+]|\d+\.)\s+|\s*: ")
+LIST_ITEM = re.compile(r"^\s*([-*+:]|\d+\.)\s+")
 NOT_PROSE = re.compile(r"\s*([|#<>!]|\+-|={3}|-{3}|\.\. |:[\w-]+:|```)")
 
 

@@ -37,7 +37,7 @@ ONLY_OF_PAPER = {"coverage": "auto", "entropy_slack": "auto", "engine": "mean_fi
 """Parameters that the states do not have, and their defaults."""
 AUTO_COVERAGE, AUTO_SLACK = 0.5, 0.3
 """At most half of a class may be anomalous before its majority is; the slack is that of the paper's
-entropy constraint (docs/decisions/0002)."""
+entropy constraint."""
 
 
 class Labelled(NamedTuple):

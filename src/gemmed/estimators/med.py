@@ -70,7 +70,7 @@ default="rbf"
     n_components : "auto", int or None, default="auto"
         Landmarks whose kernel functions make up the decision function. "auto" keeps the exact
         kernel for small samples and asks the data how many they need above
-        (docs/large.md); None keeps the exact kernel at any size.
+        (docs/guide/large.md); None keeps the exact kernel at any size.
     n_jobs : int or None, default=None
         Threads at most; None for all cores. Small samples take one, which is faster.
     random_state : int, RandomState instance or None, default=None

@@ -49,11 +49,11 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     ----------
     model : fitted GEMMEDClassifier, MEDClassifier, AnnotatorGEMMEDClassifier, RODClassifier,
         RampSVC, TrimmedSVC, TwoStageClassifier of one of these, or a Pipeline that ends with one
-        (docs/onnx.md says which other steps it may have)
+        (docs/guide/pipeline.md says which other steps it may have)
     path : name of the file
     dtype : {"float64", "float32"}, default="float64"
         Of numbers in the graph, ``X`` and results included. With float64 decision values are those
-        of the model to 1e-10; float32 halves the file and costs 1e-6 to 2e-4 (docs/onnx.md).
+        of the model to 1e-10; float32 halves the file and costs 1e-6 to 2e-4.
 
     Returns
     -------
