@@ -8,7 +8,7 @@ Against cleanlab and LOF
 # %%
 # Two tables with both kinds of faults: a tenth of the labels is turned round, and in 6 % of the rows half of the columns
 # reads noise. Each method ranks all rows; average precision says how far up the faulty ones come. cleanlab is
-# given the same forest that GEM-MED has as its base. It is an optional package (``pip install "gemmed[compare]"``):
+# given the same forest that GEM-MED has as its base. It is an optional package (``pip install cleanlab``):
 # without it its bars are missing, and the example says so.
 import importlib.util
 

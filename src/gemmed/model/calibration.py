@@ -35,10 +35,10 @@ def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
 
 
 def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> float:
-    """A of P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m), whatever the share e of wrong labels.
+    """A of P(y | x) = (1 - e) sigmoid(A m) + e sigmoid(-A m), with unknown share e of wrong labels.
 
     Without e wrong labels would flatten the slope (24). The mean of log A over a grid of both:
-    where margins tell all labels apart any large slope will do, and the likeliest is chance.
+    if margins separate the classes any large slope fits, and the most likely one is arbitrary.
     """
     rows = evenly_spread(len(margins), FEW)
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))

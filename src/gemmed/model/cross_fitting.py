@@ -1,10 +1,11 @@
 """Held-out margins of one-against-the-rest functions, by fits without a part of the rows.
 
 The first order of (37) lets the margins of the others stay as active as they are. A function that
-tells one class of many from the rest has few active samples: take out one of them, and others that
-lay outside the margin take its place, which the first order does not see. With the kernel itself
-the first part of the rows is therefore predicted by a fit without it, too. If that is right clearly
-more often than the first order, so that it cannot be true, all parts are predicted in this way.
+separates one class of many from the rest has few active samples. If one of them is left out, others
+from outside the margin take its place, which the first order does not include. With the kernel
+itself the first part of the rows is therefore predicted by a fit without it, too. If that is right
+clearly more often than the first order, so that it cannot be true, all parts are predicted in this
+way.
 
 With landmarks the first order has to be estimated by random functions of every decision function,
 which adds an error of a third. Fits without a part take about as long, since they start from the

@@ -1,8 +1,8 @@
 """Memory of a worker process that is used again.
 
 Dask starts workers with MALLOC_TRIM_THRESHOLD_=65536. That fixes both limits of the allocator of
-glibc, which otherwise grow with what a process frees: every array from 128 kB on is then memory
-that the system clears for it page by page, and takes back when it is freed. A pass over features
+glibc, which otherwise grow with what a process frees. Every array from 128 kB on is then new memory
+that the system clears page by page, and takes back when it is freed. A pass over features
 makes many such arrays, and took twice as long as in a process that was started otherwise.
 """
 

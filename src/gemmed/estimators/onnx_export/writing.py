@@ -42,8 +42,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     The graph has the outputs ``label``, ``decision`` (as ``decision_function``) and
     ``probabilities`` (as ``predict_proba``). Its input is ``X``, a matrix of numbers with the
-    columns of the training; a model with a :class:`~gemmed.TablePreparation` and columns of
-    categories has these as the second input, ``categories``, a matrix of texts.
+    columns of the training. A model with a :class:`~gemmed.TablePreparation` and categorical
+    columns has a second input, ``categories``, a matrix of texts.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """Function space of a large sample: features in blocks, Newton systems by conjugate gradients.
 
-The parameters are weights w of features phi(x), f = phi(x).w. No matrix of n_samples x n_features
-is held but the features that ``block_passes`` keeps within its budget; beside them a few blocks, a
-few matrices of n_features x n_features and arrays of n_samples.
+The parameters are weights w of features phi(x), f = phi(x).w. The only
+matrix of n_samples x n_features is that of the features which ``block_passes`` keeps within its
+budget. Besides, there are a few blocks, matrices of n_features x n_features and arrays of
+n_samples.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class BlockFeatureSpace(WeightParameters):
 
     Notes
     -----
-    ``newton_target`` reduces the Newton residual of the current f tenfold when it is given the
-    parameters of f; for small problems, which have a new factor in every step, by 1e-4 or more.
+    ``newton_target`` reduces the Newton residual of the current f tenfold if it gets the
+    parameters of f. For small problems, with a new factor in every step, it is 1e-4 or more.
     Otherwise it solves the system to the precision of the features: relative 1e-6 for float32.
     """
 
@@ -172,10 +173,10 @@ class BlockFeatureSpace(WeightParameters):
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
 
-        Exact for small problems. For large ones the matrix is that of a remembered Newton system
-        whose W is the same to a quarter, made of a sample of the rows; and for many rows its
-        diagonal is estimated by random directions, always the same ones, with a relative standard
-        error of 12 % (18 % where there are so many rows that the variances are small anyway).
+        Exact for small problems. For large ones the matrix is that of a stored Newton system
+        whose W agrees within a quarter, made of a sample of the rows. For many rows its diagonal is
+        estimated by random directions, always the same ones. The relative standard error is 12 %,
+        or 18 % with so many rows that the variances are small anyway.
         """
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
@@ -207,7 +208,7 @@ class BlockFeatureSpace(WeightParameters):
         A sample that is not among the rows of the factor has not seen itself: v becomes
         v / (1 + W v). If all are among them, only the estimate by random directions can break it.
         The inverse of a matrix made of n_rows rows is too large by n_rows / (n_rows - d) on
-        average, d directions being known from data (as the inverse of a Wishart matrix).
+        average, as that of a Wishart matrix. d directions are known from data.
         """
         if system.n_active > self._factor_rows:
             variances = variances * (1.0 - system.n_from_data / self._factor_rows)

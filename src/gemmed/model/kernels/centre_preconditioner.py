@@ -1,7 +1,7 @@
 """Newton systems with many landmarks, approximately: the landmarks stand for all rows (Falkon).
 
-With features phi(x) = L^-1 k(Z, x) the landmarks themselves have the features L. If each of them
-stands for n / m rows of mean curvature w, the Newton matrix I + Phi' W Phi is about
+With features phi(x) = L^-1 k(Z, x) the landmarks themselves have the features L. Let each of
+them stand for n / m rows of mean curvature w. Then the Newton matrix I + Phi' W Phi is about
 I + (n w / m) L'L: one product and one Cholesky factor, without a pass over the rows. The mean has
 to be that of all rows: curvature at the landmarks is that of typical rows, which is less.
 """

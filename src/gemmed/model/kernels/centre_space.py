@@ -2,11 +2,11 @@
 
 The parameters are those of ``NystroemMap``: weights w of phi(x) = L^-1 k(Z, x), so that lengths are
 those of w. But what is kept of the rows, and passed over, is k(x, Z) itself: L is applied to
-vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. The
-landmarks precondition them, or a sample of the rows once that is the cheaper way to fewer passes:
-no step forms or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single
-precision, sums over blocks in double; L is in double where parameters are turned into functions,
-in single inside a Newton system, whose solution is a direction for a line search.
+vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. They
+are preconditioned by the landmarks, or by a sample of the rows once that is cheaper. No step forms
+or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single precision, sums
+over blocks in double. L is in double where parameters are turned into functions. It is in single
+inside a Newton system, whose solution is a direction for a line search.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ ROUGH, ROUGHER = 0.15, 0.3
 """Reduction of the error for the random functions by which posterior variances are estimated, of
 single samples and of averages over samples."""
 DRAWS, FEW_DRAWS, FEWEST_DRAWS = 32, 16, 4
-"""Random functions for posterior variances: of single samples, where there are MANY_ROWS rows for a
-landmark or many decision functions, and of each of many functions if averages are asked for."""
+"""Number of random functions for posterior variances.
+
+In this order: of single samples; with MANY_ROWS rows per landmark or many decision functions; of
+each of many functions if only averages are needed."""
 MANY_ROWS = 50
 DRAWS_OF_ALL = 160
 """Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
 ENOUGH_DECREASE = 1e-4
 """Share of the objective that the last Newton step has brought. What is left then is a tenth of it,
 and 0.1 % of the labels predicted for new rows are others than those at the optimum. The duality gap
-sums up squares of the gradient along all directions, also where the loss bends most and nothing is
-left to gain: it is a hundred to a thousand times what is left."""
+sums squares of the gradient along all directions, also where nothing is left to gain. It is a
+hundred to a thousand times what is left."""
 SIMILAR = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 MAX_REMEMBERED = 16
@@ -176,11 +178,12 @@ class CentreSpace(WeightParameters):
         return start + self._solve(columns, residual, reduction).reshape(shape)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
-        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; one column per
+        function.
 
-        Estimated by random functions of that covariance, always the same ones, with a relative
-        standard error of 25 % (35 % where there are so many rows that the variances are small, or
-        with ``averages_only``).
+        Estimated by random functions of that covariance, always the same ones. The relative
+        standard error is 25 %, or 35 % with ``averages_only`` or with many rows, where variances
+        are small.
         """
         columns = curvature.reshape(self.n_samples, -1)
         found: list[FloatArray | None] = [

@@ -1,7 +1,7 @@
 """The Gram matrix of some thousand samples: Newton systems by conjugate gradients, K itself exact.
 
 A factor of K costs N^3, a product with a vector N^2. Preconditioned by an approximation of K
-(low rank plus diagonal) a handful of products is enough for a Newton step; with a few random
+(low rank plus diagonal), a handful of products is enough for a Newton step. With a few random
 directions the approximation also gives posterior variances to a few per cent.
 """
 
@@ -202,10 +202,10 @@ class IterativeGramSpace(CoefficientParameters):
     ) -> Outcome:
         """Solve (I + W^(1/2) K W^(1/2)) s = residual for some W; residuals are zero where W is.
 
-        The answer is W^(1/2) s and K W^(1/2) s, shape (2, n_samples, n_columns): the second is
-        needed where W is zero too, and the products that are made anyway give it. With ``enough``
-        residuals are small enough that leave less than it of twice a duality gap. That one weighs
-        errors of f that all samples share, which the length of a residual hardly shows.
+        The answer is W^(1/2) s and K W^(1/2) s, shape (2, n_samples, n_columns). The second is also
+        needed where W is zero, and follows from products that are made anyway. A residual is small
+        enough if it leaves less than ``enough`` of twice a duality gap. The gap includes errors of
+        f that all samples share, which the length of a residual hardly shows.
         """
         root = systems.root[:, which]
 

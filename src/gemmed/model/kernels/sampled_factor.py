@@ -1,8 +1,8 @@
 """Newton systems of a sample of the rows: better preconditioners than landmarks, and dearer.
 
-Landmarks know the mean curvature only. Where few rows have curvature (a rare class against all
-others, a boundary in few dimensions) that is a poor guess, and some rows with their own curvatures
-make a much better one, if they are not too many for the number of landmarks.
+Landmarks use the mean curvature only. That is poor where few rows have curvature: a rare class
+against all others, or a boundary in few dimensions. A sample of rows with their own curvatures is
+then much better, if it is not too large for the number of landmarks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .function_space import SEED, difference
 from .tiled import tiled_cholesky, tiled_square, times_upper
 
 SAMPLED, LEAST_A_LANDMARK, MOST_A_LANDMARK = 0.05, 1, 4
-"""Rows of a sample, as a share of all, and how few and how many there may be for a landmark: the
-longer a pass takes, the more rows pay that save some passes."""
+"""Size of a sample as a share of all rows, and its least and largest size per landmark.
+
+The longer a pass takes, the more rows are worth it to save some passes."""
 SIMILAR = 0.9
 """Relative difference of W up to which a factor is used again."""
 CHECKED_ROWS = 1024
