@@ -125,7 +125,7 @@ def training_distances(
         shape = (n_units, len(X))
         members = sparse.csr_array((np.ones(len(X)), (unit, np.arange(len(X)))), shape=shape)
         centred = X[:, scale.standardised] - scale.mean
-        sums = np.stack([members @ centred, members @ np.square(centred)])
+        sums = np.stack([np.asarray(members @ part) for part in (centred, np.square(centred))])
     return TrainingDistances(X, copies, scale, unit, sums)
 
 

@@ -8,6 +8,8 @@ be preferred. At e = 0 it is the usual loss.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import optimize
 
@@ -16,7 +18,7 @@ from .calibration import STEEPEST
 
 MOST_WRONG = 0.9
 """Rates of wrong labels go up to this share of what labels that say nothing have."""
-PRECISION = {"xatol": 0.01}
+PRECISION: Any = {"xatol": 0.01}
 """Of the logarithm of the slope."""
 
 

@@ -163,7 +163,7 @@ class NystroemMap:
     def _inverse(self) -> np.ndarray:
         """L^-T, with a last row and column for the bias."""
         inverse, _ = lapack.dtrtri(self.factor, lower=1)
-        return linalg.block_diag(np.tril(inverse).T, 1.0).astype(self.dtype)
+        return linalg.block_diag(np.tril(inverse).T, np.ones((1, 1))).astype(self.dtype)
 
 
 @dataclass(frozen=True)
