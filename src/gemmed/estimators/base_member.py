@@ -1,12 +1,16 @@
-"""Any classifier as a member of the model: held-out scores, and a refit with the learned states."""
+"""Further members of the model: any classifier, held out, and fitted again to learned labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from joblib import Parallel, delayed
+from scipy.sparse import coo_array, csgraph
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from .._core.types import FloatArray
@@ -16,6 +20,35 @@ VOTES = 70.0
 """Probabilities are smoothed as if so many votes had been counted: none is ever 0 or 1."""
 LEAST_LABEL = 0.05
 """Probability from which on a label is given to a row when the classifier is fitted again."""
+NAMES = ("auto", "forest", "boosting")
+
+
+def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
+    """The classifiers that ``base`` stands for, not fitted.
+
+    Parameters
+    ----------
+    base : "auto", "forest", "boosting", None, a classifier, or a list of classifiers
+    """
+    if base is None:
+        return []
+    if isinstance(base, str):
+        if base not in NAMES:
+            raise ValueError(
+                f"base={base!r} is not known: use one of {', '.join(map(repr, NAMES))}, None, or "
+                "a classifier with predict_proba."
+            )
+        if base == "boosting":
+            return [HistGradientBoostingClassifier(early_stopping=False)]
+        return [RandomForestClassifier(n_jobs=-1 if n_jobs is None else n_jobs)]
+    bases = list(base) if isinstance(base, (list, tuple)) else [base]
+    for one in bases:
+        if not (is_classifier(one) and hasattr(one, "predict_proba")):
+            raise ValueError(
+                f"base={one!r} has no predict_proba, or is no classifier: use one that has, such "
+                "as RandomForestClassifier(), or SVC(probability=True)."
+            )
+    return bases
 
 
 def held_out_scores(
@@ -28,32 +61,105 @@ def held_out_scores(
 ) -> FloatArray:
     """Class scores of every row from fits without it, shape (n_samples, n_classes).
 
-    A bagged classifier that counts votes out of its bags costs one fit; all others are fitted on
-    five parts. Rows of a group stay together.
+    A forest with bootstrap samples costs one fit: each tree judges the rows that it has not seen.
+    All others are fitted on five parts. Rows of a group, and rows that are equal, stay together.
+    The order of the rows does not matter.
     """
     n_classes = int(class_index.max()) + 1
     model = seeded(base, seed)
-    if groups is None and "oob_score" in model.get_params() and "bootstrap" in model.get_params():
-        model.set_params(oob_score=True, bootstrap=True)
-        _fit(model, X, class_index, weights)
-        found = np.asarray(model.oob_decision_function_, dtype=np.float64)
-        return _log_votes(np.nan_to_num(found, nan=1.0 / n_classes))
+    order = np.lexsort((class_index, *X.T))
+    X = X[order]
+    together = _held_together(X, None if groups is None else groups[order])
+    arguments = (X, class_index[order], weights[order], together)
+    found = np.empty((len(X), n_classes))
+    if hasattr(model, "estimator_params") and getattr(model, "bootstrap", False):
+        found[order] = _out_of_bag(model, *arguments, n_classes)
+    else:
+        found[order] = _out_of_fold(base, *arguments, n_classes, seed)
+    return log_votes(found)
+
+
+def _held_together(X: FloatArray, groups: np.ndarray | None) -> np.ndarray:
+    """Number of the set of rows that each row of sorted ``X`` is held out with."""
+    differs = np.any(X[1:] != X[:-1], axis=1)
+    copies = np.concatenate([[0], np.cumsum(differs)])
+    if groups is None:
+        return copies
+    _, index = np.unique(groups, return_inverse=True)
+    n_copies, size = int(copies[-1]) + 1, int(copies[-1]) + 2 + int(index.max())
+    links = coo_array((np.ones(len(X)), (copies, n_copies + index)), shape=(size, size))
+    _, parts = csgraph.connected_components(links, directed=False)
+    _, found = np.unique(parts[copies], return_inverse=True)
+    return np.asarray(found)
+
+
+def _out_of_bag(
+    forest: Any,
+    X: FloatArray,
+    class_index: np.ndarray,
+    weights: FloatArray,
+    groups: np.ndarray,
+    n_classes: int,
+) -> FloatArray:
+    """Mean vote of the trees whose bootstrap sample has no row of the same group."""
+    if forest.class_weight is not None:
+        named = "balanced" if isinstance(forest.class_weight, str) else forest.class_weight
+        weights = weights * compute_sample_weight(named, class_index)
+    X = np.asarray(X, dtype=np.float32)
+    n_groups = int(groups.max()) + 1
+    plan = np.random.default_rng(forest.random_state)
+    draws = [plan.integers(2**31, size=2) for _ in range(forest.n_estimators)]
+    parameters = {name: getattr(forest, name) for name in forest.estimator_params}
+
+    def votes(draw: np.ndarray) -> tuple[np.ndarray, FloatArray]:
+        rng = np.random.default_rng(draw[0])
+        times = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)[groups]
+        own = weights * times
+        tree = clone(forest.estimator).set_params(**parameters)
+        tree.set_params(random_state=int(draw[1]))
+        used = own > 0.0
+        left_out = np.flatnonzero(times == 0)
+        proba = np.zeros((len(left_out), n_classes))
+        if np.any(used) and len(left_out):
+            tree.fit(X[used], class_index[used], sample_weight=own[used])
+            proba[:, tree.classes_] = tree.predict_proba(X[left_out])
+        return left_out, proba
+
+    total, count = np.zeros((len(X), n_classes)), np.zeros(len(X))
+    for left_out, proba in Parallel(n_jobs=forest.n_jobs, prefer="threads")(
+        delayed(votes)(draw) for draw in draws
+    ):
+        total[left_out] += proba
+        count[left_out] += proba.sum(axis=1)
+    return np.where(count[:, None] > 0, total / np.maximum(count, 1.0)[:, None], 1.0 / n_classes)
+
+
+def _out_of_fold(
+    base: Any,
+    X: FloatArray,
+    class_index: np.ndarray,
+    weights: FloatArray,
+    groups: np.ndarray,
+    n_classes: int,
+    seed: int,
+) -> FloatArray:
     n_folds = int(min(N_FOLDS, np.bincount(class_index).min()))
     if n_folds < 2:
         raise ValueError(
             f"base={base!r}: a class has one sample only; held-out predictions need two in every "
-            "class. Add samples or drop the class."
+            "class. Add samples, drop the class, or use base=None."
         )
-    make = StratifiedKFold if groups is None else StratifiedGroupKFold
+    is_grouped = len(np.unique(groups)) < len(groups)
+    make = StratifiedGroupKFold if is_grouped else StratifiedKFold
     folds = make(n_folds, shuffle=True, random_state=seed)
     found = np.full((len(X), n_classes), 1.0 / n_classes)
-    for train, test in folds.split(X, class_index, groups):
+    for train, test in folds.split(X, class_index, groups if is_grouped else None):
         model = seeded(base, seed)
         _fit(model, X[train], class_index[train], weights[train])
         part = np.zeros((len(test), n_classes))
         part[:, model.classes_] = model.predict_proba(X[test])
         found[test] = part
-    return _log_votes(found)
+    return found
 
 
 def fit_with_states(
@@ -80,7 +186,7 @@ def base_scores(model: Any, X: FloatArray, n_classes: int) -> FloatArray:
     """Class scores of new rows, shape (n_rows, n_classes)."""
     found = np.zeros((len(X), n_classes))
     found[:, model.classes_] = model.predict_proba(X)
-    return _log_votes(found)
+    return log_votes(found)
 
 
 def seeded(base: Any, seed: int) -> Any:
@@ -108,7 +214,8 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
     return model.fit(X, labels, **{name: weights})
 
 
-def _log_votes(probabilities: FloatArray) -> FloatArray:
+def log_votes(probabilities: FloatArray) -> FloatArray:
+    """Logarithms of smoothed probabilities."""
     n_classes = probabilities.shape[1]
     smoothed = (VOTES * probabilities + 0.5) / (VOTES + 0.5 * n_classes)
     scores: FloatArray = np.log(smoothed)

@@ -21,13 +21,13 @@ from .state_fit import StateFit, fit_states, state_attributes
 Found = JointFit | StateFit
 ONLY_OF_STATES = frozenset(
     {
-        "_base_ratio",
+        "_member_weights",
         "_calibrated_together",
-        "_held_out_proba",
+        "held_out_proba_",
         "_told",
         "bad_measurement_interval_",
         "bad_measurement_share_",
-        "base_",
+        "bases_",
         "is_informative_",
         "label_error_interval_",
         "label_error_rate_intervals_",

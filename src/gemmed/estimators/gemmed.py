@@ -76,10 +76,11 @@ default="tuned"
         "states" gives every sample the probabilities of a wrong label and of a bad measurement, and
         learns their rates. "paper" has the paper's entropy constraint and a fixed prior; all
         engines solve it, with their certificates.
-    base : classifier or None, default=None
-        Only for model="states": a scikit-learn classifier or pipeline with ``predict_proba``, made
-        robust: its held-out predictions count beside those of the kernel classifier. Recommended
-        for tables: RandomForestClassifier().
+    base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
+        Further members of the model: their held-out predictions count beside those of the kernel
+        classifier, as far as they help to predict the labels. "auto" is a random forest, or nothing
+        where rows are not in memory (``fit_blocks``, precomputed kernels). A classifier or pipeline
+        needs ``predict_proba``.
     coverage : "auto" or float in (0, 1], default="auto"
         Only for model="paper": share of each class that must be kept; "auto" is one half.
     entropy_slack : "auto" or float >= 0, default="auto"
@@ -131,7 +132,7 @@ default="tuned"
         model="paper" contamination_ counts the samples below one half.
     label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
         Not of model="paper": share of the samples of each true class that have another label.
-    base_ : the base classifier, fitted to the likeliest labels, or None
+    bases_ : list of the further members, fitted to the likeliest labels
     is_informative_ : bool
         Not of model="paper": whether held-out predictions are better than the shares of the classes
         (test at 5 %). If not, no label can be judged, and none is more likely wrong than right.
@@ -175,7 +176,7 @@ default="tuned"
     nominal_proba_: FloatArray
     state_proba_: FloatArray
     true_label_proba_: FloatArray
-    _held_out_proba: FloatArray
+    held_out_proba_: FloatArray
     _told: FloatArray
     bad_measurement_share_: float
     contamination_: float
@@ -200,7 +201,7 @@ default="tuned"
         C: float = 3.0,
         prior_nominal: float = 0.95,
         model: str = "states",
-        base: Any = None,
+        base: Any = "auto",
         coverage: Any = "auto",
         entropy_slack: Any = "auto",
         n_neighbors: int = 10,
@@ -357,7 +358,7 @@ default="tuned"
         if hasattr(self, "state_proba_"):
             states = JudgedStates(
                 self.state_proba_,
-                self._held_out_proba,
+                self.held_out_proba_,
                 self.true_label_proba_,
                 terms_of_states(
                     self.state_proba_,

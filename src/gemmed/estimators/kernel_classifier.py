@@ -36,9 +36,10 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     probability_slope_: float
     _function: StoredFunction
-    base_: Any = None
-    """A classifier whose scores are added to those of the kernel, in the ratio that follows."""
-    _base_ratio: float = 0.0
+    bases_: tuple[Any, ...] | list[Any] = ()
+    """Classifiers whose scores are added to those of the kernel."""
+    _member_weights: FloatArray = np.ones(1)
+    """Of the kernel's function and of the bases."""
     _calibrated_together = False
     """Whether the values of the classes are logits of one distribution."""
 
@@ -67,12 +68,14 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         X = check_query_data(self, X)
         with blas_threads(self.n_jobs, len(X)):
             values = self._function.values(X)
-        if self.base_ is None:
-            return values
-        scores = base_scores(self.base_, X, len(self.classes_))
-        if values.ndim == 1:
-            return values + self._base_ratio * (scores[:, 1] - scores[:, 0])
-        return values + self._base_ratio * (scores - scores.mean(axis=1, keepdims=True))
+        values = self._member_weights[0] * values
+        for base, weight in zip(self.bases_, self._member_weights[1:], strict=True):
+            scores = base_scores(base, X, len(self.classes_))
+            if values.ndim == 1:
+                values = values + weight * (scores[:, 1] - scores[:, 0])
+            else:
+                values = values + weight * (scores - scores.mean(axis=1, keepdims=True))
+        return values
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class of each row of X, shape (n_samples,)."""

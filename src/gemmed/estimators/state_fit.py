@@ -6,6 +6,7 @@ and averaged over (docs/research/model.md, sections 10 and 11). Nothing here kno
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
-from ..evidence.kernel_and_veto import Sample
 from ..evidence.shared_faults import shared_faults
 from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
@@ -28,9 +28,9 @@ from ..model.solution import Status
 from ..model.states.label_model import LabelModel, LabelPriors
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
-from ..model.tuning import Candidate
+from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
-from .base_member import fit_with_states, held_out_scores
+from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .joint_fit import prior_of, stored_function
 from .joint_settings import Labelled, Settings
 from .stored_function import StoredFunction
@@ -59,8 +59,8 @@ class StateFit(NamedTuple):
     function: StoredFunction
     slopes: FloatArray
     """Log-odds for a unit of each member's score, shape (n_members,)."""
-    base: Any
-    """The fitted base classifier, or None."""
+    bases: list[Any]
+    """Further members, fitted to the likeliest labels."""
 
     @property
     def nominal(self) -> FloatArray:
@@ -74,20 +74,26 @@ def fit_states(
     settings: Settings,
     base: Any = None,
     X: FloatArray | None = None,
+    pred_probs: FloatArray | None = None,
 ) -> StateFit:
     """Learn states, rates and classifier.
 
     Parameters
     ----------
     kernel : what is not to be tuned of it stays
-    base : a scikit-learn classifier with ``predict_proba``, or None
+    base : "auto", "forest", "boosting", a classifier with ``predict_proba``, several, or None
     X : all rows in memory, for the base
+    pred_probs : held-out probabilities of a user's own models, shape (n_models, n_samples,
+        n_classes)
     """
-    if base is not None and (X is None or isinstance(rows, GramRows)):
-        raise ValueError(
-            f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
-            "fit_blocks or kernel='precomputed'."
-        )
+    bases = bases_of(base, settings.n_jobs)
+    if X is None or isinstance(rows, GramRows):
+        if base is not None and base != "auto":
+            raise ValueError(
+                f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
+                "fit_blocks or kernel='precomputed'."
+            )
+        bases = []
     taught = samples.taught
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
@@ -103,16 +109,14 @@ def fit_states(
         good, usual = np.where(samples.useless, 0.0, 1.0), ~samples.useless
         if measurements is not None:
             good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-            usual &= measurements.in_place <= 0.5
+            usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
-        faults = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
-
-        far, kernel, candidates = Sample(
-            rows, signs, class_index, usable, settings.c, settings.to_tune, seed
-        ).weigh(faults.far, kernel, good)
-        shared = np.maximum(far, faults.sure)
+        shared = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
         nats, good = together(measurements, shared, good)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
+
+        choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
+        kernel, candidates = choice.choose(kernel)
 
         report("features")
         prior = prior_of(rows, kernel, taught, good, settings)
@@ -126,20 +130,23 @@ def fit_states(
             learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
-        if base is not None and X is not None:
-            members.append(
-                held_out_scores(base, X, class_index, weights, samples.groups, base_seed)
-            )
-        posterior = infer_states(
-            LabelModel(
-                np.stack(members),
-                samples.class_index,
-                nats,
-                samples.weights,
-                checked(samples),
-                samples.known,
-            )
+        for own in bases:
+            members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
+        labels = LabelModel(
+            np.stack(members),
+            samples.class_index,
+            nats,
+            samples.weights,
+            checked(samples),
+            samples.known,
         )
+        slopes = None
+        if pred_probs is not None:
+            # New rows come without the user's predictions: own members alone predict them.
+            slopes = infer_states(labels).slopes
+            labels = replace(labels, scores=np.concatenate([labels.scores, log_votes(pred_probs)]))
+        posterior = infer_states(labels)
+        slopes = posterior.slopes if slopes is None else slopes
         states, true_label = with_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
@@ -166,8 +173,9 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        if base is not None and X is not None:
-            base = fit_with_states(base, X, class_index, true_label, kept, base_seed)
+        bases = [
+            fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases
+        ]
     return StateFit(
         distances.scaled,
         measurements,
@@ -181,8 +189,8 @@ def fit_states(
         solutions,
         dual_coef,
         function,
-        posterior.slopes,
-        base,
+        slopes,
+        bases,
     )
 
 
@@ -232,6 +240,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     nats = np.zeros(len(nominal)) if found.nats is None else found.nats
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
+    # Decision values are in units of the kernel's function, unless it has no weight at all.
+    unit = float(found.slopes[0]) or float(found.slopes.max()) or 1.0
     return {
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
@@ -262,12 +272,12 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "entropy_statistic_": nats,
         "entropy_bounds_": np.full(n_classes, np.inf),
         "coverage_": np.zeros(n_classes),
-        "probability_slope_": float(found.slopes[0]),
-        "base_": found.base,
+        "probability_slope_": unit,
+        "bases_": found.bases,
         "_calibrated_together": True,
-        "_base_ratio": float(found.slopes[1] / found.slopes[0]) if found.base is not None else 0.0,
+        "_member_weights": found.slopes / unit,
         "_told": told_by(samples),
-        "_held_out_proba": posterior.clean,
+        "held_out_proba_": posterior.clean,
         "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 

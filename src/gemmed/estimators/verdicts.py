@@ -31,7 +31,7 @@ def verdicts_of(model: Any) -> Verdicts:
     nominal = np.asarray(model.nominal_proba_)
     crowding = np.asarray(model.knn_distances_)
     if hasattr(model, "state_proba_"):
-        states, held_out = model.state_proba_, model._held_out_proba
+        states, held_out = model.state_proba_, model.held_out_proba_
         verdicts, suggested = judge_states(
             states, held_out, model.true_label_proba_, model._kept.class_index
         )

@@ -8,12 +8,12 @@ most, and a group as dense as the other rows is a part of the data.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import stats
 
 from .._core.types import BoolArray, FloatArray
+from .bad_rows.groups import FEWEST_MEMBERS as FEWEST_TOGETHER
+from .bad_rows.groups import labels_of
 from .bad_rows.judged import COMPANY
 from .bad_rows.row_statistics import NEAREST
 from .distances import Distances
@@ -40,23 +40,14 @@ MOST_ROWS = 2000
 """Rows that vouch for others, where there are more."""
 
 
-class FarGroups(NamedTuple):
-    """Each of shape (n_samples,)."""
-
-    nats: FloatArray
-    """Against rows for which nobody vouches, zero for all others."""
-    apart: BoolArray
-    """Rows of the groups, vouched for or not: what predictions are asked about."""
-
-
 def far_groups(
     distances: Distances,
     knn: FloatArray,
     class_index: np.ndarray,
     seed: int,
     considered: BoolArray | None = None,
-) -> FarGroups:
-    """Find the groups of all classes.
+) -> FloatArray:
+    """Nats against rows of far groups for which nobody vouches, zero for all others.
 
     Parameters
     ----------
@@ -71,8 +62,8 @@ def far_groups(
         nats[members] = _of_class(knn[members])
     apart = nats > APART
     if np.any(apart) and not np.all(apart):
-        nats[vouched_for(distances, apart, seed)] = 0.0
-    return FarGroups(nats, apart)
+        nats[vouched_for(distances, apart, class_index, seed)] = 0.0
+    return nats
 
 
 def _of_class(knn: FloatArray) -> FloatArray:
@@ -94,11 +85,14 @@ def _of_class(knn: FloatArray) -> FloatArray:
     return np.clip(groups.evidence, 0.0, STRONGEST)
 
 
-def vouched_for(distances: Distances, apart: BoolArray, seed: int) -> BoolArray:
+def vouched_for(
+    distances: Distances, apart: BoolArray, class_index: np.ndarray, seed: int
+) -> BoolArray:
     """Rows for which others vouch, shape (n_samples,).
 
-    All of them, if the rows apart have company as often as the others: an exact binomial test, so
-    that a handful of rows near each other is not accused. Else those near to rows not apart.
+    All of them, if the rows apart have company as often as the others (an exact binomial test, so
+    that a handful of rows near each other is not accused), or if their labels agree with those of
+    their neighbours apart. Else those near to rows not apart.
     """
     n = len(apart)
     some = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_ROWS])
@@ -109,6 +103,10 @@ def vouched_for(distances: Distances, apart: BoolArray, seed: int) -> BoolArray:
         return ~apart
     accompanied = int(np.sum(near[inside] <= np.quantile(near[~inside], COMPANY)))
     if stats.binom.cdf(accompanied, np.count_nonzero(inside), COMPANY) > LEVEL:
+        return np.ones(n, dtype=bool)
+    labels = labels_of(class_index[some], np.argpartition(among, NEAREST - 1)[:, :NEAREST])
+    members = np.flatnonzero(inside)
+    if len(members) >= FEWEST_TOGETHER and labels.is_part(members, among[np.ix_(inside, inside)]):
         return np.ones(n, dtype=bool)
     references = some[~inside]
     # A row is not a reference of its own.

@@ -8,26 +8,15 @@ zero where it says nothing; the largest counts. To add one: a file beside ``far_
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..rows.training_rows import TrainingRows
 from .dead_rows import dead_rows
 from .distances import distances_of
-from .far_groups import FarGroups, far_groups
+from .far_groups import far_groups
 from .gross_values import gross_rows
 from .stuck import EVIDENCE, stuck_rows
-
-
-class SharedFaults(NamedTuple):
-    """What the sources say."""
-
-    far: FarGroups
-    """Groups that lie apart; predictions may overrule them (``kernel_and_veto``)."""
-    sure: FloatArray
-    """Nats from readings that many rows share, and from values beyond everything else."""
 
 
 def shared_faults(
@@ -37,8 +26,8 @@ def shared_faults(
     considered: BoolArray,
     usual: BoolArray,
     seed: int,
-) -> SharedFaults:
-    """Ask every source.
+) -> FloatArray:
+    """Nats for "bad measurement" from every source, zero where none speaks; shape (n_samples,).
 
     Parameters
     ----------
@@ -48,7 +37,5 @@ def shared_faults(
     """
     sure = stuck_rows(rows, seed) | dead_rows(rows, class_index, seed)
     sure |= gross_rows(rows, seed, usual)
-    return SharedFaults(
-        far_groups(distances_of(rows), knn, class_index, seed, considered),
-        np.where(sure, EVIDENCE, 0.0),
-    )
+    far = far_groups(distances_of(rows), knn, class_index, seed, considered)
+    return np.maximum(far, np.where(sure, EVIDENCE, 0.0))

@@ -39,7 +39,7 @@ def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
     ----------
     labels : as given, shape (n_rows,)
     """
-    held_out: FloatArray | None = getattr(model, "_held_out_proba", None)
+    held_out: FloatArray | None = getattr(model, "held_out_proba_", None)
     if held_out is None or len(held_out) != len(labels):
         return None
     given = np.asarray(labels).astype(str)

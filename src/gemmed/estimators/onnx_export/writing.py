@@ -124,10 +124,11 @@ def _parts_of(model: Any) -> tuple[list[Any], Any]:
             "AnnotatorGEMMEDClassifier, RODClassifier, RampSVC and TrimmedSVC have one. Fit one "
             "of these, or serve the model file with Python (load_model)."
         )
-    base = getattr(model, "base_", None)
-    if base is not None:
+    bases = getattr(model, "bases_", ())
+    if bases:
+        names = ", ".join(type(base).__name__ for base in bases)
         raise ModelExportError(
-            f"base={type(base).__name__}() takes part in predictions and has no ONNX form here: "
+            f"base={names} takes part in predictions and has no ONNX form here: "
             "fit with base=None, or serve the model file with Python (load_model)."
         )
     return steps, model

@@ -11,7 +11,7 @@ from scipy import special
 from ..._core.types import BoolArray, FloatArray
 from ...rows.training_rows import ArrayRows, BlockRows
 from .belief import Belief, learn_belief
-from .dense_place import DensePlace, find_dense_place
+from .groups import Group, Scale, cleared_by_labels, find_groups
 from .row_statistics import (
     NEAR,
     RELATIVE,
@@ -41,8 +41,8 @@ class Measurements(NamedTuple):
     """Nats for "bad"."""
     bad_probability: FloatArray
     """By these nats alone."""
-    in_place: FloatArray
-    """P(one of a tight place)."""
+    in_bad_group: BoolArray
+    """Rows of groups that are more likely bad than not."""
     share_interval: tuple[float, float] = (0.0, 1.0)
     """90 % interval of the share of bad rows, as far as it was learned with the nats."""
 
@@ -55,7 +55,10 @@ class MeasurementRule:
     belief: Belief
     company: float
     """Distance to the nearest rows up to which these vouch for a row."""
-    place: DensePlace | None
+    scale: Scale
+    groups: list[Group]
+    share_in_groups: float
+    """Share of the rows in groups that are more likely bad than not."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> Measurements:
         """Evidence about rows.
@@ -72,26 +75,23 @@ class MeasurementRule:
         vouched = statistics[:, NEAR] <= self.company
         # Below zero, and still in the order of the evidence.
         nats = np.where(vouched, special.log_expit(nats), nats)
+        in_bad_group = np.zeros(len(X), dtype=bool)
+        scaled = self.scale.of(X)
+        for group in self.groups:
+            own = group.has(scaled)
+            nats[own] = group.nats(nats[own])
+            in_bad_group |= own & group.is_bad
         share = self.belief.mean_share
+        share += (1.0 - share) * self.share_in_groups
         bad: FloatArray = special.expit(nats + special.logit(share))
-        in_place: FloatArray = np.zeros(len(X))
-        if self.place is not None:
-            in_place = self.place.probability(X)
-            bad = 1.0 - (1.0 - bad) * (1.0 - in_place)
-            share += (1.0 - share) * self.place.share
-            certain = np.clip(bad, 1e-300, 1.0 - 1e-15)
-            nats = special.logit(certain) - special.logit(share)
-        return Measurements(nats, bad, in_place)
+        return Measurements(nats, bad, in_bad_group)
 
-    def share_interval(self, n_rows: int) -> tuple[float, float]:
-        """Of the share of bad rows, 90 %."""
+    def share_interval(self) -> tuple[float, float]:
+        """Of the share of bad rows, 90 %: groups that are likely bad are, or are not."""
+        n_rows = len(self.statistics.own)
         low, high = self.belief.share(0.05), self.belief.share(0.95)
         low = 0.0 if low < 1.5 / n_rows else low
-        if self.place is None:
-            return low, high
-        own, error = self.place.share, 2.0 / n_rows
-        core = min(self.place.core, own)
-        return max(core - error, 0.0) + (1.0 - own) * low, own + error + (1.0 - own) * high
+        return low, self.share_in_groups + (1.0 - self.share_in_groups) * high
 
 
 def judge_measurements(
@@ -108,7 +108,7 @@ def judge_measurements(
         return None
     parents = np.full(n, -1)
     parents[chosen] = np.where(rule.in_references, np.cumsum(rule.in_references) - 1, -1)
-    interval = rule.rule.share_interval(len(chosen))
+    interval = rule.rule.share_interval()
     if isinstance(rows, ArrayRows):
         if np.all(parents >= 0):  # they are all references
             own = rule.rule.statistics.own[parents]
@@ -117,8 +117,8 @@ def judge_measurements(
             found = rule.rule.of(rows.X, parents)
         return found._replace(share_interval=interval)
     parts = list(rows.blocks.map(_of_block, rule.rule, [parents]))
-    nats, bad, in_place = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    return Measurements(nats, bad, in_place, interval)
+    nats, bad, in_group = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return Measurements(nats, bad, in_group, interval)
 
 
 def in_order(X: FloatArray) -> np.ndarray:
@@ -133,16 +133,20 @@ def _of_block(X: np.ndarray, rule: MeasurementRule, parents: np.ndarray) -> Meas
 class LearnedRule(NamedTuple):
     rule: MeasurementRule
     in_references: BoolArray
-    """Rows that serve as references: those of a tight place do not."""
+    """Rows that serve as references: those of bad groups do not."""
 
 
 def learn_measurements(
     X: FloatArray, class_index: np.ndarray, rng: np.random.Generator
 ) -> LearnedRule | None:
     """Learn what good and bad measurements look like; None if there are too few rows."""
-    place = find_dense_place(X, class_index)
-    kept = np.ones(len(X), dtype=bool) if place is None else place.probability(X) <= 0.5
-    X = X[kept]
+    scale, groups = find_groups(X, class_index)
+    kept = np.ones(len(X), dtype=bool)
+    cleared = np.zeros(len(X), dtype=bool)
+    for group in groups:
+        kept[group.members] = not group.is_bad
+        cleared[group.members] = group.is_cleared
+    X, class_index, cleared = X[kept], class_index[kept], cleared[kept]
     if len(X) < FEWEST_REFERENCES or not np.any(X.max(axis=0) > X.min(axis=0)):
         return None
     statistics = RowStatistics(X, rng)
@@ -153,12 +157,21 @@ def learn_measurements(
     company = float(np.quantile(own[:, NEAR], COMPANY))
     vouched = own[:, NEAR] <= company
     rows, fakes = own[:, JUDGED], fakes[:, JUDGED]
-    belief = learn_belief(rows, fakes)
-    is_good = np.zeros(len(X), dtype=bool)
+    is_good = cleared
+    belief = learn_belief(rows, fakes, is_good)
+    joined: list[Group] = []
     for _ in range(2):
-        new = (belief.bad_probability(rows) > 0.5) & vouched & ~is_good
+        suspect = (belief.bad_probability(rows) > 0.5) & ~is_good
+        joined += cleared_by_labels(
+            suspect & ~vouched, statistics.nearest, class_index, scale.of(X)
+        )
+        new = suspect & vouched
+        for group in joined:
+            new[group.members] = True
         if not np.any(new):
             break
-        is_good |= new
+        is_good = is_good | new
         belief = learn_belief(rows, fakes, is_good)
-    return LearnedRule(MeasurementRule(statistics, belief, company, place), kept)
+    share_in_groups = 1.0 - float(kept.mean())
+    rule = MeasurementRule(statistics, belief, company, scale, groups + joined, share_in_groups)
+    return LearnedRule(rule, kept)

@@ -60,6 +60,8 @@ class RowStatistics:
         itself = np.arange(n)
         who, distances = self._neighbours(self._single, itself)
         usual = distances[:, : self._local].mean(axis=1)
+        self.nearest: np.ndarray = who[:, : self._nearest]
+        """Numbers of the nearest references of each, shape (n_references, n_nearest)."""
         self._least = 0.01 * float(np.median(usual)) + 1e-9
         self._sparsity = np.log(usual + self._least)
         residuals = self._residuals(self._scores, itself)
