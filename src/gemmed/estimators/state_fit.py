@@ -173,9 +173,7 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        bases = [
-            fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases
-        ]
+        bases = [fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases]
     return StateFit(
         distances.scaled,
         measurements,

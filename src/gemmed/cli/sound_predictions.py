@@ -1,4 +1,4 @@
-"""``gemmed predict`` of recordings: heard as those of the training were, one prediction each."""
+"""``gemmed predict`` of recordings: processed as in training, one prediction each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_sound_model(model: Any) -> bool:
     return isinstance(model, Pipeline) and isinstance(model[0], RecordingMFCC)
 
 
-class Heard(NamedTuple):
+class ReadRecordings(NamedTuple):
     """Recordings to predict: one row of ``frame`` each, features of those that could be read."""
 
     frame: Any
@@ -49,8 +49,8 @@ class Heard(NamedTuple):
         return found
 
 
-def hear(model: Any, names: list[str], table: Table | None) -> Heard:
-    """Recordings as a fitted model hears them.
+def read_recordings(model: Any, names: list[str], table: Table | None) -> ReadRecordings:
+    """Recordings, processed as the fitted model expects them.
 
     Parameters
     ----------
@@ -72,41 +72,43 @@ def hear(model: Any, names: list[str], table: Table | None) -> Heard:
         note(f"{files[i][0]} cannot be used: {problem}")
     if len(segments.problems) == len(files):
         raise ManifestError("none of the recordings could be used")
-    return Heard(frame, segments, model[1:-1].transform(segments.mfcc))
+    return ReadRecordings(frame, segments, model[1:-1].transform(segments.mfcc))
 
 
 def predicted_recordings(
-    model: Any, heard: Heard, *, proba: bool, rate: float | None
+    model: Any, recordings: ReadRecordings, *, proba: bool, rate: float | None
 ) -> dict[str, Any]:
     """New columns for the recordings: prediction, what else was asked for, and flags."""
     import numpy as np
 
     from ..acoustics.sound_files import damage_of
 
-    last, features, n = model[-1], heard.features, len(heard.frame)
+    last, features, n = model[-1], recordings.features, len(recordings.frame)
     read = np.ones(n, dtype=bool)
-    read[list(heard.segments.problems)] = False
-    probabilities = heard.averaged(last.predict_proba(features))
+    read[list(recordings.segments.problems)] = False
+    probabilities = recordings.averaged(last.predict_proba(features))
     classes = np.asarray(last.classes_).astype(object)
     prediction = np.full(n, None, dtype=object)
-    if np.all(np.bincount(heard.segments.recording, minlength=n) <= 1):
-        prediction[heard.segments.recording] = last.predict(features)
+    if np.all(np.bincount(recordings.segments.recording, minlength=n) <= 1):
+        prediction[recordings.segments.recording] = last.predict(features)
     else:
         prediction[read] = classes[np.argmax(probabilities[read], axis=1)]
     added: dict[str, Any] = {"prediction": prediction}
     if proba:
         added |= {f"proba_{c}": probabilities[:, i] for i, c in enumerate(classes)}
     if rate is not None:
-        added["p_value"] = heard.lowest(last.p_values(features))
+        added["p_value"] = recordings.lowest(last.p_values(features))
         marked = np.full(n, None, dtype=object)
         suspicious = last.screen(features, false_alarm_rate=rate)
-        marked[read] = heard.averaged(suspicious.astype(float))[read] > 0
+        marked[read] = recordings.averaged(suspicious.astype(float))[read] > 0
         added["suspicious"] = marked
     words = [set[str]() for _ in range(n)]
-    for i, damage in zip(heard.segments.recording, damage_of(heard.segments.flags), strict=True):
+    for i, damage in zip(
+        recordings.segments.recording, damage_of(recordings.segments.flags), strict=True
+    ):
         words[i] |= set(damage.split(", ")) - {""}
     flags = [", ".join(sorted(found)) for found in words]
-    for i, problem in heard.segments.problems.items():
+    for i, problem in recordings.segments.problems.items():
         flags[i] = problem
     added["flags"] = flags
     return added
