@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 INSTALL := -m pip install --quiet --disable-pip-version-check
 PIP := "pip>=25.1"  # the first that knows dependency groups
 
-.PHONY: demo docs test test-slow test-oldest coverage fuzz lint bench clean
+.PHONY: demo docs figures test test-slow test-oldest coverage fuzz lint bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -72,7 +72,7 @@ lint: $(READY)  ## style, types, prose
 LARGE := exactness peers flip_limit grid stages scaling cluster
 INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peers
 
-bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
+bench: $(READY)  ## timings as ratios; docs/benchmarks/benchmarks.md and its pictures
 	$(BIN)/python $(INSTALL) --group compare
 	$(BIN)/python benchmarks/fit_time.py
 	$(BIN)/python benchmarks/engines.py
@@ -81,6 +81,13 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks.md and its pictures
 	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))
 	for part in $(LARGE); do $(BIN)/python benchmarks/large/$$part.py || exit 1; done
 	$(BIN)/python benchmarks/large/page.py
+
+QUALITY ?=  # files of benchmarks/quality/run.py as NAME=FILE.csv
+figures: $(DOCS_READY)  ## pictures and tables of the pages that take minutes, not hours
+	$(DOCS)/bin/python docs/pictures/landing.py
+	$(DOCS)/bin/python examples/readme_picture.py
+	$(DOCS)/bin/python docs/architecture/draw_rooms.py
+	$(if $(QUALITY),$(DOCS)/bin/python benchmarks/quality/page.py $(QUALITY))
 
 .PHONY: dist
 DIST ?= .venv-dist

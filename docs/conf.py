@@ -30,7 +30,7 @@ extensions = [
     "command_line_page",
     "mathml",
 ]
-exclude_patterns = ["_templates", "_extensions"]
+exclude_patterns = ["_templates", "_extensions", "benchmarks"]
 templates_path = ["_templates"]
 nitpicky = False
 smartquotes = False
