@@ -11,7 +11,7 @@ from .held_out import evenly_spread
 STEEPEST = 1e3
 WRONG_RATES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
 SLOPES = np.exp(np.linspace(0.0, 3.5, 22))
-FEW = 400
+MAX_MARGINS = 400
 """Held-out margins to which the slope is fitted: more of them do not make it better."""
 
 
@@ -40,7 +40,7 @@ def slope_despite_wrong_labels(margins: FloatArray, weights: FloatArray) -> floa
     Without e wrong labels would flatten the slope (24). The mean of log A over a grid of both:
     if margins separate the classes any large slope fits, and the most likely one is arbitrary.
     """
-    rows = evenly_spread(len(margins), FEW)
+    rows = evenly_spread(len(margins), MAX_MARGINS)
     right = special.expit(np.multiply.outer(SLOPES, margins[rows]))
     rate = WRONG_RATES[:, None, None]
     likelihood = np.log((1.0 - rate) * right + rate * (1.0 - right) + 1e-12) @ weights[rows]

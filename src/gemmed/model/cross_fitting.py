@@ -31,7 +31,7 @@ from .med import (
 )
 
 N_PARTS = 5
-CLEARLY = 2.0
+MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 
 
@@ -75,7 +75,7 @@ def checked_margins(
     by_fit = wrong_predictions(refitted, signs[first])[judged]
     by_order = wrong_predictions(learned.held_out[first], signs[first])[judged]
     differ = int(np.sum(by_fit != by_order))
-    if int(by_order.sum()) - int(by_fit.sum()) <= CLEARLY * np.sqrt(differ):
+    if int(by_order.sum()) - int(by_fit.sum()) <= MIN_STANDARD_DEVIATIONS * np.sqrt(differ):
         return learned
     held_out = learned.held_out.copy()
     held_out[first] = refitted

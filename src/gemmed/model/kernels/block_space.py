@@ -38,11 +38,11 @@ the making of a factor: only their ratios matter."""
 EXACT_WORK = 50_000_000
 """Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
 the iteration then takes the path of the exact kernel."""
-SAME_CURVATURE = 0.25
+MAX_CURVATURE_CHANGE = 0.25
 """Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
-SKETCHED, FEW_SKETCHED = 128, 64
+N_DIRECTIONS, N_DIRECTIONS_OF_MANY_ROWS = 128, 64
 """Random directions by which the posterior variances of many samples are estimated."""
 MANY_ROWS = 50
 """Rows for each feature from which on no sample moves its own margin much: W v is some 1 / 50 on
@@ -53,7 +53,7 @@ direction for a line search."""
 PRECISION = {"float32": 1e-6, "float64": 1e-13}
 """Relative precision of sums over the rows."""
 MAX_STEPS = 300
-PATIENCE = 12
+MAX_STEPS_OF_FACTOR = 12
 """Steps after which a new factor is made."""
 MAX_REMEMBERED = 16
 """Factors remembered: one or two for each of the decision functions that share the space."""
@@ -181,12 +181,12 @@ class BlockFeatureSpace(WeightParameters):
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
             return self._exact_variances(self._factor(curvature, active), rows)
-        system = self._system_at(curvature, SAME_CURVATURE, precise=True)
+        system = self._system_at(curvature, MAX_CURVATURE_CHANGE, precise=True)
         if len(rows) <= 2 * m:
             found = self._exact_variances(system.factor, rows)
             return self._corrected(system, found, curvature[rows])
         if system.variances is None:
-            n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
+            n_directions = N_DIRECTIONS_OF_MANY_ROWS if self._has_many_rows else N_DIRECTIONS
             directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
             directions /= np.sqrt(n_directions)
             weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
@@ -255,7 +255,7 @@ class BlockFeatureSpace(WeightParameters):
         if exact:
             reduction = min(reduction, EXACT_FORCING)
         tolerated = 0.0 if exact else OTHER_CURVATURE
-        for max_steps in (PATIENCE, MAX_STEPS):
+        for max_steps in (MAX_STEPS_OF_FACTOR, MAX_STEPS):
             system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
                 lambda w, _: (self._product(curvature, w[:, 0])[:, None], w),

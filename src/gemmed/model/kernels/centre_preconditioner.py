@@ -15,7 +15,7 @@ from ..._core.types import FloatArray
 from .cholesky import add_unit, unresolved
 from .tiled import tiled_cholesky, tiled_square
 
-SIMILAR = 3.0
+MAX_CURVATURE_RATIO = 3.0
 """Ratio of mean curvatures up to which a factor is used again."""
 MAX_REMEMBERED = 3
 FEW_COLUMNS = 6
@@ -55,7 +55,7 @@ class CentrePreconditioner:
         if self._factors:
             ratios = [abs(np.log(max(curvature, 1e-30) / known)) for known, _ in self._factors]
             nearest = int(np.argmin(ratios))
-            if ratios[nearest] <= np.log(SIMILAR):
+            if ratios[nearest] <= np.log(MAX_CURVATURE_RATIO):
                 return self._factors[nearest][1]
         self.n_factors += 1
         curvature = max(curvature, 1e-30)
