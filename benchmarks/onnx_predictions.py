@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gemmed import GEMMEDClassifier, export_onnx, save_model
+from gemmed import GEMMEDClassifier, Solver, export_onnx, save_model
 
 
 def problems():
@@ -23,11 +23,21 @@ def problems():
     yield "breast cancer, RBF", GEMMEDClassifier(random_state=0), X, y
     yield "breast cancer, linear", GEMMEDClassifier("linear", random_state=0), X, y
     X, y = load_digits(return_X_y=True)
-    yield "digits, 10 classes", GEMMEDClassifier(n_components=300, random_state=0), X, y
+    yield (
+        "digits, 10 classes",
+        GEMMEDClassifier(solver=Solver(n_components=300), random_state=0),
+        X,
+        y,
+    )
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 10))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + 0.3 * rng.normal(size=len(X)) > 0
-    yield "12,000 rows", GEMMEDClassifier(n_components=1500, random_state=0), X, y.astype(int)
+    yield (
+        "12,000 rows",
+        GEMMEDClassifier(solver=Solver(n_components=1500), random_state=0),
+        X,
+        y.astype(int),
+    )
 
 
 def milliseconds(predict, repetitions):

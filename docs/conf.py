@@ -144,8 +144,20 @@ def links_of_the_site(app, docname, source):
         source[0] = LINK.sub(on_the_site, source[0])
 
 
+def list_other_pages(app, docname, source):
+    """Pages of a folder that its index does not name come last there: none is out of reach."""
+    if not docname.endswith("/index") or app.env.doc2path(docname).suffix != ".md":
+        return
+    folder = HERE / Path(docname).parent
+    named = set(re.findall(r"^(?:.*<)?([\w-]+)>?$", source[0], re.MULTILINE)) | {"index"}
+    others = sorted({page.stem for page in folder.glob("*.md")} - named)
+    if others:
+        source[0] += "\n\n```{toctree}\n:maxdepth: 1\n\n" + "\n".join(others) + "\n```\n"
+
+
 def setup(app):
     app.connect("source-read", links_of_the_site)
+    app.connect("source-read", list_other_pages)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", plain_names, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

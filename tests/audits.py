@@ -8,7 +8,7 @@ from gemmed import GEMMEDClassifier
 from gemmed.report.findings import Audited
 
 
-def audited(model="states", fitted=None):
+def audited(fitted=None):
     """Breast cancer with 30 wrong labels and 15 values six times too large."""
     data = load_breast_cancer(as_frame=True)
     rng = np.random.default_rng(0)
@@ -24,7 +24,7 @@ def audited(model="states", fitted=None):
     numbers = frame.iloc[:, :10].fillna(frame.iloc[:, :10].median())
     X = ((numbers - numbers.median()) / numbers.std()).to_numpy()
     fitted = np.arange(len(labels)) if fitted is None else fitted
-    classifier = GEMMEDClassifier(model=model, random_state=0)
+    classifier = GEMMEDClassifier(random_state=0)
     classifier.fit(X[fitted], labels[fitted].astype(str))
     return Audited(
         name="patients.csv",

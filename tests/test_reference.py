@@ -13,7 +13,7 @@ PACKAGES = (
     "gemmed",
     "gemmed.acoustics",
     "gemmed.datasets",
-    "gemmed.engines",
+    "gemmed.paper",
     "gemmed.rows",
 )
 PUBLIC = [(home, name) for home in PACKAGES for name in importlib.import_module(home).__all__]

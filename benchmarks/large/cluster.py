@@ -13,7 +13,7 @@ import numpy as np
 from record import Record, parser
 from samples import data, rbf_width
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, Solver
 from gemmed._core.progress import listening
 from gemmed.rows import dask_blocks
 from gemmed.rows.blocks import LocalBlocks
@@ -22,8 +22,11 @@ from gemmed.rows.dask_blocks import DASK_BLOCK_ROWS
 
 def fit(blocks, sample, m, listener=None):
     """A fitted classifier and the seconds it took."""
-    given = {"gamma": rbf_width(sample.X), "function_variance": 1.0, "bias_variance": 1.0}
-    model = GEMMEDClassifier(n_components=m, random_state=0, n_jobs=1, **given)
+    given = {
+        "gamma": rbf_width(sample.X),
+        "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0},
+    }
+    model = GEMMEDClassifier(solver=Solver(n_components=m), random_state=0, n_jobs=1, **given)
     began, own = time.perf_counter(), time.process_time()
     with listening(listener or (lambda event: None)):
         model.fit_blocks(blocks, sample.y)

@@ -12,7 +12,7 @@ import numpy as np
 from record import Record, parser, timed
 from samples import data, rbf_width
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, Solver
 
 
 def main():
@@ -20,12 +20,17 @@ def main():
     record = Record("exactness", options, ("n", "components"))
     for n in (500,) if options.quick else (1000, 2000, 4000):
         sample = data(n, flipped=0.1)
-        given = {"gamma": rbf_width(sample.X), "function_variance": 1.0, "bias_variance": 1.0}
+        given = {
+            "gamma": rbf_width(sample.X),
+            "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0},
+        }
         exact = None
         for components in (None, "auto", n // 2):
             if record.find(n=n, components=str(components)):
                 continue
-            model = GEMMEDClassifier(n_components=components, random_state=0, **given)
+            model = GEMMEDClassifier(
+                solver=Solver(n_components=components), random_state=0, **given
+            )
             _, wall, cpu = timed(model.fit, sample.X, sample.y)
             exact = model if components is None else exact
             difference = {}

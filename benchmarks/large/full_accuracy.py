@@ -116,12 +116,13 @@ def defaults(options):
             for flips in options.flips:
                 X, y, X_test, y_test = problem(name, n, flips, options.data)
                 model = gemmed.GEMMEDClassifier(random_state=0, n_jobs=THREADS)
-                if options.model is not None:
-                    model.set_params(model=options.model)
                 ways = {} if options.given_only else {"gemmed": model}
                 for m in options.landmarks:
                     ways[f"MED {m}"] = gemmed.MEDClassifier(
-                        gamma=1.0 / X.shape[1], n_components=m, n_jobs=THREADS, random_state=0
+                        gamma=1.0 / X.shape[1],
+                        solver=gemmed.Solver(n_components=m),
+                        n_jobs=THREADS,
+                        random_state=0,
                     )
                 for method, model in ways.items():
                     found = measured(model, X, y, X_test, y_test, options.repeat)
@@ -268,7 +269,6 @@ def main():
     number = lambda text: text if text == "auto" else int(text)  # noqa: E731
     parser.add_argument("--landmarks", type=number, nargs="*", default=[])
     parser.add_argument("--given-only", action="store_true", help="no GEMMEDClassifier")
-    parser.add_argument("--model", help="of GEMMEDClassifier; its default if left out")
     parser.add_argument("--C", type=float, nargs="+", default=[1.0, 10.0], help="of SVC")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tuned", action="store_true")

@@ -80,7 +80,7 @@ class Cleaned:
 def methods(gamma, n):
     """Unfitted classifiers by name."""
     m = 1000
-    given = {"gamma": gamma, "function_variance": 0.5, "bias_variance": 1.0}
+    given = {"gamma": gamma, "kernel_params": {"function_variance": 0.5, "bias_variance": 1.0}}
     nystroem = {"gamma": gamma, "n_components": m, "random_state": 0}
     found = {
         "SVC": lambda: SVC(gamma=gamma, cache_size=1000),

@@ -42,12 +42,14 @@ def measure(method, folder, n_landmarks):
         model, wall, cpu = timed(HistGradientBoostingClassifier(random_state=0).fit, X, y)
         accuracy = model.score(X_test, y_test)
     else:
-        from gemmed import GEMMEDClassifier
+        from gemmed import GEMMEDClassifier, Solver
         from gemmed._core.progress import listening
 
-        given = {"gamma": gamma, "function_variance": 1.0, "bias_variance": 1.0}
+        given = {"gamma": gamma, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
         model = GEMMEDClassifier(
-            n_components=n_landmarks, random_state=0, **(given if "given" in method else {})
+            solver=Solver(n_components=n_landmarks),
+            random_state=0,
+            **given if "given" in method else {},
         )
         watch = StageWatch()
         with listening(watch):

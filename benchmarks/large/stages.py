@@ -14,7 +14,7 @@ import numpy as np
 from record import Record, parser, timed
 from samples import data, rbf_width
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, Solver
 from gemmed._core.threads import single_blas_thread
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import (
@@ -103,11 +103,10 @@ def main():
     add("a Newton step", seconds, read=4.0 * n * m * passes)
 
     model = GEMMEDClassifier(
-        n_components=m,
+        kernel_params={"function_variance": 1.0, "bias_variance": 1.0},
+        solver=Solver(n_components=m),
         random_state=0,
         gamma=gamma,
-        function_variance=1.0,
-        bias_variance=1.0,
         n_jobs=1,
     )
     model.fit_blocks(sample.X, sample.y)

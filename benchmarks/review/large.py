@@ -62,7 +62,7 @@ def main():
             lambda: TableSubject(
                 table,
                 Roles("label", drop=("id",)),
-                GEMMEDClassifier(model="states", random_state=0),
+                GEMMEDClassifier(random_state=0),
                 identifiers=("id",),
             ),
         )

@@ -63,13 +63,13 @@ def inject(X, y, seed):
 
 
 def states_order(X, given, known, seed):
-    model = GEMMEDClassifier(model="states", random_state=seed)
-    marked = apply_marks(given, given.astype(str), known, model)
+    model = GEMMEDClassifier(random_state=seed)
+    marked = apply_marks(given, given.astype(str), known)
     return marked.kept, marked.fit(model, X).anomaly_scores_
 
 
 def forest_order(X, given, known, seed):
-    marked = apply_marks(given, given.astype(str), known, GEMMEDClassifier())
+    marked = apply_marks(given, given.astype(str), known)
     kept = marked.good
     labels = np.unique(marked.corrected[kept], return_inverse=True)[1]
     folds = min(5, int(np.bincount(labels).min()))
@@ -114,8 +114,8 @@ def review(X, given, truth, bad, order, seed):
 
 def errors(X, given, known, X_test, y_test, seed):
     """Test errors of a forest and of GEM-MED fitted to the corrected table."""
-    own = GEMMEDClassifier(model="states", random_state=seed)
-    marked = apply_marks(given, given.astype(str), known, own)
+    own = GEMMEDClassifier(random_state=seed)
+    marked = apply_marks(given, given.astype(str), known)
     good = marked.good
     forest = RandomForestClassifier(200, random_state=seed).fit(X[good], marked.corrected[good])
     own = marked.fit(own, X)

@@ -167,7 +167,7 @@ def plain_p_values(X, class_index, trust, new, n_neighbors=10):
 
 def alarms(X, y, news):
     """For each of several sets of new rows and their classes: alarms as in SHOWN."""
-    fitted = GEMMEDClassifier(model="states", random_state=0).fit(X, y)
+    fitted = GEMMEDClassifier(random_state=0).fit(X, y)
     class_index = np.searchsorted(fitted.classes_, y)
     found = []
     for new, labels in news:

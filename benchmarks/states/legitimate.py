@@ -1,6 +1,6 @@
 """Data that look odd and are right: how much of them is accused?
 
-python benchmarks/states/legitimate.py [--seeds 3] [--model states]
+python benchmarks/states/legitimate.py [--seeds 3]
 
 For every kind: share of the minority that is flagged, share of all rows, estimated contamination,
 alarms of ``screen`` at 5 % on new rows of the same kind, and errors on the minority beside SVC's.
@@ -109,13 +109,13 @@ CASES = {
 }
 
 
-def measured(make, n, seed, model):
+def measured(make, n, seed):
     """The five numbers of one run."""
     X, y, minority = make(np.random.default_rng([seed, 1]), n)
     X_new = make(np.random.default_rng([seed, 2]), NEW_ROWS if X.shape[1] < 100 else 500)[0]
     scaler = StandardScaler().fit(X)
     Z = scaler.transform(X)
-    fitted = GEMMEDClassifier(model=model, random_state=0).fit(Z, y)
+    fitted = GEMMEDClassifier(random_state=0).fit(Z, y)
     flagged = fitted.nominal_proba_ < 0.5
     svc = SVC().fit(Z, y)
     return (
@@ -133,13 +133,12 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--model", default="states")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = ("minority flagged", "all flagged", "contamination", "alarms", "errors", "SVC")
     print(f"{'':36s}" + "".join(f"{name:>18s}" for name in names))
     for name, (n, make) in CASES.items():
-        runs = [measured(make, n, seed, options.model) for seed in range(options.seeds)]
+        runs = [measured(make, n, seed) for seed in range(options.seeds)]
         print(f"{name:36s}" + "".join(f"{value:18.3f}" for value in np.mean(runs, axis=0)))
 
 

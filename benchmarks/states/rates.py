@@ -58,7 +58,7 @@ def judge(table, kind, rate, n, seed):
     X, truth = simulate(table, n, seed)
     y, rates = mislabel(truth, kind, rate, seed)
     start = time.process_time()
-    model = GEMMEDClassifier(model="states", random_state=seed).fit(X, y)
+    model = GEMMEDClassifier(random_state=seed).fit(X, y)
     seconds = time.process_time() - start
     share = float(np.mean(y != truth))
     low, high = model.label_error_interval_

@@ -22,7 +22,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, Solver
 from gemmed.report.palette import ANOMALOUS, NOMINAL
 
 N_ROWS = int(os.environ.get("GEMMED_EXAMPLE_ROWS", "100000"))
@@ -70,7 +70,7 @@ def watch():
 watcher = threading.Thread(target=watch, daemon=True)
 watcher.start()
 processor = time.process_time()
-model = GEMMEDClassifier(n_components=100, random_state=0)
+model = GEMMEDClassifier(solver=Solver(n_components=100), random_state=0)
 model.fit_blocks(path, y)
 done.set()
 watcher.join()

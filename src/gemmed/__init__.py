@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .estimators.model_files import load_model, save_model, trusted_types
     from .estimators.onnx_export import export_onnx
     from .estimators.table_preparation import TablePreparation
+    from .model.settings import Priors, Selection, Solver
     from .paper import (
         GenerativeMEDClassifier,
         MEDDetector,
@@ -39,10 +40,13 @@ __all__ = [
     "MEDClassifier",
     "MEDDetector",
     "OracleMEDClassifier",
+    "Priors",
     "RODClassifier",
     "RampSVC",
+    "Selection",
     "SensorDetector",
     "SensorGEMMEDClassifier",
+    "Solver",
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
@@ -66,10 +70,13 @@ _HOMES = {
     "MEDClassifier": ".estimators.med",
     "MEDDetector": ".paper",
     "OracleMEDClassifier": ".paper",
+    "Priors": ".model.settings",
     "RODClassifier": ".paper",
     "RampSVC": ".paper",
+    "Selection": ".model.settings",
     "SensorDetector": ".sensors",
     "SensorGEMMEDClassifier": ".sensors",
+    "Solver": ".model.settings",
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".paper",
     "TwoStageClassifier": ".paper",

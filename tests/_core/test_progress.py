@@ -13,12 +13,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from threadpoolctl import threadpool_info
 
-from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier
+from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier, Solver
 from gemmed._core.progress import STAGES, listening, report, reported
 from gemmed._core.threads import blas_threads
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from gemmed.rows.blocks import BLOCK_ROWS, FEWEST_BLOCKS
 
-KERNEL = {"gamma": 0.3, "function_variance": 1.0, "bias_variance": 1.0}
+KERNEL = {"gamma": 0.3, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
 
 
 def sample(n=300, seed=0):
@@ -72,8 +73,8 @@ def test_the_solver_tells_every_iteration_with_its_gap():
 
 @pytest.mark.parametrize("engine", ["gibbs", "paper"])
 def test_the_other_engines_tell_their_iterations(engine):
-    model = GEMMEDClassifier(
-        "linear", model="paper", engine=engine, max_iter=5, n_neighbors=3, random_state=0
+    model = PaperGEMMEDClassifier(
+        "linear", engine=engine, max_iter=5, n_neighbors=3, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -84,7 +85,7 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 def test_blocks_of_rows_are_counted():
     X, y = sample(FEWEST_BLOCKS * BLOCK_ROWS + 1)
-    events, _ = events_of(GEMMEDClassifier(n_components=30, **KERNEL).fit, X, y)
+    events, _ = events_of(GEMMEDClassifier(solver=Solver(n_components=30), **KERNEL).fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]
     assert [(event.done, event.total) for event in distances] == [(k, 9) for k in range(1, 10)]
 
@@ -124,7 +125,9 @@ def test_a_listener_may_end_the_solver():
         model.fit(*sample())
     assert model.n_iter_ == 2 and not model.converged_
     with pytest.warns(ConvergenceWarning):
-        expected = GEMMEDClassifier(random_state=0, max_iter=2, **KERNEL).fit(*sample())
+        expected = GEMMEDClassifier(solver=Solver(max_iter=2), random_state=0, **KERNEL).fit(
+            *sample()
+        )
     np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
 
 
@@ -157,7 +160,9 @@ def test_an_interrupted_first_fit_leaves_nothing():
 
 def test_an_interrupted_fit_of_blocks_leaves_the_last_one_as_it_was():
     X, y = sample(5000)
-    model = GEMMEDClassifier(n_components=40, random_state=0, n_jobs=2, **KERNEL).fit_blocks(X, y)
+    model = GEMMEDClassifier(
+        solver=Solver(n_components=40), random_state=0, n_jobs=2, **KERNEL
+    ).fit_blocks(X, y)
     expected = model.decision_function(X[:50])
     with listening(Interrupt("solver", 3)), pytest.raises(KeyboardInterrupt):
         model.fit_blocks(X[:, :2].copy(), y)
@@ -228,7 +233,9 @@ def test_n_jobs_limits_the_threads(n_jobs, n_components):
 
     before = threadpool_info()
     with listening(count):
-        GEMMEDClassifier(n_components=n_components, n_jobs=n_jobs, **KERNEL).fit(X, y)
+        GEMMEDClassifier(solver=Solver(n_components=n_components), n_jobs=n_jobs, **KERNEL).fit(
+            X, y
+        )
     # Passes over blocks have threads of our own, beside which BLAS has one; few samples need one.
     assert seen == {1}
     assert threadpool_info() == before

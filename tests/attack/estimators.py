@@ -25,12 +25,13 @@ from gemmed import (
     TrimmedSVC,
     TwoStageClassifier,
 )
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 
 EXPECTED = (ValueError, TypeError)
 """GemmedErrors of data and parameters are ValueErrors too."""
 CLASSIFIERS = {
-    "states": GEMMEDClassifier(model="states", random_state=0),
-    "paper": GEMMEDClassifier(model="paper", gamma="scale", random_state=0),
+    "states": GEMMEDClassifier(random_state=0),
+    "paper": PaperGEMMEDClassifier(random_state=0),
     "linear": GEMMEDClassifier("linear", random_state=0),
     "med": MEDClassifier(gamma="scale"),
     "ramp": RampSVC(random_state=0),

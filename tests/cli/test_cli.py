@@ -27,6 +27,15 @@ def assert_one_line_error(code, captured, *words):
         assert word in lines[0]
 
 
+@pytest.mark.parametrize("option", ["--model", "--engine", "--coverage", "--entropy-slack"])
+def test_options_of_the_paper_s_model_name_its_class(option, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", "t.csv", "--target", "y", "--out", "m", option, "1"])
+    captured = capsys.readouterr()
+    assert_one_line_error(stopped.value.code, captured, option, "gemmed.paper.GEMMEDClassifier")
+    assert "did you mean" not in captured.err
+
+
 def test_version_and_help():
     assert run("--version").stdout.strip() == f"gemmed {__version__}"
     assert "examples:" in run("reproduce", "--help").stdout

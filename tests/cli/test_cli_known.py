@@ -44,7 +44,6 @@ def test_known_labels_that_make_no_sense(folder, capsys, tmp_path):
     said = refusal(capsys, *command)
     assert "column 'checked'" in said and "row 1, which is no class of the target" in said
     with_known(folder, tmp_path / "k.csv")
-    assert "belong to model='states'" in refusal(capsys, *command, "--model", "paper")
     assert "both target and known" in refusal(capsys, *command[:-1], "diagnosis")
     assert "no column 'nobody'" in refusal(capsys, *command[:-1], "nobody")
 

@@ -351,7 +351,6 @@ def _group_exists(group):
         (["--scheduler", "nonsense"], "no Dask scheduler answers there (missing port"),
         (["--scheduler", "local", "--workers", "0"], "--workers 0 must be at least 1"),
         (["--workers", "2"], "--workers 2 goes with --scheduler local only"),
-        (["--stream", "--engine", "exact"], "--engine exact needs the whole table"),
         (["--stream", "--drop", "z"], "has no column 'z' (drop)"),
         (["--stream", "--encoding", "klingon"], "encoding='klingon' is unknown"),
     ],

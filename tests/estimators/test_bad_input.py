@@ -3,21 +3,20 @@
 import numpy as np
 import pytest
 
-from gemmed import GEMMEDClassifier, MEDClassifier
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, MEDClassifier, Priors, Solver
 from gemmed._core.exceptions import (
     DegenerateDataError,
-    EngineError,
-    EntropyDisabledWarning,
     IndefiniteKernelWarning,
     NeighborsReducedWarning,
     UnscaledDataError,
     UnscaledDataWarning,
 )
-from gemmed.engines import MeanField
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 Y = np.repeat([0, 1], 20)
+UNIT = {"function_variance": 1.0, "bias_variance": 1.0}
 BOTH = pytest.mark.parametrize("classifier", [GEMMEDClassifier, MEDClassifier])
 
 
@@ -39,16 +38,6 @@ def test_classes(classifier):
         classifier().fit(X, np.zeros(40))
     with pytest.raises(ValueError, match="Unknown label type"):
         classifier().fit(X, RNG.normal(size=40))
-
-
-def test_engines_for_two_classes_refuse_three():
-    for engine in ("gibbs", "paper"):
-        with pytest.raises(EngineError, match=rf"engine='{engine}' .* y has 3: use .*mean_field"):
-            GEMMEDClassifier(model="paper", engine=engine, n_neighbors=3).fit(X, np.arange(40) % 3)
-    small = X[:15], np.arange(15) % 3
-    for kernel in ("rbf", "linear"):  # enumeration and quadrature
-        with pytest.raises(EngineError, match=r"y has 3: use .*mean_field"):
-            GEMMEDClassifier(kernel, model="paper", engine="exact", n_neighbors=2).fit(*small)
 
 
 @BOTH
@@ -85,30 +74,31 @@ def test_constant_features(classifier):
         ("function_variance", [0.0, -1.0, None, "wide"]),
         ("max_iter", [0, 2.5, True]),
         ("tol", [0.0, -1e-3]),
+        ("n_components", [0, 2.5, "many"]),
+        ("kernel_params", [3, "rbf", {"width": 1.0}, {3: 1.0}]),
+        ("solver", [200, {"tol": 1e-3}, Priors()]),
     ],
 )
 def test_parameters_of_both(classifier, parameter, values):
     for value in values:
         with pytest.raises(ValueError, match=f"{parameter}="):
-            classifier(**{parameter: value}).fit(X, Y)
+            classifier(**parameters_of(**{parameter: value})).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("parameter", "values"),
     [
-        ("coverage", [0.0, 1.1, -1, "half", None]),
-        ("entropy_slack", [-0.1, "some", np.nan]),
-        ("prior_nominal", [0.0, 1.1, "a", None]),
         ("n_neighbors", [0, -1, 2.5]),
         ("neighbor_graph", ["kdtree", None]),
-        ("engine", ["bogus", None, 3, object(), MeanField]),
         ("warm_start", [None, 1, "yes"]),
+        ("priors", [0.95, {"bad_rate": 0.1}, Priors]),
+        ("selection", ["bipartite", Solver()]),
     ],
 )
 def test_parameters_of_gem_med(parameter, values):
     for value in values:
         with pytest.raises(ValueError, match=f"{parameter}="):
-            GEMMEDClassifier(**{parameter: value}).fit(X, Y)
+            GEMMEDClassifier(**parameters_of(**{parameter: value})).fit(X, Y)
 
 
 def test_a_class_of_one_sample():
@@ -130,10 +120,6 @@ def test_duplicates():
     assert MEDClassifier().fit(copies, Y).converged_
     copies = X.copy()
     copies[:15] = copies[0]  # most, not all
-    with pytest.warns(EntropyDisabledWarning, match="share of 0.5"):
-        model = GEMMEDClassifier(n_neighbors=3, model="paper").fit(copies, Y)
-    assert np.isinf(model.entropy_bounds_[0])
-    assert np.all(np.isfinite(model.nominal_proba_))
     # As evidence: the copies read like a sensor that is stuck.
     model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
     assert model.entropy_statistic_[:15].min() > model.entropy_statistic_[15:20].max()
@@ -155,7 +141,7 @@ def test_kernel_matrices(classifier):
 @BOTH
 def test_indefinite_kernel_is_clipped_with_a_warning(classifier):
     indefinite = np.tanh(X @ X.T - 1.0)
-    model = classifier("precomputed", function_variance=1.0, bias_variance=1.0)
+    model = classifier("precomputed", kernel_params=UNIT)
     with pytest.warns(IndefiniteKernelWarning, match="eigenvalues are negative"):
         model.fit(indefinite, Y)
     # f on the training points, as solved and as predicted, are one function
@@ -201,7 +187,7 @@ def test_columns_that_floating_point_cannot_combine(classifier):
     """A time stamp beside a small feature."""
     stamps = np.column_stack([X[:, 0] + Y, 1.6e9 + 1e7 * RNG.random(40)])
     with pytest.warns(UnscaledDataWarning, match="scale X"):
-        classifier("linear", function_variance=1.0, bias_variance=1.0).fit(stamps, Y)
+        classifier("linear", kernel_params=UNIT).fit(stamps, Y)
 
 
 @BOTH
@@ -209,12 +195,3 @@ def test_columns_that_floating_point_cannot_combine(classifier):
 def test_n_jobs(classifier, value):
     with pytest.raises(ValueError, match="n_jobs="):
         classifier(n_jobs=value).fit(X, Y)
-
-
-def test_engines_that_cannot_take_the_problem():
-    weights = np.linspace(1, 2, 40)
-    for engine in ("gibbs", "paper"):
-        with pytest.raises(EngineError, match=f"engine='{engine}' cannot honour sample_weight"):
-            GEMMEDClassifier(model="paper", engine=engine).fit(X, Y, sample_weight=weights)
-    with pytest.raises(EngineError, match=r"engine='exact' takes up to 18 samples"):
-        GEMMEDClassifier(model="paper", engine="exact").fit(X, Y)

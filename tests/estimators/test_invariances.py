@@ -9,6 +9,7 @@ from scipy.stats import ortho_group
 from sklearn.base import clone
 
 from gemmed import GEMDetector, GEMMEDClassifier
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 3)) + np.repeat([[0.0], [1.5]], 30, axis=0)
@@ -16,7 +17,8 @@ X[:4] *= 4.0
 Y = np.repeat([0, 1], 30)
 Y[8:12] = 1
 MODELS = {
-    name: GEMMEDClassifier(model=name, gamma=0.3, random_state=0) for name in ("states", "paper")
+    "states": GEMMEDClassifier(gamma=0.3, random_state=0),
+    "paper": PaperGEMMEDClassifier(gamma=0.3, random_state=0),
 }
 
 

@@ -15,7 +15,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gemmed import GEMMEDClassifier, load_model, save_model
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 
 
 def mislabelled(n=240, n_classes=2, seed=0, share=0.15):
@@ -46,7 +47,9 @@ def some_known(y, truth, n=10):
 
 
 def fitted(X, y, known, **options):
-    return GEMMEDClassifier(random_state=0, **options).fit(X, y, known_labels=known)
+    return GEMMEDClassifier(random_state=0, **parameters_of(**options)).fit(
+        X, y, known_labels=known
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -200,8 +203,10 @@ def test_polars():
 def test_blocks_have_them_too():
     X, y, truth = mislabelled(n_classes=3)
     known = some_known(y, truth)
-    whole = fitted(X, y, known, n_components=60)
-    parts = GEMMEDClassifier(n_components=60, random_state=0).fit_blocks(X, y, known_labels=known)
+    whole = fitted(X, y, known, n_components=60, base=None)
+    parts = GEMMEDClassifier(solver=Solver(n_components=60), random_state=0).fit_blocks(
+        X, y, known_labels=known
+    )
     np.testing.assert_allclose(parts.state_proba_, whole.state_proba_, atol=1e-3)
 
 
@@ -284,5 +289,3 @@ def test_wrong_input_is_named():
         prior = np.full(len(y), 0.95)
         prior[row] = value
         refused(rf"prior_nominal\[{row}\]={value:g} says .*{words}", known, prior_nominal=prior)
-    with pytest.raises(ValueError, match="belong to model='states', not to model='paper'"):
-        GEMMEDClassifier(model="paper").fit(X, y, known_labels=known)

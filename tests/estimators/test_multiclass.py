@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.multiclass import OneVsRestClassifier
 
-from gemmed import GEMMEDClassifier, MEDClassifier
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, MEDClassifier, Solver
 
 CENTERS = [[0, 5], [-5, -3], [5, -3]]
 
@@ -49,8 +50,9 @@ def test_shapes_and_probabilities(flipped, model):
     np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1.0)
 
 
-def test_decision_functions_are_kernel_expansions(flipped, model):
+def test_decision_functions_are_kernel_expansions(flipped):
     X, y, _ = flipped
+    model = GEMMEDClassifier(base=None, random_state=0).fit(X, y)
     gram = np.exp(-model.gamma_ * ((X[:, None] - X) ** 2).sum(-1))
     values = (model.function_variance_ * gram + model.bias_variance_) @ model.dual_coef_
     np.testing.assert_allclose(model.decision_function(X), values, atol=1e-8)
@@ -95,8 +97,8 @@ def test_order_of_samples_does_not_matter(flipped, model):
 
 def test_med_is_one_against_the_rest(digits):
     X, y = digits
-    together = MEDClassifier(tol=1e-9).fit(X, y)
-    apart = OneVsRestClassifier(MEDClassifier(tol=1e-9)).fit(X, y)
+    together = MEDClassifier(solver=Solver(tol=1e-9)).fit(X, y)
+    apart = OneVsRestClassifier(MEDClassifier(solver=Solver(tol=1e-9))).fit(X, y)
     np.testing.assert_allclose(together.decision_function(X), apart.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(together.predict_proba(X).sum(axis=1), 1.0)
 
@@ -115,37 +117,13 @@ def test_one_tiny_class():
     assert model.score(test, labels) > 0.97
 
 
-def test_weight_zero_is_absence():
-    X, y = three_blobs(1)
-    weights = np.ones(200)
-    weights[::10] = 0.0
-    y_broken = np.where(weights == 0, (y + 1) % 3, y)
-    # Distances count every sample: they are switched off.
-    parameters = {
-        "random_state": 0,
-        "model": "paper",
-        "entropy_slack": np.inf,
-        "gamma": 0.1,
-        "function_variance": 0.6,
-        "bias_variance": 0.6,
-        "coverage": 0.1,
-    }
-    weighted = GEMMEDClassifier(**parameters).fit(X, y_broken, sample_weight=weights)
-    kept = weights > 0
-    absent = GEMMEDClassifier(**parameters).fit(X[kept], y[kept])
-    test, _ = three_blobs(2)
-    np.testing.assert_allclose(
-        weighted.decision_function(test), absent.decision_function(test), atol=5e-3
-    )
-
-
 def test_groups_are_no_neighbours():
     X, y = three_blobs(3)
     copies, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     groups = np.repeat(np.arange(200), 2)
     options = {"random_state": 0, "neighbor_graph": "leave_one_out", "n_neighbors": 3}
-    blind = GEMMEDClassifier(**options).fit(copies, labels)
-    aware = GEMMEDClassifier(**options).fit(copies, labels, groups=groups)
+    blind = GEMMEDClassifier(**parameters_of(**options)).fit(copies, labels)
+    aware = GEMMEDClassifier(**parameters_of(**options)).fit(copies, labels, groups=groups)
     assert not np.allclose(blind.knn_distances_, aware.knn_distances_)
     np.testing.assert_allclose(aware.knn_distances_[::2], aware.knn_distances_[1::2])
 

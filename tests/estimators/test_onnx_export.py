@@ -18,6 +18,7 @@ from gemmed import (
     MEDClassifier,
     RampSVC,
     RODClassifier,
+    Solver,
     TablePreparation,
     TrimmedSVC,
     TwoStageClassifier,
@@ -26,6 +27,7 @@ from gemmed import (
 from gemmed._core.exceptions import ModelExportError
 from gemmed.acoustics import SegmentPCA
 from gemmed.estimators.onnx_export import writing
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -64,13 +66,12 @@ SCALED = StandardScaler()
 MODELS = {
     "rbf": GEMMEDClassifier(random_state=0),
     "rational_quadratic": GEMMEDClassifier("rational_quadratic", random_state=0),
-    "paper": GEMMEDClassifier(model="paper", random_state=0),
     "linear": GEMMEDClassifier("linear", random_state=0),
-    "poly": GEMMEDClassifier("poly", coef0=1.0, random_state=0),
-    "poly of even degree": MEDClassifier("poly", degree=2, coef0=-0.5),
-    "landmarks": GEMMEDClassifier(n_components=20, random_state=0),
-    "linear features": GEMMEDClassifier("linear", n_components=20, random_state=0),
-    "MED": MEDClassifier(function_variance=3.0, bias_variance=0.5),
+    "poly": GEMMEDClassifier("poly", kernel_params={"coef0": 1.0}, random_state=0),
+    "poly of even degree": MEDClassifier("poly", kernel_params={"degree": 2, "coef0": -0.5}),
+    "landmarks": GEMMEDClassifier(solver=Solver(n_components=20), random_state=0),
+    "linear features": GEMMEDClassifier("linear", solver=Solver(n_components=20), random_state=0),
+    "MED": MEDClassifier(kernel_params={"function_variance": 3.0, "bias_variance": 0.5}),
     "MED, linear": MEDClassifier("linear"),
 }
 TWO_CLASSES = {
@@ -78,6 +79,7 @@ TWO_CLASSES = {
     "ramp": RampSVC("rbf", random_state=0),
     "trimmed": TrimmedSVC("linear", random_state=0),
     "two stages": TwoStageClassifier(),
+    "GEM-MED of the paper": PaperGEMMEDClassifier(random_state=0),
 }
 
 
@@ -118,7 +120,7 @@ def test_annotators_agree(tmp_path, n_classes):
 def test_precomputed_kernel_takes_its_rows(tmp_path, n_classes):
     X, y = clouds(n_classes)
     X = (X - 50.0) / 3.0
-    model = MEDClassifier("precomputed", function_variance=2.0).fit(X @ X.T, y)
+    model = MEDClassifier("precomputed", kernel_params={"function_variance": 2.0}).fit(X @ X.T, y)
     export_onnx(model, tmp_path / "m.onnx")
     assert_same(model, tmp_path / "m.onnx", X[:7] @ X.T)
 

@@ -32,7 +32,6 @@ from gemmed import (
     TwoStageClassifier,
 )
 from gemmed.datasets import make_ring
-from gemmed.engines import Gibbs
 from gemmed.estimators.model_files import (
     FORMAT_VERSION,
     HEADER,
@@ -43,15 +42,15 @@ from gemmed.estimators.model_files import (
     read_header,
     save_model,
 )
+from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
+from gemmed.paper import Gibbs
 
 DATA = make_ring(30, radius=75, corruption=0.2, n_test_per_class=50, random_state=0)
 LABELS = np.where(DATA.y > 0, "good", "bad")
 CLASSIFIERS = {
     "linear": GEMMEDClassifier("linear", random_state=0),
     "rbf": GEMMEDClassifier(random_state=np.random.RandomState(0)),
-    "engine object": GEMMEDClassifier(
-        "linear", model="paper", engine=Gibbs(), tol=10.0, random_state=0
-    ),
+    "of the paper": PaperGEMMEDClassifier("linear", engine=Gibbs(), tol=10.0, random_state=0),
     "med": MEDClassifier("poly"),
     "generative": GenerativeMEDClassifier(),
     "generative, diagonal": GenerativeMEDClassifier("diagonal"),
@@ -412,10 +411,12 @@ def test_a_header_with_a_wrong_field_is_refused(saved, field, value):
         load_model(saved)
 
 
-def test_a_newer_format_is_refused_with_the_version_that_reads_it(saved):
+@pytest.mark.parametrize(("step", "remedy"), [(1, "or a newer one"), (-1, "or fit the model")])
+def test_another_format_is_refused_with_the_version_that_reads_it(saved, step, remedy):
     header, payload = members(saved)
-    write(saved, {**header, "format_version": FORMAT_VERSION + 1, "gemmed_version": "9.1"}, payload)
-    with pytest.raises(ModelFileError, match=r"format version 2.*gemmed 9\.1"):
+    version = FORMAT_VERSION + step
+    write(saved, {**header, "format_version": version, "gemmed_version": "9.1"}, payload)
+    with pytest.raises(ModelFileError, match=rf"format version {version}.*gemmed 9\.1.*{remedy}"):
         load_model(saved)
 
 

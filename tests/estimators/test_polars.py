@@ -94,7 +94,7 @@ def test_explain_as_polars(fitted):
 def test_explain_keeps_an_index_as_a_column(iris):
     _, same, y = iris
     named = same.set_index(np.array([f"flower {i}" for i in range(len(same))]))
-    model = GEMMEDClassifier(model="paper", random_state=0).fit(named, y.to_list())
+    model = GEMMEDClassifier(random_state=0).fit(named, y.to_list())
     table = model.explain(output="polars")
     assert table.columns[0] == "index" and table["index"][7] == "flower 7"
 

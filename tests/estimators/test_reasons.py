@@ -227,7 +227,7 @@ def frame(index=None):
 def test_explain_keeps_the_index(index, tmp_path):
     index = pd.date_range("2024-01-01", periods=160) if index == "dates" else index
     X, y = frame(index)
-    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y)
+    model = GEMMEDClassifier(random_state=0).fit(X, y)
     assert model.explain().index.tolist() == X.index.tolist()
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").explain().index.tolist() == X.index.tolist()
@@ -235,7 +235,7 @@ def test_explain_keeps_the_index(index, tmp_path):
 
 def test_other_indices_become_row_numbers():
     X, y = frame(pd.MultiIndex.from_product([range(80), ["x", "y"]]))
-    found = GEMMEDClassifier(model="states", random_state=0).fit(X, y).explain()
+    found = GEMMEDClassifier(random_state=0).fit(X, y).explain()
     assert found.index.tolist() == list(range(160))
 
 
@@ -244,7 +244,7 @@ def test_explain_names_the_columns():
     X = (data.data - data.data.median()) / data.data.std()
     y = data.target.to_numpy().copy()
     y[:40:2] = 1 - y[:40:2]
-    found = GEMMEDClassifier(model="states", random_state=0).fit(X, y).explain()
+    found = GEMMEDClassifier(random_state=0).fit(X, y).explain()
     doubted = found[found["verdict"] == "suspicious label"]
     assert len(doubted)
     assert doubted["reasons"].str.startswith("Without this row the model gives '").all()
@@ -252,11 +252,3 @@ def test_explain_names_the_columns():
     named = {name for names in doubted["odd_columns"] for name in names}
     assert named and named <= set(X.columns)
     assert (found[found["verdict"] == "ok"]["reasons"] == "").all()
-
-
-@pytest.mark.parametrize("model", ["paper"])
-def test_other_models_have_reasons_too(model):
-    X, y = frame()
-    found = GEMMEDClassifier(model=model, random_state=0).fit(X, y).explain()
-    assert "suggested_proba" not in found
-    assert (found[found["verdict"] != "ok"]["reasons"] != "").all()

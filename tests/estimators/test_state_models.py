@@ -12,7 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gemmed import GEMMEDClassifier, load_model, save_model
+from flat_options import parameters_of
+from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 from gemmed.model.margin_loss import margin_loss
 
 
@@ -41,7 +42,7 @@ def damaged(seed=0, n=300, n_classes=2):
 def fitted(data, base=None, **options):
     X, y, *_ = data
     return (
-        GEMMEDClassifier(model="states", base=base, random_state=0).set_params(**options).fit(X, y)
+        GEMMEDClassifier(base=base, random_state=0).set_params(**parameters_of(**options)).fit(X, y)
     )
 
 
@@ -107,7 +108,7 @@ def test_certainties_are_respected_exactly(data):
     X, y, *_ = data
     prior = np.full(len(y), 0.95)
     prior[:5], prior[5:10] = 0.0, 1.0
-    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y, prior_nominal=prior)
+    model = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
     np.testing.assert_array_equal(model.nominal_proba_[:5], 0.0)
     np.testing.assert_array_equal(model.nominal_proba_[5:10], 1.0)
     np.testing.assert_allclose(model.state_proba_.sum(axis=1), 1.0)
@@ -133,7 +134,7 @@ def test_what_is_told_of_a_sample_moves_its_log_odds(data, model):
     X, y, *_ = data
     prior = np.full(len(y), 0.95)
     prior[0] = 0.5
-    told = GEMMEDClassifier(model="states", random_state=0).fit(X, y, prior_nominal=prior)
+    told = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
     assert told.nominal_proba_[0] < model.nominal_proba_[0]
     np.testing.assert_allclose(told.nominal_proba_[1:], model.nominal_proba_[1:], atol=1e-12)
 
@@ -142,7 +143,7 @@ def test_a_weight_of_zero_has_no_influence(data):
     X, y, *_ = data
     weights = np.ones(len(y))
     weights[:40] = 0.0
-    model = GEMMEDClassifier(model="states", random_state=0).fit(X, y, sample_weight=weights)
+    model = GEMMEDClassifier(random_state=0).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(model.dual_coef_[:40], 0.0)
 
 
@@ -174,14 +175,14 @@ def test_groups_stay_together_in_held_out_predictions(data):
     X, y, *_ = data
     groups = np.arange(len(y)) // 5
     base = RandomForestClassifier(20)
-    model = GEMMEDClassifier(model="states", base=base, random_state=0).fit(X, y, groups=groups)
+    model = GEMMEDClassifier(base=base, random_state=0).fit(X, y, groups=groups)
     assert np.all(np.isfinite(model.state_proba_))
 
 
 def test_blocks_give_the_states_of_features(data):
     X, y, *_ = data
     whole = fitted(data, n_components=60)
-    parts = GEMMEDClassifier(model="states", n_components=60, random_state=0).fit_blocks(X, y)
+    parts = GEMMEDClassifier(solver=Solver(n_components=60), random_state=0).fit_blocks(X, y)
     np.testing.assert_allclose(parts.state_proba_, whole.state_proba_, atol=1e-3)
 
 
@@ -189,7 +190,7 @@ def test_a_precomputed_kernel_has_no_evidence_of_measurements(data):
     X, y, _, wrong, _ = data
     Z = StandardScaler().fit_transform(X)
     gram = np.exp(-0.1 * ((Z[:, None] - Z) ** 2).sum(-1))
-    model = GEMMEDClassifier("precomputed", model="states", random_state=0).fit(gram, y)
+    model = GEMMEDClassifier("precomputed", random_state=0).fit(gram, y)
     np.testing.assert_array_equal(model.state_proba_[:, 2], 0.0)
     assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.5
 
@@ -206,35 +207,20 @@ def test_model_files_and_pickles_keep_everything(data, tmp_path):
 
 def test_a_base_needs_rows_in_memory(data):
     X, y, *_ = data
-    model = GEMMEDClassifier(model="states", base=LogisticRegression(), n_components=40)
+    model = GEMMEDClassifier(solver=Solver(n_components=40), base=LogisticRegression())
     assert model.fit(X, y).state_proba_.shape == (len(y), 3)  # features, but X is there
     with pytest.raises(ValueError, match="rows in memory"):
         model.fit_blocks(X, y)
     with pytest.raises(ValueError, match="precomputed"):
-        model.set_params(kernel="precomputed", n_components=None).fit(X @ X.T, y)
-
-
-def test_another_model_leaves_nothing_of_the_states(data):
-    X, y, *_ = data
-    model = fitted(data, LogisticRegression())
-    fresh = GEMMEDClassifier(model="paper", random_state=0).fit(X, y)
-    model.set_params(model="paper", base=None).fit(X, y)
-    assert set(vars(model)) == set(vars(fresh))
-    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
-
-
-def test_a_base_without_states_is_refused(data):
-    X, y, *_ = data
-    with pytest.raises(ValueError, match="model='states'"):
-        GEMMEDClassifier(model="paper", base=LogisticRegression()).fit(X, y)
+        model.set_params(kernel="precomputed", solver=None).fit(X @ X.T, y)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
     """f minimises |f|^2 / 2 and (51), as it is written in docs/research/model.md."""
     X, y = damaged(n_classes=n_classes)[:2]
-    given = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
-    model = GEMMEDClassifier(random_state=0, tol=1e-14, **given).fit(X, y)
+    given = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
+    model = GEMMEDClassifier(solver=Solver(tol=1e-14), random_state=0, **given).fit(X, y)
     index = np.searchsorted(model.classes_, y)
     good, proba = 1.0 - model.state_proba_[:, 2], model.true_label_proba_
     rho = model.label_error_rates_

@@ -7,7 +7,6 @@ from scipy.spatial.distance import cdist
 
 from gemmed.evidence.bad_rows.belief import SHARES, _loss, learn_belief
 from gemmed.evidence.bad_rows.columns import normal_scores
-from gemmed.evidence.bad_rows.dense_place import find_dense_place
 from gemmed.evidence.bad_rows.judged import (
     judge_measurements,
 )
@@ -181,91 +180,6 @@ def test_units_and_offsets_of_columns_do_not_matter():
 def test_few_rows_or_constant_columns_say_nothing():
     assert judged(np.zeros((50, 2)), np.arange(50) % 2) is None
     assert judged(np.arange(6.0)[:, None], np.arange(6) % 2) is None
-
-
-# --- checks ----------------------------------------------------------------------------------
-
-
-def test_a_tight_place_is_found_and_repeated_rows_are_none():
-    X, y = correlated(5)
-    X[:80] = X[100] + 0.02 * np.random.default_rng(0).normal(size=(80, X.shape[1]))
-    y[:80] = 0
-    place = find_dense_place(X, y)
-    assert place is not None
-    inside = place.probability(X) > 0.5
-    assert inside[:80].mean() > 0.95
-    assert inside[80:].mean() < 0.02
-    repeated = np.concatenate([X[80:], X[80:200]])
-    assert find_dense_place(repeated, np.concatenate([y[80:], y[80:200]])) is None
-
-
-def test_a_class_that_is_one_tight_place_is_left_alone():
-    rng = np.random.default_rng(1)
-    X = np.concatenate([rng.normal(size=(300, 4)), 5.0 + 0.01 * rng.normal(size=(100, 4))])
-    assert find_dense_place(X, np.repeat([0, 1], [300, 100])) is None
-
-
-def many_classes(seed, place, n_classes=20, n=400, p=8):
-    """Classes with a place of their own each; rows of one tight place have the label 0."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % n_classes
-    X = 2.0 * np.random.default_rng([seed, 1]).normal(size=(n_classes, p))[y]
-    X = X + rng.normal(size=(n, p))
-    if place:
-        chosen = rng.choice(n, place, replace=False)
-        X[chosen] = X[0] + X.std(axis=0) * rng.normal(size=p) + 0.03 * rng.normal(size=(place, p))
-        y[chosen] = 0
-        return X, y, chosen
-    return X, y, np.arange(0)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_place_larger_than_the_class_of_its_label_is_found(seed):
-    """16 rows of the class are at home elsewhere, a sixth of those with its label."""
-    X, y, chosen = many_classes(seed, 80)
-    place = find_dense_place(X, y)
-    inside = np.zeros(len(X), dtype=bool)
-    inside[chosen] = True
-    np.testing.assert_array_equal(place.probability(X) > 0.5, inside)
-    assert place.core <= 0.2 <= place.share + 0.005
-    assert find_dense_place(*many_classes(seed, 0)[:2]) is None
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_wrong_labels_elsewhere_do_not_make_a_tight_class_a_fault(seed):
-    rng = np.random.default_rng(seed)
-    X = np.concatenate([rng.normal(size=(300, 4)), 5.0 + 0.01 * rng.normal(size=(100, 4))])
-    y = np.repeat([0, 1], [300, 100])
-    y[rng.choice(300, 15, replace=False)] = 1
-    assert find_dense_place(X, y) is None
-
-
-def test_nearly_repeated_rows_do_not_hide_a_place():
-    """Rows come in groups of five that hardly differ: nearest rows say nothing of the spread."""
-    X, y = correlated(6)
-    rng = np.random.default_rng(0)
-    X, y = np.repeat(X[:80], 5, axis=0), np.repeat(y[:80], 5)
-    X += 0.01 * rng.normal(size=X.shape)
-    assert find_dense_place(X, y) is None
-    X[:100] = X[200] + 0.03 * rng.normal(size=(100, X.shape[1]))
-    y[:100] = 1
-    place = find_dense_place(X, y)
-    assert place is not None
-    assert np.mean((place.probability(X) > 0.5) == (np.arange(400) < 100)) > 0.98
-
-
-def test_a_place_is_found_among_rows_that_repeat():
-    """A fifth of the rows, but half of the distinct ones."""
-    rng = np.random.default_rng(7)
-    kinds = rng.integers(4, size=(80, 5)).astype(float)
-    X = kinds[rng.integers(80, size=400)]
-    y = rng.integers(2, size=400)
-    assert find_dense_place(X, y) is None
-    X[:80] = X[100] + 0.5 + 0.02 * rng.normal(size=(80, 5))
-    y[:80] = 0
-    place = find_dense_place(X, y)
-    assert place is not None
-    np.testing.assert_array_equal(place.probability(X) > 0.5, np.arange(400) < 80)
 
 
 @pytest.mark.parametrize("size", [5, 12])

@@ -17,7 +17,12 @@ def evidence(X, class_index=None, n_neighbors=5):
     neighbourhood = Neighbourhood(n_neighbors, "leave_one_out")
     names = list(range(int(index.max()) + 1))
     knn = class_distances(ArrayRows(X), index, names, neighbourhood).knn
-    return far_groups(EuclideanDistances(X), knn, index, seed=0).nats
+    return far_groups(EuclideanDistances(X), knn, index, seed=0)
+
+
+def chance(X):
+    """Labels that have nothing to do with the rows."""
+    return np.random.default_rng(len(X)).integers(2, size=len(X))
 
 
 def with_far_group(seed, n=200, share=0.25):
@@ -74,7 +79,14 @@ def test_faults_near_each_other_do_not_vouch_for_each_other():
     """Rows scattered wide, of which some happen to be near: the group as a whole has no company."""
     X, bad = with_far_group(1, n=400, share=0.3)
     X[:5] = X[0] + 0.1 * np.random.default_rng(0).normal(size=(5, 2))
-    assert not vouched_for(EuclideanDistances(X), bad, seed=0)[bad].any()
+    assert not vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
+
+
+def test_rows_apart_whose_labels_agree_are_a_part_of_the_data():
+    X, bad = with_far_group(5, n=400, share=0.2)
+    y = (X[:, 0] > 0).astype(int)
+    assert vouched_for(EuclideanDistances(X), bad, y, seed=0).all()
+    assert not vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
 
 
 @pytest.mark.parametrize("n", [3, FEWEST_MEMBERS - 1])
@@ -110,8 +122,10 @@ def test_evidence_rises_with_the_distance():
 
 def test_rows_in_blocks_and_a_kernel_matrix_are_judged_alike():
     X, bad = with_far_group(4, n=300)
-    expected = vouched_for(EuclideanDistances(X), bad, seed=0)
+    expected = vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)
     in_blocks = BlockDistances(LocalBlocks(X, block_rows=77))
-    np.testing.assert_array_equal(vouched_for(in_blocks, bad, seed=0), expected)
-    np.testing.assert_array_equal(vouched_for(KernelDistances(X @ X.T), bad, seed=0), expected)
+    np.testing.assert_array_equal(vouched_for(in_blocks, bad, chance(X), seed=0), expected)
+    np.testing.assert_array_equal(
+        vouched_for(KernelDistances(X @ X.T), bad, chance(X), seed=0), expected
+    )
     assert not expected[bad].any()

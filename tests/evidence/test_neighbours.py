@@ -8,7 +8,7 @@ from gemmed._core.exceptions import (
     EntropyDisabledWarning,
     NeighborsReducedWarning,
 )
-from gemmed.evidence.bounds import entropy_bound, scale_by_median
+from gemmed.evidence.bounds import scale_by_median
 from gemmed.evidence.conformal import conformal_p_values, conformal_threshold
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves
@@ -115,19 +115,6 @@ def test_scaling_survives_mostly_zero_distances():
     np.testing.assert_allclose(scale_by_median(np.array([0.0, 0.0, 3.0]), "a"), [0, 0, 3.0])
     with pytest.warns(EntropyDisabledWarning, match="'a'"):
         scale_by_median(np.zeros(3), "a")
-
-
-def test_entropy_bound_counts_the_last_sample_in_part():
-    d, ones = np.array([3.0, 1.0, 2.0, 8.0]), np.ones(4)
-    assert entropy_bound(d, ones, 0.5, 0.0, "a") == pytest.approx((1 + 2) / 4)
-    assert entropy_bound(d, ones, 0.6, 0.1, "a") == pytest.approx(1.1 * (1 + 2 + 0.4 * 3) / 4)
-    assert entropy_bound(d, ones, 0.5, np.inf, "a") == np.inf
-    repeated = np.repeat(d, [1, 3, 1, 2])
-    assert entropy_bound(d, np.array([1.0, 3, 1, 2]), 0.55, 0.2, "a") == pytest.approx(
-        entropy_bound(repeated, np.ones(7), 0.55, 0.2, "a")
-    )
-    with pytest.warns(EntropyDisabledWarning, match="'a'"):
-        assert entropy_bound(np.array([0.0, 0.0, 5.0]), np.ones(3), 0.5, 0.1, "a") == np.inf
 
 
 def test_p_values_and_threshold_agree_even_with_ties():

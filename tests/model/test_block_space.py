@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from gemmed.engines import MeanField
-from gemmed.model.dual import DualProblem
 from gemmed.model.held_out import leave_one_out
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.feature_passes import FeaturePasses
@@ -14,6 +12,8 @@ from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
 from gemmed.model.kernels.packed_features import PackedFeatures
 from gemmed.model.margin_loss import curvature_at
+from gemmed.paper import MeanField
+from gemmed.paper.dual import DualProblem
 from gemmed.rows.blocks import LocalBlocks
 from problems import central_difference
 
@@ -86,7 +86,7 @@ def test_held_out_margins_of_a_large_sample_are_close():
     """Where variances are estimated, against features held whole."""
     block, whole = spaces(n=6000, m=200, dtype=np.float32, block_rows=1024)
     flawed = problem(whole, 6000)
-    solution = MeanField("collapsed").solve(flawed)
+    solution = MeanField("collapsed", n_restarts=0).solve(flawed)
     lam, nominal = solution.multipliers.lam, solution.nominal
     margins = flawed.labels * whole.values(whole.from_coefficients(lam * nominal * flawed.labels))
     rows, curvature = np.arange(6000), curvature_at(lam, flawed.c)
@@ -124,8 +124,8 @@ def test_newton_target_zeroes_the_gradient(cache):
 @pytest.mark.parametrize("cache", CACHES.values(), ids=CACHES)
 def test_mean_field_solution_is_that_of_the_features_held_whole(cache):
     block, whole = spaces(n=600, m=40, cache=cache)
-    ours = MeanField("collapsed").solve(problem(block, 600), tol=1e-10)
-    theirs = MeanField("collapsed").solve(problem(whole, 600), tol=1e-10)
+    ours = MeanField("collapsed", n_restarts=0).solve(problem(block, 600), tol=1e-10)
+    theirs = MeanField("collapsed", n_restarts=0).solve(problem(whole, 600), tol=1e-10)
     assert ours.converged and theirs.converged
     assert ours.dual_value == pytest.approx(theirs.dual_value, rel=1e-8)
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-5)
@@ -134,8 +134,8 @@ def test_mean_field_solution_is_that_of_the_features_held_whole(cache):
 
 def test_single_precision_reaches_the_default_tolerance():
     block, whole = spaces(n=2000, m=150, dtype=np.float32)
-    ours = MeanField("collapsed").solve(problem(block, 2000))
-    theirs = MeanField("collapsed").solve(problem(whole, 2000))
+    ours = MeanField("collapsed", n_restarts=0).solve(problem(block, 2000))
+    theirs = MeanField("collapsed", n_restarts=0).solve(problem(whole, 2000))
     assert ours.converged
     assert ours.dual_value == pytest.approx(theirs.dual_value, rel=1e-5)
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=5e-3)
@@ -148,7 +148,8 @@ def test_all_samples_as_landmarks_give_the_kernel_solution():
     block = BlockFeatureSpace(LocalBlocks(X), made)
     whole = GramSpace(KERNEL.between(X, X))
     ours, theirs = (
-        MeanField("collapsed").solve(problem(s, 150), tol=1e-10) for s in (block, whole)
+        MeanField("collapsed", n_restarts=0).solve(problem(s, 150), tol=1e-10)
+        for s in (block, whole)
     )
     assert ours.dual_value == pytest.approx(theirs.dual_value, rel=1e-6)
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-4)
@@ -157,7 +158,7 @@ def test_all_samples_as_landmarks_give_the_kernel_solution():
 def test_newton_steps_need_few_passes():
     """A step of known f costs a few passes and at most one factor."""
     block, _ = spaces(n=3000, m=100, dtype=np.float32)
-    solution = MeanField("collapsed").solve(problem(block, 3000))
+    solution = MeanField("collapsed", n_restarts=0).solve(problem(block, 3000))
     assert block.n_factors <= solution.n_iter
     assert block.n_passes <= 12 * solution.n_iter
 
@@ -183,7 +184,8 @@ def test_linear_kernel_in_blocks():
     block = BlockFeatureSpace(LocalBlocks(X, block_rows=100), LinearMap(5, dtype=np.float64))
     whole = FeatureSpace(np.column_stack([X, np.ones(700)]))
     ours, theirs = (
-        MeanField("collapsed").solve(problem(s, 700), tol=1e-10) for s in (block, whole)
+        MeanField("collapsed", n_restarts=0).solve(problem(s, 700), tol=1e-10)
+        for s in (block, whole)
     )
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-6)
 
@@ -192,7 +194,7 @@ def test_threads_give_the_same_solution():
     X = rows(800)
     made = nystroem_map(KERNEL, X[:60])
     one, two = (
-        MeanField("collapsed").solve(
+        MeanField("collapsed", n_restarts=0).solve(
             problem(BlockFeatureSpace(LocalBlocks(X, n_threads=n, block_rows=128), made), 800)
         )
         for n in (1, 2)
@@ -208,7 +210,7 @@ def test_function_from_landmarks_classifies():
     made = nystroem_map(KERNEL, X[chosen])
     space = BlockFeatureSpace(blocks, made)
     flawed = problem(space, 3000)
-    solution = MeanField("collapsed").solve(flawed)
+    solution = MeanField("collapsed", n_restarts=0).solve(flawed)
     w = space.from_coefficients(solution.multipliers.lam * solution.nominal * flawed.labels)
     fresh = rows(2000, seed=9)
     correct = made.features(fresh) @ w * (fresh[:, 0] + fresh[:, 1] ** 2 - 1) > 0

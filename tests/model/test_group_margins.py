@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import solve_med
+from gemmed.model.held_out import MOST_SAMPLES, groups_to_hold_out
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.med import learn_med
 from gemmed.report.metrics import roc
@@ -76,27 +77,18 @@ def test_samples_of_a_group_do_not_vouch_for_each_other(seed):
     found = []
     for given in (None, groups):
         model = GEMMEDClassifier(
-            gamma=0.15, function_variance=5.0, bias_variance=5.0, random_state=0
+            gamma=0.15,
+            kernel_params={"function_variance": 5.0, "bias_variance": 5.0},
+            random_state=0,
         ).fit(X, y, groups=given)
         found.append(roc(wrong, model.anomaly_scores_).auc)
     assert found[1] > found[0] + 0.08
 
 
-def test_with_few_groups_each_sample_is_left_out_by_itself():
-    X, y, groups, _ = recordings_with_bursts_of_the_other_class(0)
-    scores = [
-        GEMMEDClassifier(
-            gamma=0.15,
-            function_variance=5.0,
-            bias_variance=5.0,
-            model="paper",
-            entropy_slack=np.inf,
-            random_state=0,
-        )
-        .fit(X, y, groups=given)
-        .anomaly_scores_
-        for given in (None, groups % 8, groups)
-    ]
-    # Without distances, groups matter only through held-out margins: four a class are too few.
-    np.testing.assert_array_equal(scores[0], scores[1])
-    assert not np.allclose(scores[0], scores[2])
+def test_with_few_groups_or_many_samples_each_sample_is_left_out_by_itself():
+    groups, classes = np.repeat(np.arange(20), 2), np.repeat([0, 1], 20)
+    np.testing.assert_array_equal(groups_to_hold_out(groups, classes), groups)
+    assert groups_to_hold_out(groups // 2, classes) is None  # five a class
+    assert groups_to_hold_out(None, classes) is None
+    often = MOST_SAMPLES // 40 + 1
+    assert groups_to_hold_out(np.tile(groups, often), np.tile(classes, often)) is None

@@ -174,7 +174,11 @@ def test_a_fit_is_that_of_factors(monkeypatch):
     X, y = clusters(2600)
     X, y, X_test, y_test = X[:1600], y[:1600].copy(), X[1600:], y[1600:]
     y[np.random.default_rng(6).random(1600) < 0.15] *= -1
-    given = {"gamma": 0.02, "function_variance": 0.5, "bias_variance": 1.0, "random_state": 0}
+    given = {
+        "gamma": 0.02,
+        "kernel_params": {"function_variance": 0.5, "bias_variance": 1.0},
+        "random_state": 0,
+    }
     by_products = GEMMEDClassifier(**given).fit(X, y)
     monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 10**9)
     by_factors = GEMMEDClassifier(**given).fit(X, y)

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, special
 from sklearn.datasets import make_classification, make_moons
 
-from gemmed import GEMMEDClassifier, MEDClassifier
+from gemmed import GEMMEDClassifier, MEDClassifier, Selection, Solver
 from gemmed.model import tuning
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -34,7 +34,9 @@ def refitted_margins(gram, labels, weights, c):
         rest = weights.copy()
         rest[n] -= 1.0
         kept = rest > 0
-        model = MEDClassifier("precomputed", C=c, bias_variance=0.0, tol=1e-10)
+        model = MEDClassifier(
+            "precomputed", kernel_params={"bias_variance": 0.0}, solver=Solver(tol=1e-10), C=c
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.fit(gram[np.ix_(kept, kept)], labels[kept], sample_weight=rest[kept])
@@ -65,7 +67,7 @@ def test_held_out_margins_are_those_of_refits_to_first_order(seed, weighted):
         weights = np.ones(30)
     exact = refitted_margins(gram, labels, weights, 3.0)
     approximate = learn_med(GramSpace(gram), labels[:, None], weights, 3.0).held_out[:, 0]
-    in_sample = MEDClassifier("precomputed", bias_variance=0.0).fit(
+    in_sample = MEDClassifier("precomputed", kernel_params={"bias_variance": 0.0}).fit(
         gram, labels, sample_weight=weights
     )
     naive = labels * in_sample.decision_function(gram)
@@ -145,7 +147,7 @@ def test_a_fine_boundary_asks_for_a_narrower_kernel():
 def test_the_winner_has_the_smallest_score_and_fixed_parameters_stay():
     X, y = make_moons(80, noise=0.2, random_state=0)
     kernel, candidates = tuned(X, y)
-    assert len(candidates) == len(tuning.WIDTHS) * len(tuning.VARIANCES)
+    assert len(candidates) == len(Selection().widths) * len(Selection().variances)
     assert len({candidate.kernel for candidate in candidates}) == len(candidates)
     assert kernel == min(candidates, key=lambda candidate: candidate.score).kernel
     assert all(candidate.score >= candidate.loss for candidate in candidates)
@@ -155,7 +157,7 @@ def test_the_winner_has_the_smallest_score_and_fixed_parameters_stay():
     kernel, candidates = tuned(X, y, tune_variance=False, tune_bias=False)
     assert kernel.function_variance == 1.0
     assert kernel.bias_variance == Kernel("rbf").bias_variance
-    assert len(candidates) == len(tuning.WIDTHS)
+    assert len(candidates) == len(Selection().widths)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
@@ -202,7 +204,7 @@ def test_a_subset_of_rows_keeps_every_class():
     weights[:5] = 0.0
     for seed in range(10):
         rows = subsample_rows(signs, weights, seed)
-        half = tuning.MAX_ROWS // 2
+        half = Selection().max_rows // 2
         assert half <= len(rows) <= half + 30
         assert set(index[rows]) == {0, 1, 2}
         assert np.all(np.diff(rows) > 0)
@@ -223,7 +225,7 @@ def test_the_choice_is_deterministic_and_public():
         models[0].function_variance_,
     )
     fixed = GEMMEDClassifier(
-        gamma=0.5, function_variance=0.7, bias_variance=0.2, random_state=0
+        gamma=0.5, kernel_params={"function_variance": 0.7, "bias_variance": 0.2}, random_state=0
     ).fit(X, y)
     assert fixed.tuning_ == []
     assert (fixed.gamma_, fixed.function_variance_, fixed.bias_variance_) == (0.5, 0.7, 0.2)
@@ -299,7 +301,9 @@ def test_the_shape_is_chosen_where_there_are_many_samples_and_nothing_is_given()
     X, y = X[order], y[order]
 
     def chosen(kernel="tuned", n=2400, **parameters):
-        model = GEMMEDClassifier(kernel, random_state=0, n_components=200, **parameters)
+        model = GEMMEDClassifier(
+            kernel, solver=Solver(n_components=200), random_state=0, **parameters
+        )
         return model.fit(X[:n], y[:n]).kernel_
 
     assert chosen() == "rational_quadratic"

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gemmed.paper
-from gemmed._core.exceptions import ConstraintWarning, EngineError
+from gemmed._core.exceptions import ConstraintWarning, EngineError, EntropyDisabledWarning
 from gemmed.datasets import make_ring
 from gemmed.paper import (
     GEMMEDClassifier,
@@ -23,6 +23,7 @@ from gemmed.paper import (
     RODClassifier,
     TrimmedSVC,
 )
+from gemmed.paper.problem import entropy_bound
 
 AS_SVC = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -125,6 +126,31 @@ def test_swapping_the_labels_swaps_the_sign(ring, kernel):
     )
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rotation_of_the_features_does_not_matter(ring, kernel):
+    angle = 0.7
+    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    model, other = (
+        fitted(X, ring.y, kernel=kernel, gamma=0.01) for X in (ring.X, ring.X @ rotation)
+    )
+    np.testing.assert_allclose(other.nominal_proba_, model.nominal_proba_, atol=1e-6)
+
+
+def test_weight_zero_is_absence(ring):
+    weights = np.ones(80)
+    weights[::10] = 0.0
+    broken, kept = np.where(weights == 0, -ring.y, ring.y), weights > 0
+    # Distances count every sample: the entropy constraint is switched off.
+    options = {"entropy_slack": np.inf, "coverage": 0.1, "tol": 1e-10, "gamma": 0.01}
+    options["engine"] = MeanField(n_restarts=0)  # random starts count every sample, too
+    weighted = GEMMEDClassifier(random_state=0, **options)
+    weighted.fit(ring.X, broken, sample_weight=weights)
+    absent = GEMMEDClassifier(random_state=0, **options).fit(ring.X[kept], ring.y[kept])
+    np.testing.assert_allclose(
+        weighted.decision_function(ring.X_test), absent.decision_function(ring.X_test), atol=1e-3
+    )
+
+
 def test_precomputed_kernel_gives_the_same_classifier(ring):
     """Of a linear kernel on centred data the kernel distances are the Euclidean ones."""
     X = ring.X - ring.X.mean(axis=0)
@@ -161,6 +187,42 @@ def test_trusting_every_sample_gives_med_and_says_that_constraints_gave_way():
     np.testing.assert_allclose(
         model.decision_function(data.X_test), med.decision_function(data.X_test), atol=1e-2
     )
+
+
+def test_without_doubt_or_constraints_it_is_med(ring):
+    unit = {"kernel": "rbf", "function_variance": 1.0, "bias_variance": 1.0, "tol": 1e-10}
+    med, errors = MEDClassifier(**unit).fit(ring.X, ring.y), []
+    for prior in (1 - 1e-3, 1 - 1e-6, 1 - 1e-9, 1.0):
+        model = GEMMEDClassifier(prior_nominal=prior, entropy_slack=np.inf, coverage=0.1, **unit)
+        model.fit(ring.X, ring.y)
+        difference = model.decision_function(ring.X) - med.decision_function(ring.X)
+        errors.append(np.abs(difference).max())
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[-1] < 1e-6
+    assert model.dual_value_ == pytest.approx(med.dual_value_, rel=1e-7)
+
+
+def test_entropy_bound_counts_the_last_sample_in_part():
+    d, ones = np.array([3.0, 1.0, 2.0, 8.0]), np.ones(4)
+    assert entropy_bound(d, ones, 0.5, 0.0, "a") == pytest.approx((1 + 2) / 4)
+    assert entropy_bound(d, ones, 0.6, 0.1, "a") == pytest.approx(1.1 * (1 + 2 + 0.4 * 3) / 4)
+    assert entropy_bound(d, ones, 0.5, np.inf, "a") == np.inf
+    repeated = np.repeat(d, [1, 3, 1, 2])
+    assert entropy_bound(d, np.array([1.0, 3, 1, 2]), 0.55, 0.2, "a") == pytest.approx(
+        entropy_bound(repeated, np.ones(7), 0.55, 0.2, "a")
+    )
+    with pytest.warns(EntropyDisabledWarning, match="'a'"):
+        assert entropy_bound(np.array([0.0, 0.0, 5.0]), np.ones(3), 0.5, 0.1, "a") == np.inf
+
+
+def test_a_class_of_copies_has_no_entropy_constraint(ring):
+    copies = ring.X.copy()
+    own = np.flatnonzero(ring.y == -1)
+    copies[own[:30]] = copies[own[0]]
+    with pytest.warns(EntropyDisabledWarning, match="share of 0.5"):
+        model = fitted(copies, ring.y)
+    assert np.isinf(model.entropy_bounds_[0]) and np.isfinite(model.entropy_bounds_[1])
+    assert np.all(np.isfinite(model.nominal_proba_))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -200,6 +262,17 @@ def test_stopping_early_warns_with_what_was_reached(ring):
     assert not model.converged_
 
 
+def test_algorithm_1_far_from_the_optimum_is_not_called_converged(ring):
+    options = {"function_variance": 0.01, "bias_variance": 0.01, "random_state": 0}
+    rough = GEMMEDClassifier("linear", engine="paper", max_iter=300, **options)
+    with pytest.warns(ConvergenceWarning):
+        rough.fit(ring.X, ring.y)
+    exact = GEMMEDClassifier("linear", engine="exact", **options).fit(ring.X, ring.y)
+    assert exact.converged_
+    assert np.abs(rough.nominal_proba_ - exact.nominal_proba_).max() > 0.05
+    assert not rough.converged_
+
+
 def test_grid_search_and_pickle(ring):
     search = GridSearchCV(GEMMEDClassifier(random_state=0), {"gamma": [0.001, 0.1]}, cv=2)
     best = search.fit(ring.X, ring.y).best_estimator_
@@ -220,7 +293,10 @@ def test_grid_search_and_pickle(ring):
         ({"neighbor_graph": "mst"}, "neighbor_graph='mst'"),
         ({"function_variance": "tuned"}, "function_variance='tuned'"),
         ({"engine": "newton"}, "engine='newton'"),
+        ({"engine": None}, "engine=None"),
+        ({"engine": MeanField}, "engine=<class"),
         ({"engine": MeanField(n_restarts=-1)}, r"n_restarts=-1"),
+        ({"engine": "exact", "kernel": "rbf"}, "engine='exact' takes up to 18 samples"),
     ],
 )
 def test_bad_parameters_are_named(ring, parameters, message):

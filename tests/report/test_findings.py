@@ -149,16 +149,6 @@ def test_rows_that_were_left_out_can_still_be_shown():
     json.dumps(sample, allow_nan=False)
 
 
-@pytest.mark.parametrize("model", ["paper"])
-def test_other_models_have_both_rankings(model):
-    findings = Findings(audited(model))
-    flagged = findings.flagged()
-    kinds = findings.verdicts[flagged]
-    label = findings.scores["label"][flagged]
-    assert np.all((label > 0) == np.isin(kinds, ("suspicious label", "both")))
-    json.dumps(findings.sample(int(flagged[0])), allow_nan=False)
-
-
 def test_unknown_ranking(findings):
     with pytest.raises(ValueError, match="ranking='best' is unknown: use joint"):
         findings.order("best")

@@ -61,7 +61,7 @@ def test_the_page_says_what_was_found(found, page):
 def test_cells_stay_text(found):
     frame = found.frame.rename(columns={"ward": ATTACK})
     labels = np.where(found.labels == "benign", ATTACK, found.labels)
-    model = GEMMEDClassifier(model="states", random_state=0).fit(found.X, labels)
+    model = GEMMEDClassifier(random_state=0).fit(found.X, labels)
     hostile = dataclasses.replace(
         found,
         name=ATTACK,
@@ -113,7 +113,7 @@ def test_reports_of_models_in_python():
     X = pd.DataFrame(
         data.X, columns=[f"c{i}" for i in range(10)], index=[f"p{i}" for i in range(569)]
     )
-    model = make_pipeline(StandardScaler(), GEMMEDClassifier(model="states", random_state=0))
+    model = make_pipeline(StandardScaler(), GEMMEDClassifier(random_state=0))
     model.fit(X, data.labels)
     page = audit_report(model, X, data.labels, name="mine").html()
     assert "Audit of mine" in page and ">p1" in page

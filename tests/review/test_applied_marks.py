@@ -13,14 +13,12 @@ from gemmed.review.applied_marks import Known, apply_marks
 from gemmed.review.subjects import TableSubject
 from gemmed.rows.tables import read_table
 
-STATES, PAPER = GEMMEDClassifier(random_state=0), GEMMEDClassifier(model="paper", random_state=0)
+MODEL = GEMMEDClassifier(random_state=0)
 LABELS = np.array(["a", "b", "a", "b", "a", "b"])
 
 
-def marked(certain, bad=(), classifier=STATES, labels=LABELS, **options):
-    return apply_marks(
-        labels, labels.astype(str), Known(certain, frozenset(bad)), classifier, options
-    )
+def marked(certain, bad=(), labels=LABELS, **options):
+    return apply_marks(labels, labels.astype(str), Known(certain, frozenset(bad)), options)
 
 
 def test_given_labels_stay_and_true_ones_go_beside_them():
@@ -47,13 +45,6 @@ def test_without_marks_nothing_changes():
     found = marked({})
     assert found.options == {} and not found.settled
     assert found.labels.tolist() == found.corrected.tolist() == LABELS.tolist()
-
-
-def test_the_paper_s_model_takes_corrected_labels():
-    found = marked({0: "b"}, {5}, classifier=PAPER)
-    assert found.labels.tolist() == ["b", "b", "a", "b", "a", "b"]
-    assert found.options["prior_nominal"].tolist() == [1.0] + 5 * [0.95]
-    assert found.kept.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_marks_count_more_than_columns():
@@ -102,10 +93,9 @@ def flipped(tmp_path_factory):
     return path, truth, wrong, bad
 
 
-@pytest.mark.parametrize("classifier", [STATES, PAPER], ids=["states", "paper"])
-def test_the_page_shows_rows_as_corrected(flipped, classifier):
+def test_the_page_shows_rows_as_corrected(flipped):
     path, truth, wrong, bad = flipped
-    subject = TableSubject(read_table(path), Roles("way"), classifier)
+    subject = TableSubject(read_table(path), Roles("way"), MODEL)
     first = Findings(subject.fit(Known({}, frozenset())))
     checked = first.order()[:30]
     seen, out = checked[~bad[checked]], checked[bad[checked]]
@@ -123,10 +113,9 @@ def test_the_page_shows_rows_as_corrected(flipped, classifier):
     assert not set(found.flagged()) & set(seen)
     assert found.verdict_of(int(seen[0])).suggested is None
     assert found.trusted[seen].all()
-    if classifier is STATES:
-        rest = np.setdiff1d(np.arange(300), checked)
-        for name, fault in (("label", wrong), ("measurement", bad), ("joint", wrong | bad)):
-            left, share = fault[rest].sum() / (300 - len(out)), found.shares[name]
-            assert share.low - 0.01 <= left <= share.high and abs(share.mean - left) < 0.05
-        assert "rows were checked by a person" in found.sentence()
-        assert "no row has been checked" in first.sentence()
+    rest = np.setdiff1d(np.arange(300), checked)
+    for name, fault in (("label", wrong), ("measurement", bad), ("joint", wrong | bad)):
+        left, share = fault[rest].sum() / (300 - len(out)), found.shares[name]
+        assert share.low - 0.01 <= left <= share.high and abs(share.mean - left) < 0.05
+    assert "rows were checked by a person" in found.sentence()
+    assert "no row has been checked" in first.sentence()

@@ -298,7 +298,7 @@ def test_the_report(browser, tmp_path, scheme):
 def test_a_report_of_recordings_plays_them(browser, tmp_path):
     path = write_clips(tmp_path)
     report = tmp_path / "r.html"
-    arguments = ["audit", str(path), "--target", "word", "--model", "states", "--each", "3"]
+    arguments = ["audit", str(path), "--target", "word", "--each", "3"]
     assert main([*arguments, "--html", str(report)]) == 0
     assert report.stat().st_size < 10_000_000
     tab = Watched(browser, report.as_uri())

@@ -28,7 +28,7 @@ def open_session(path, *, match=False, fit=True):
     subject = TableSubject(
         table,
         Roles("diagnosis", drop=("patient",)),
-        GEMMEDClassifier(model="states", random_state=0),
+        GEMMEDClassifier(random_state=0),
         identifiers=("patient",),
     )
     session = ReviewSession(subject, store, path, "ann")

@@ -13,17 +13,18 @@ from scipy import special
 
 pytest.importorskip("distributed")
 
+from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.engines import MeanField
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances
 from gemmed.model.decision_step import solve_med_functions
-from gemmed.model.dual import DualProblem
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmarks import choose_landmarks
 from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.paper import MeanField
+from gemmed.paper.dual import DualProblem
 from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks
 from gemmed.rows.blocks import LocalBlocks, sum_blocks, take_rows
 from gemmed.rows.dask_blocks import partition_bounds
@@ -46,7 +47,7 @@ def solve(blocks, y, m=80, dtype=np.float32):
     chosen = choose_landmarks(classes, m, np.random.default_rng(0))
     made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
     space = BlockFeatureSpace(blocks, made)
-    solution = MeanField("collapsed").solve(
+    solution = MeanField("collapsed", n_restarts=0).solve(
         DualProblem(
             space,
             y,
@@ -113,7 +114,7 @@ def test_fit_equals_the_local_one(client):
 
 
 def classifier(**options):
-    return GEMMEDClassifier(**{"n_components": 60, "random_state": 0, **options})
+    return GEMMEDClassifier(**parameters_of(**{"n_components": 60, "random_state": 0, **options}))
 
 
 def test_many_landmarks_are_solved_as_here(client):
@@ -162,7 +163,11 @@ def test_one_and_two_workers_fit_the_same_function(client, monkeypatch):
     X, y = sample(6000)
     monkeypatch.setattr("gemmed.model.kernels.feature_passes.PACK_FROM", 1)
     monkeypatch.setitem(CentreSpace.__init__.__kwdefaults__, "cache_bytes", 4 * 6000 * 90)
-    kernel = {"n_components": 100, "gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    kernel = {
+        "n_components": 100,
+        "gamma": 0.2,
+        "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0},
+    }
     rows = da.from_array(X, chunks=(1000, 6))
     apart = []
     for n_workers in (1, 2):
@@ -255,7 +260,7 @@ def test_a_worker_that_dies_does_not_change_the_result(processes):
     import dask.array as da
 
     X, y = sample(3000)
-    kernel = {"gamma": 0.2, "function_variance": 1.0, "bias_variance": 1.0}
+    kernel = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
     blocks = dask_blocks(da.from_array(X, chunks=(1000, 6)), processes)
     # Imports are not part of the time below; a module itself cannot be sent back.
     processes.run(lambda: importlib.import_module("gemmed.estimators.gemmed").__name__)

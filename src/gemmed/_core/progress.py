@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
 STAGES = ("distances", "kernel", "features", "probabilities", "solver")
-"""Stages of a fit, in order; of model="paper" the last two are the other way round, and "kernel" is
-there only where something is tuned."""
+"""Stages of a fit, in order; "kernel" is there only where something is tuned. In ``gemmed.paper``
+the solver comes before the probabilities."""
 
 _log = logging.getLogger("gemmed")
 _Item = TypeVar("_Item")
@@ -68,11 +68,6 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listeners.reset(token)
-
-
-def is_heard() -> bool:
-    """Whether somebody wants to know of single steps: facts that take time can be left out."""
-    return bool(_listeners.get()) or _log.isEnabledFor(logging.DEBUG)
 
 
 def report(stage: str, done: int = 0, total: int | None = None, **facts: float) -> bool:

@@ -39,8 +39,8 @@ page with all of it that can be mailed; gemmed review lets you judge the rows.
 Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
 silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
 """
-TERMS = ("prior", "label_term", "measurement_term", "margin", "entropy", "coverage")
-"""Of states, and of model="paper"."""
+TERMS = ("prior", "label_term", "measurement_term")
+"""Terms of the log-odds of being nominal."""
 PROBABILITIES = ("suggested_proba", "wrong_label_proba", "bad_measurement_proba")
 SHORT_REASON = 90
 """Characters of a reason in the printed table."""
@@ -276,7 +276,7 @@ def _print_report(
 
 def _in_turn(found: Any) -> Any:
     """Rows with suspicious labels and other rows in turn, each in their order."""
-    is_label = found["verdict"].isin(("suspicious label", "both"))
+    is_label = found["verdict"] == "suspicious label"
     turn = is_label.groupby(is_label).cumcount()
     return found.assign(turn=turn).sort_values("turn", kind="stable").drop(columns="turn")
 

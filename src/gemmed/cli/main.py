@@ -20,6 +20,8 @@ from .terminal import complain, printable
 USAGE_ERROR, INTERRUPTED = 2, 130
 UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
 RESUMED = "what was finished is kept, the same command goes on"
+PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
+OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
 KEPT = {features.run: RESUMED, reproduce.run: RESUMED, review.run: "all marks are kept"}
 """What is true after an interrupt, of commands that keep something."""
 NOT_KEPT = "the same command starts again from the beginning"
@@ -33,7 +35,8 @@ class OneLineParser(argparse.ArgumentParser):
         if unknown is not None:
             known = [name for action in self._actions for name in action.option_strings]
             known += [str(c) for a in self._actions for c in a.choices or ()]
-            message += did_you_mean(unknown[1] or unknown[2], known)
+            given = unknown[1] or unknown[2]
+            message += OF_PAPER if given in PAPER_OPTIONS else did_you_mean(given, known)
         self.exit(
             USAGE_ERROR, printable(f"gemmed: error: {message} (see {self.prog} --help)") + "\n"
         )

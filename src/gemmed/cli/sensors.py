@@ -337,8 +337,6 @@ def _tell(spans: list[Any]) -> None:
 
 
 def _classifier_of(options: argparse.Namespace) -> Any:
-    if options.model != "states":
-        raise ValueError(f"--model {options.model} knows no sensors: add --sensors apart")
     if options.prior is not None:
         raise ValueError("--prior has no meaning with several sensors: add --sensors apart")
     if options.known is not None:

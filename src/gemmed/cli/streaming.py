@@ -43,11 +43,7 @@ def is_streamed(options: argparse.Namespace) -> bool:
     large = options.table != "-" and (
         path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM)
     )
-    if options.stream or options.scheduler is not None:
-        if options.engine not in ("mean_field", "gibbs"):
-            raise ValueError(f"--engine {options.engine} needs the whole table: not in blocks")
-        return True
-    return large
+    return bool(options.stream) or options.scheduler is not None or large
 
 
 def train_in_blocks(options: argparse.Namespace) -> Learned:

@@ -163,41 +163,7 @@ def _add_classifier_options(group: Any) -> None:
         "--C", type=float, default=3.0, help="above 1; larger allows less margin error (default: 3)"
     )
     group.add_argument(
-        "--prior-nominal",
-        type=float,
-        default=0.95,
-        metavar="P",
-        help="probability that a row is correct, before the fit (default: 0.95)",
-    )
-    group.add_argument(
-        "--coverage",
-        type=_number_or("auto"),
-        default="auto",
-        metavar="SHARE",
-        help="with --model paper: share of each class that must be kept (default: auto, one half)",
-    )
-    group.add_argument(
-        "--model",
-        choices=("states", "paper"),
-        default="states",
-        help="states of rows with learned rates of faults, or the paper's entropy constraint "
-        "with a fixed prior (default: states)",
-    )
-    group.add_argument(
-        "--entropy-slack",
-        type=_number_or("auto"),
-        default="auto",
-        metavar="SLACK",
-        help="with --model paper: how spread out the kept rows may be (default: auto, 0.3)",
-    )
-    group.add_argument(
         "--neighbors", type=int, default=10, metavar="K", help="neighbours (default: 10)"
-    )
-    group.add_argument(
-        "--engine",
-        choices=["mean_field", "gibbs", "exact", "paper"],
-        default="mean_field",
-        help="with --model paper: how the problem is solved (default: mean_field)",
     )
     group.add_argument(
         "--components",
@@ -301,21 +267,16 @@ def classifier_of(options: argparse.Namespace) -> Any:
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
     from ..estimators.gemmed import GEMMEDClassifier
+    from ..model.settings import Solver
 
     return GEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
-        degree=options.degree,
+        kernel_params={"degree": options.degree},
         C=options.C,
-        prior_nominal=options.prior_nominal,
-        model=options.model,
         base=base_of(options),
-        coverage=options.coverage,
-        entropy_slack=options.entropy_slack,
         n_neighbors=options.neighbors,
-        engine=options.engine,
-        n_components=_whole(options.components),
-        max_iter=options.max_iter,
+        solver=Solver(options.max_iter, n_components=_whole(options.components)),
         random_state=options.seed,
     )
 

@@ -51,6 +51,30 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
     return bases
 
 
+def check_pred_probs(pred_probs: Any, classes: np.ndarray, n_samples: int) -> FloatArray | None:
+    """Probabilities of a user's own models, shape (n_models, n_samples, n_classes)."""
+    if pred_probs is None:
+        return None
+    several = isinstance(pred_probs, (list, tuple)) and np.ndim(pred_probs[0]) == 2
+    models = [
+        np.asarray(own, dtype=np.float64) for own in (pred_probs if several else [pred_probs])
+    ]
+    if not several and models[0].ndim == 3:
+        models = list(models[0])
+    for own in models:
+        if own.shape != (n_samples, len(classes)):
+            raise ValueError(
+                f"pred_probs has shape {own.shape}: it needs a row for each of the {n_samples} "
+                f"samples and a column for each of the {len(classes)} classes, in sorted order."
+            )
+        if not np.all(np.isfinite(own)) or np.any(own < 0.0) or np.any(own.sum(axis=1) <= 0.0):
+            raise ValueError(
+                "pred_probs has values that are no probabilities (negative, missing, or a row of "
+                "zeros): pass what predict_proba gives."
+            )
+    return np.stack([own / own.sum(axis=1, keepdims=True) for own in models])
+
+
 def held_out_scores(
     base: Any,
     X: FloatArray,

@@ -11,29 +11,14 @@ from .._core.types import FloatArray
 from ..evidence.distances import Distances
 from ..evidence.screening import TrustedReference
 
-OK, LABEL, MEASUREMENT, BOTH = "ok", "suspicious label", "suspicious measurement", "both"
-TYPICAL = 0.95
-"""A measurement is typical of a class up to this quantile of the class's trusted samples."""
-SPEAKS = 1.4
-"""Nats from which on distances speak against a sample; its place in the class is half a nat."""
-CONTRADICTION = 5.0
-"""Nats by which the classifier must contradict the label of a sample that is typical nowhere."""
+OK, LABEL, MEASUREMENT = "ok", "suspicious label", "suspicious measurement"
 N_CONFLICTING = 3
 MIN_SUGGESTED = 0.3
 """Held-out probability that a class needs to be suggested; it must also exceed the own class."""
 
 
-class LogOdds(NamedTuple):
-    """Terms of logit(nominal_proba), each of shape (n_samples,)."""
-
-    prior: FloatArray
-    margin: FloatArray
-    entropy: FloatArray
-    coverage: FloatArray
-
-
 class StateTerms(NamedTuple):
-    """Terms of logit(nominal_proba) where states are known, each of shape (n_samples,)."""
+    """Terms of logit(nominal_proba), each of shape (n_samples,)."""
 
     prior: FloatArray
     label_term: FloatArray
@@ -77,70 +62,6 @@ def terms_of_states(
     with np.errstate(invalid="ignore"):
         label = np.where(certain, 0.0, special.logit(states[:, 0]) - prior - measurement)
     return StateTerms(prior, label, measurement)
-
-
-def split_log_odds(
-    nominal: FloatArray, prior: FloatArray, entropy: FloatArray, coverage: FloatArray
-) -> LogOdds:
-    """The margin term is what the others leave of the log-odds (equation 21).
-
-    A certainty of the prior (0 or 1) leaves nothing to explain: the other terms are then zero.
-    """
-    prior_log_odds = special.logit(prior)
-    certain = ~np.isfinite(prior_log_odds)
-    entropy, coverage = (np.where(certain, 0.0, term) for term in (entropy, coverage))
-    with np.errstate(invalid="ignore"):
-        margin = special.logit(nominal) - prior_log_odds - entropy - coverage
-    return LogOdds(prior_log_odds, np.where(certain, 0.0, margin), entropy, coverage)
-
-
-def judge(
-    nominal: FloatArray,
-    terms: LogOdds,
-    class_index: np.ndarray,
-    statistics: FloatArray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Verdict and suggested class of every sample.
-
-    A distrusted sample whose measurement is typical of another class has a suspicious label, which
-    that class would mend; so has one of which distances say nothing. The others, far from every
-    class, have a suspicious measurement; both, if the classifier strongly contradicts their label
-    as well.
-
-    Parameters
-    ----------
-    nominal : probability, shape (n_samples,)
-    terms : of its log-odds
-    statistics : scaled distance to each class, without itself, shape (n_samples, n_classes)
-
-    Returns
-    -------
-    verdicts : array of str, shape (n_samples,)
-    suggested : class index, the own one unless the label is suspicious; shape (n_samples,)
-    """
-    rows = np.arange(len(nominal))
-    own = statistics[rows, class_index]
-    trusted = nominal >= 0.5
-    limits = np.array(
-        [
-            np.quantile(own[part], TYPICAL) if (part := trusted & (class_index == z)).any() else 0.0
-            for z in range(statistics.shape[1])
-        ]
-    )
-    relative = statistics / np.maximum(limits, 1e-12)
-    others = relative.copy()
-    others[rows, class_index] = np.inf
-    best_other = np.argmin(others, axis=1)
-    spoken_against = terms.entropy <= -SPEAKS
-    far = relative[rows, class_index] > 1.0
-    clustered = spoken_against & ~far
-    mended = (others[rows, best_other] <= 1.0) & ~clustered
-    label = mended | ~(spoken_against | far)
-    strongly = (terms.margin <= -CONTRADICTION) & far
-    verdicts = np.where(label, LABEL, np.where(strongly, BOTH, MEASUREMENT))
-    verdicts = np.where(trusted, OK, verdicts)
-    wrong_label = (verdicts == LABEL) | (verdicts == BOTH)
-    return verdicts, np.where(wrong_label, best_other, class_index)
 
 
 def judge_states(

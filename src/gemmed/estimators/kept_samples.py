@@ -18,7 +18,7 @@ from ..model.kernels.exact_or_features import TRUSTED
 from ..rows.foreign_frames import frame_of
 from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
-from .explanation import OK, JudgedStates, LogOdds, conflicting_samples, judge, judge_states
+from .explanation import OK, JudgedStates, conflicting_samples, judge_states
 from .reasons import Reasons, Verdict
 
 
@@ -120,27 +120,14 @@ def explain_samples(
     kept: KeptSamples,
     reference: TrustedReference,
     classes: np.ndarray,
-    judged: JudgedStates | LogOdds,
+    judged: JudgedStates,
     output: str | None = None,
 ) -> Any:
-    """Table of ``GEMMEDClassifier.explain``, from states or from the terms of the paper's model.
-
-    Its index is that of the DataFrame fitted.
-    """
+    """Table of ``GEMMEDClassifier.explain``; its index is that of the DataFrame fitted."""
     class_index = kept.class_index
     statistics = kept.training_statistics(reference)
     own = statistics[np.arange(len(statistics)), class_index]
-    by_state: dict[str, FloatArray] = {}
-    if isinstance(judged, LogOdds):
-        terms = judged._asdict()
-        verdicts, suggested = judge(kept.nominal, judged, class_index, statistics)
-    else:
-        terms = judged.terms._asdict()
-        wrong, bad = judged.states[:, 1], judged.states[:, 2]
-        by_state = {"wrong_label_proba": wrong, "bad_measurement_proba": bad}
-        verdicts, suggested = judge_states(
-            judged.states, judged.clean, judged.true_label, class_index
-        )
+    verdicts, suggested = judge_states(judged.states, judged.clean, judged.true_label, class_index)
     doubtful = np.flatnonzero(verdicts != OK)
     conflicting = np.empty(len(class_index), dtype=object)
     conflicting[:] = [[] for _ in class_index]
@@ -153,8 +140,9 @@ def explain_samples(
     table = {
         "label": classes[class_index],
         "nominal_proba": kept.nominal,
-        **by_state,
-        **terms,
+        "wrong_label_proba": judged.states[:, 1],
+        "bad_measurement_proba": judged.states[:, 2],
+        **judged.terms._asdict(),
         "verdict": verdicts,
         "suggested_label": classes[suggested],
         "p_value": reference.own_class_p_values(own, class_index),
@@ -169,14 +157,12 @@ def _reason_columns(
     verdicts: np.ndarray,
     suggested: np.ndarray,
     classes: np.ndarray,
-    judged: JudgedStates | LogOdds,
+    judged: JudgedStates,
 ) -> dict[str, Any]:
     """Probability of the suggested label, columns that are odd and sentences of doubtful rows."""
     n = len(verdicts)
-    held_out = judged.clean if isinstance(judged, JudgedStates) else None
-    columns: dict[str, Any] = {}
-    if held_out is not None:
-        columns["suggested_proba"] = held_out[np.arange(n), suggested]
+    held_out = judged.clean
+    columns: dict[str, Any] = {"suggested_proba": held_out[np.arange(n), suggested]}
     if kept.is_gram:
         return columns
     odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
@@ -205,7 +191,7 @@ def _verdict(
     verdicts: np.ndarray,
     suggested: np.ndarray,
     classes: np.ndarray,
-    held_out: FloatArray | None,
+    held_out: FloatArray,
 ) -> Verdict:
     z, other = kept.class_index[row], suggested[row]
     return Verdict(
@@ -213,8 +199,8 @@ def _verdict(
         float(kept.nominal[row]),
         str(classes[z]),
         None if other == z else str(classes[other]),
-        None if held_out is None or other == z else float(held_out[row, other]),
-        None if held_out is None else float(held_out[row, z]),
+        None if other == z else float(held_out[row, other]),
+        float(held_out[row, z]),
     )
 
 

@@ -18,7 +18,6 @@ from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace, variances_of_functions
 from ..model.margin_loss import curvature_at
 from .base_member import base_scores
-from .older_versions import with_present_attributes
 from .stored_function import StoredFunction
 from .validation import check_query_data
 
@@ -98,9 +97,6 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_present_attributes(state))
-
 
 def probability_slope(
     space: FunctionSpace,
@@ -163,9 +159,10 @@ def signs_of(index: np.ndarray, n_classes: int) -> FloatArray:
 
 def warn_not_converged(estimator: Any, reached: str) -> None:
     """The usual warning of an iterative estimator, with what was reached and the remedy."""
+    where = " of solver=Solver(...)" if hasattr(estimator, "solver") else ""
     warnings.warn(
         f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations without "
-        f"converging ({reached}): raise max_iter, raise tol, or scale X.",
+        f"converging ({reached}): raise max_iter{where}, raise tol, or scale X.",
         ConvergenceWarning,
         stacklevel=3,
     )

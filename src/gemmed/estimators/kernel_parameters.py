@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from .._core.types import FloatArray
 from ..model.kernels.kernel import KERNELS, Kernel
@@ -19,6 +20,38 @@ TUNED = "tuned"
 """Value of kernel, gamma and the variances that has them chosen from the data."""
 
 
+class KernelOptions(NamedTuple):
+    """What belongs to a kernel beside its name and gamma."""
+
+    degree: Any = 3
+    coef0: Any = 0.0
+    function_variance: Any = 1.0
+    bias_variance: Any = 1.0
+
+
+def kernel_options(estimator: Any, *, tunable: bool) -> KernelOptions:
+    """The entries of ``kernel_params``, or single parameters of the same names; else defaults.
+
+    ``tunable`` says that variances are tuned where nothing is given.
+    """
+    options = KernelOptions()
+    if not hasattr(estimator, "kernel_params"):
+        # Not every classifier has an amplitude: for an SVM it is the same as C.
+        names = (name for name in options._fields if hasattr(estimator, name))
+        return options._replace(**{name: getattr(estimator, name) for name in names})
+    if tunable:
+        options = options._replace(function_variance=TUNED, bias_variance=TUNED)
+    given = estimator.kernel_params
+    if given is None:
+        return options
+    if not isinstance(given, Mapping) or not set(given) <= set(options._fields):
+        raise ValueError(
+            f"kernel_params={given!r} must be None or a dict with some of the keys "
+            f"{', '.join(map(repr, options._fields))}."
+        )
+    return options._replace(**given)
+
+
 def make_kernel(
     estimator: Any, X: FloatArray, *, tunable: bool = False, variance: float | None = None
 ) -> Kernel:
@@ -31,25 +64,24 @@ def make_kernel(
     if not callable(name):
         check_choice("kernel", name, (*((TUNED,) if tunable else ()), *KERNELS))
         name = kernel_name(name)
-    check_number("degree", estimator.degree, at_least=1, whole=True)
-    check_number("coef0", estimator.coef0)
+    degree, coef0, function_variance, bias_variance = kernel_options(estimator, tunable=tunable)
+    check_number("degree", degree, at_least=1, whole=True)
+    check_number("coef0", coef0)
     if name == "precomputed":
         check_precomputed(X)
     else:
         check_varying_features(X)
-    # Not every classifier has an amplitude: for an SVM it is the same as C.
-    function_variance = getattr(estimator, "function_variance", 1.0)
     hint = f"{TUNED!r} is allowed too." if tunable else ""
-    if not (tunable and estimator.bias_variance == TUNED):
-        check_number("bias_variance", estimator.bias_variance, at_least=0, hint=hint)
+    if not (tunable and bias_variance == TUNED):
+        check_number("bias_variance", bias_variance, at_least=0, hint=hint)
     if not (tunable and function_variance == TUNED):
         check_number("function_variance", function_variance, above=0, hint=hint)
     return Kernel(
         name,
         _resolve_gamma(estimator.gamma, X, tunable, variance),
-        estimator.degree,
-        estimator.coef0,
-        1.0 if estimator.bias_variance == TUNED else float(estimator.bias_variance),
+        degree,
+        coef0,
+        1.0 if bias_variance == TUNED else float(bias_variance),
         1.0 if function_variance == TUNED else float(function_variance),
     )
 
@@ -61,13 +93,14 @@ def kernel_name(name: str) -> str:
 
 def what_is_tuned(estimator: Any) -> ToTune:
     """What of the kernel is chosen from the data; a given gamma belongs to one shape."""
+    options = kernel_options(estimator, tunable=True)
     shape, gamma, variance, bias = (
         isinstance(value, str) and value == TUNED
         for value in (
             estimator.kernel,
             estimator.gamma,
-            estimator.function_variance,
-            estimator.bias_variance,
+            options.function_variance,
+            options.bias_variance,
         )
     )
     return ToTune(shape and gamma, gamma, variance, bias)

@@ -12,20 +12,13 @@ UNKNOWN = -1
 """In place of a class index."""
 
 
-def check_known_labels(
-    known_labels: Any, classes: np.ndarray, n_samples: int, model: str
-) -> np.ndarray | None:
+def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -> np.ndarray | None:
     """Class index of every sample whose true label is known, -1 elsewhere; None if none is.
 
     Missing are None, NaN, NA and what is masked.
     """
     if known_labels is None:
         return None
-    if model != "states":
-        raise ValueError(
-            f"known_labels belong to model='states', not to model={model!r}, which learns no rates "
-            "of wrong labels: put these labels into y, with prior_nominal=1."
-        )
     labels = as_objects(known_labels)
     if labels.shape != (n_samples,):
         raise ValueError(

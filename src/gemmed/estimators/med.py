@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..model.kernels.centre_space import CentreSpace
 from ..model.kernels.choose_space import function_space
 from ..model.kernels.exact_or_features import Prior, components_for
 from ..model.kernels.kernel import Kernel
+from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
 from .kernel_classifier import (
@@ -29,8 +31,6 @@ from .stored_function import function_of_solution, predicts_by_parameters
 from .validation import (
     check_margin_rate,
     check_n_jobs,
-    check_number,
-    check_number_or_auto,
     check_training_data,
     check_weights,
 )
@@ -54,23 +54,15 @@ default="rbf"
         A callable takes two matrices and returns the kernel matrix between their rows.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
-    degree : int, default=3
-    coef0 : float, default=0.0
-    bias_variance : float, default=1.0
-        Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-    function_variance : float, default=1.0
-        Prior variance of the decision function: K = function_variance * k + bias_variance.
+    kernel_params : dict or None, default=None
+        ``degree`` (default 3) and ``coef0`` (0.0) of "poly"; ``function_variance`` and
+        ``bias_variance`` (1.0): prior variances of the decision function,
+        K = function_variance * k + bias_variance. The bias is part of the kernel; there is no
+        separate intercept.
     C : float, default=3.0
         Rate of the margin prior, above 1. Larger values allow less margin error.
-    max_iter : int, default=200
-        Newton steps at most.
-    tol : float, default=1e-6
-        Duality gap at which to stop, relative to the objective. With landmarks a Newton step that
-        has lowered the objective by no more than ``tol``, or 1e-4 of it, is the last.
-    n_components : "auto", int or None, default="auto"
-        Landmarks whose kernel functions make up the decision function. "auto" keeps the exact
-        kernel for small samples and asks the data how many they need above
-        (docs/guide/large.md); None keeps the exact kernel at any size.
+    solver : Solver or None, default=None
+        Iterations, tolerance, and landmarks in place of the exact kernel.
     n_jobs : int or None, default=None
         Threads at most; None for all cores. Small samples take one, which is faster.
     random_state : int, RandomState instance or None, default=None
@@ -105,36 +97,23 @@ default="rbf"
     """
 
     _multi_class = True
-    # What models of earlier versions were fitted with.
-    n_components: Any = None
-    random_state: Any = None
 
     def __init__(
         self,
         kernel: Any = "rbf",
         *,
         gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        bias_variance: float = 1.0,
-        function_variance: float = 1.0,
+        kernel_params: Mapping[str, Any] | None = None,
         C: float = 3.0,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_components: Any = "auto",
+        solver: Solver | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.bias_variance = bias_variance
-        self.function_variance = function_variance
+        self.kernel_params = kernel_params
         self.C = C
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_components = n_components
+        self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -149,11 +128,8 @@ default="rbf"
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_margin_rate(self.C)
-        check_number("max_iter", self.max_iter, at_least=1, whole=True)
-        check_number("tol", self.tol, above=0)
-        if self.n_components is not None:
-            check_number_or_auto("n_components", self.n_components, at_least=1, whole=True)
         check_n_jobs(self.n_jobs)
+        solver = record_of("solver", self.solver, Solver)
         X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
         classes, signs = encode_labels(y)
@@ -162,12 +138,13 @@ default="rbf"
         number = None
         if kernel.name != "precomputed":
             n_iterated = columns.shape[1] if kernel.has_width else 0
-            number = components_for(self.n_components, len(X), n_iterated=n_iterated)
+            number = components_for(solver.n_components, len(X), n_iterated=n_iterated)
         with blas_threads(self.n_jobs, len(X), in_blocks=number is not None):
-            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number)
+            iterative = solver.n_components == "auto"  # where that is faster
+            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number, iterative)
             space = prior.space
             solved = solve_med_functions(
-                space, columns, float(self.C), weights, max_iter=self.max_iter, tol=self.tol
+                space, columns, float(self.C), weights, max_iter=solver.max_iter, tol=solver.tol
             )
             lam = np.column_stack([own.certificate.lam for own in solved])
             coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
@@ -205,9 +182,9 @@ default="rbf"
         class_index: np.ndarray,
         weights: FloatArray,
         n_components: int | None,
+        iterative: bool,
     ) -> Prior:
         if n_components is None:
-            iterative = self.n_components == "auto"  # where that is faster
             n_threads = block_threads(self.n_jobs)
             return Prior(*function_space(kernel, X, iterative=iterative, n_threads=n_threads))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

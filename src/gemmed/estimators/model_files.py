@@ -33,16 +33,15 @@ import numpy as np
 from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError, reason
 from .._core.optional import require
 from .._core.whole_files import replacing
-from .older_versions import present_name, with_present_names
 from .payload_limits import check_payload, refuse_expansion
 from .tree_files import with_stored_forests
 
 PACKAGE = __name__.partition(".")[0]
-FORMAT, FORMAT_VERSION = "gemmed-model", 1
+FORMAT, FORMAT_VERSION = "gemmed-model", 2
 HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
-MODEL_ROOMS = {"engines", "estimators", "evidence", "model", "paper", "sensors"}
+MODEL_ROOMS = {"estimators", "evidence", "model", "paper", "sensors"}
 """Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
 
 HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
@@ -131,13 +130,12 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     from skops import io as skops_io
 
     header, payload = _read(path)
-    payload = with_present_names(payload)
     allowed = _refuse_foreign_types(payload, trusted, f"{str(path)!r} cannot be loaded")
     try:
         model = skops_io.loads(payload, trusted=allowed)
     except Exception as error:  # a crafted payload can make any constructor fail in any way
         raise ModelFileError(_broken(path, error)) from error
-    if _full_name(type(model)) != present_name(header.class_name):
+    if _full_name(type(model)) != header.class_name:
         raise ModelFileError(
             f"{str(path)!r} is said to hold {header.class_name} but holds "
             f"{_full_name(type(model))}: it was changed after it was saved."
@@ -248,11 +246,12 @@ def _parse_header(text: bytes, path: str | os.PathLike[str]) -> ModelHeader:
         version = content["format_version"]
         if not isinstance(version, int) or version < 1:
             raise ValueError(f"format version {version!r}")
-        if version > FORMAT_VERSION:
+        if version != FORMAT_VERSION:
+            remedy = "or a newer one" if version > FORMAT_VERSION else "or fit the model again"
             raise ModelFileError(
-                f"{str(path)!r} has format version {version}, this gemmed reads up to "
+                f"{str(path)!r} has format version {version}, this gemmed reads version "
                 f"{FORMAT_VERSION}: it was saved by gemmed {content.get('gemmed_version')}; "
-                "install that version or a newer one."
+                f"install that version, {remedy}."
             )
         header = ModelHeader(**{name: content[name] for name in ModelHeader._fields})
         for name in ("gemmed_version", "class_name", "sha256"):

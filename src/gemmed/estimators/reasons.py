@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .column_reasons import ClassColumns, ColumnReference, Numbers
-from .explanation import BOTH, LABEL, MEASUREMENT, OK
+from .explanation import LABEL, MEASUREMENT, OK
 
 ODD = 3.0
 """Deviations from which on a value is called odd."""
@@ -176,9 +176,9 @@ class Reasons:
         if verdict.verdict == OK:
             return []
         sentences = []
-        if verdict.verdict in (LABEL, BOTH):
+        if verdict.verdict == LABEL:
             sentences += _label_sentences(columns, verdict)
-        if verdict.verdict in (MEASUREMENT, BOTH):
+        if verdict.verdict == MEASUREMENT:
             sentences += self._measurement_sentences(columns, verdict, found, z)
         return sentences
 

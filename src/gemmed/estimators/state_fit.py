@@ -1,4 +1,4 @@
-"""The fit of states, the default: measurements, kernel, held-out scores, states, the refit.
+"""The fit of GEMMEDClassifier: measurements, kernel, held-out scores, states, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
 and averaged over (docs/research/model.md, sections 10 and 11). Nothing here knows an estimator.
@@ -18,22 +18,21 @@ from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.class_distances import class_distances
 from ..evidence.shared_faults import shared_faults
+from ..fit.constraints import Bounds, attained_bounds
 from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
 from ..model.label_losses import class_scores
 from ..model.med import learn_med
-from ..model.solution import Status
-from ..model.states.label_model import LabelModel, LabelPriors
+from ..model.states.label_model import LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
-from .joint_fit import prior_of, stored_function
-from .joint_settings import Labelled, Settings
-from .stored_function import StoredFunction
+from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
+from .stored_function import StoredFunction, stored_function
 
 
 class StateFit(NamedTuple):
@@ -94,6 +93,7 @@ def fit_states(
                 "fit_blocks or kernel='precomputed'."
             )
         bases = []
+    in_memory = np.empty((0, 0)) if X is None else X
     taught = samples.taught
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
@@ -112,7 +112,8 @@ def fit_states(
             usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
         shared = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
-        nats, good = together(measurements, shared, good)
+        bad_rate = settings.priors.bad_rate
+        nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
 
         choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
@@ -131,7 +132,9 @@ def fit_states(
         members = [class_scores(learned.held_out * signs)]
         base_seed = settings.engine_seed
         for own in bases:
-            members.append(held_out_scores(own, X, class_index, weights, samples.groups, base_seed))
+            members.append(
+                held_out_scores(own, in_memory, class_index, weights, samples.groups, base_seed)
+            )
         labels = LabelModel(
             np.stack(members),
             samples.class_index,
@@ -139,6 +142,7 @@ def fit_states(
             samples.weights,
             checked(samples),
             samples.known,
+            settings.priors,
         )
         slopes = None
         if pred_probs is not None:
@@ -173,12 +177,15 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
-        bases = [fit_with_states(own, X, class_index, true_label, kept, base_seed) for own in bases]
+        bases = [
+            fit_with_states(own, in_memory, class_index, true_label, kept, base_seed)
+            for own in bases
+        ]
     return StateFit(
         distances.scaled,
         measurements,
         nats,
-        float(bad_by_shared(shared).mean()),
+        float(bad_by_shared(shared, bad_rate).mean()),
         kernel,
         candidates,
         posterior,
@@ -193,7 +200,7 @@ def fit_states(
 
 
 def together(
-    measurements: Measurements | None, shared: FloatArray, good: FloatArray
+    measurements: Measurements | None, shared: FloatArray, good: FloatArray, bad_rate: float
 ) -> tuple[FloatArray | None, FloatArray]:
     """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
     speaks = shared > 0.0
@@ -201,12 +208,12 @@ def together(
         return None, good
     single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
     nats = np.where(speaks, np.maximum(single, shared), single)
-    return nats, good * (1.0 - bad_by_shared(shared))
+    return nats, good * (1.0 - bad_by_shared(shared, bad_rate))
 
 
-def bad_by_shared(shared: FloatArray) -> FloatArray:
+def bad_by_shared(shared: FloatArray, bad_rate: float) -> FloatArray:
     """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(LabelPriors().bad_rate)
+    usual = special.logit(bad_rate)
     return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
 
 
@@ -228,14 +235,45 @@ def widened(
     return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
 
 
+class ClassConstraints(NamedTuple):
+    """Entropy and coverage constraints (5) and (6) of a fit, with the multipliers they have."""
+
+    statistic: FloatArray
+    """Geometric entropy of each sample, zero for the least odd one; shape (n_samples,)."""
+    entropy_duals: FloatArray
+    coverage_duals: FloatArray
+    """Shape (n_classes,)."""
+    bounds: Bounds
+
+
+def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
+    """The constraints whose solution the evidence is.
+
+    Nats for "bad" are (mu d_n - kappa) / N. With d_n counted from the least odd sample, mu is N and
+    kappa is minus N times its nats. The bounds are what the kept samples attain.
+    """
+    n_classes, total = found.true_label.shape[1], float(weights.sum())
+    nats = np.zeros(len(weights)) if found.nats is None else found.nats
+    origin = min(float(nats.min()), 0.0)
+    bounds = attained_bounds(
+        found.state_proba[:, 2], found.true_label, nats - origin, weights=weights
+    )
+    is_active = found.nats is not None
+    return ClassConstraints(
+        nats - origin,
+        np.full(n_classes, total * is_active),
+        np.full(n_classes, -origin * total),
+        bounds,
+    )
+
+
 def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
     posterior, solutions = found.posterior, found.solutions
     nominal = found.nominal
     gap = float(sum(own.certificate.gap for own in solutions))
     converged = all(own.converged for own in solutions)
-    n_classes = len(samples.classes)
-    nats = np.zeros(len(nominal)) if found.nats is None else found.nats
+    problem = class_constraints(found, samples.weights)
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     # Decision values are in units of the kernel's function, unless it has no weight at all.
@@ -254,29 +292,24 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "label_error_rate_intervals_": posterior.rate_intervals,
         "is_informative_": posterior.is_informative,
         "margin_duals_": lam.reshape(samples.labels.shape),
-        "entropy_duals_": np.zeros(n_classes),
-        "coverage_duals_": np.zeros(n_classes),
+        "entropy_duals_": problem.entropy_duals,
+        "coverage_duals_": problem.coverage_duals,
         "dual_coef_": found.dual_coef,
         "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
         "duality_gap_": gap,
         "kkt_residual_": max(own.certificate.residual for own in solutions),
-        "monte_carlo_error_": 0.0,
-        "engine_diagnostics_": {},
-        "objective_path_": np.empty(0),
         "n_iter_": max(own.n_iter for own in solutions),
         "converged_": converged,
-        "status_": (Status.CONVERGED if converged else Status.STALLED).value,
         "knn_distances_": found.knn_distances,
-        "entropy_statistic_": nats,
-        "entropy_bounds_": np.full(n_classes, np.inf),
-        "coverage_": np.zeros(n_classes),
+        "entropy_statistic_": problem.statistic,
+        "entropy_bounds_": problem.bounds.entropy[:, 0],
+        "coverage_": problem.bounds.coverage,
         "probability_slope_": unit,
         "bases_": found.bases,
         "_calibrated_together": True,
         "_member_weights": found.slopes / unit,
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
-        "_class_weights": np.bincount(samples.class_index, samples.weights, n_classes),
     }
 
 
@@ -292,8 +325,7 @@ def checked(samples: Labelled) -> np.ndarray | None:
 def told_by(samples: Labelled) -> FloatArray:
     """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
     with np.errstate(divide="ignore"):
-        usual = special.logit(min(samples.usual_prior, 1.0 - 1e-12))
-        told: FloatArray = special.logit(samples.prior) - usual
+        told: FloatArray = special.logit(samples.prior) - special.logit(USUAL_PRIOR)
     return told
 
 

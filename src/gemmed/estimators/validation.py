@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -15,59 +14,10 @@ from sklearn.utils.validation import (
 )
 
 from .._core.exceptions import DegenerateDataError, UnscaledDataError
+from .._core.parameter_checks import check_choice as check_choice
+from .._core.parameter_checks import check_number as check_number
+from .._core.parameter_checks import check_number_or_auto as check_number_or_auto
 from .._core.types import FloatArray
-
-
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    whole: bool = False,
-    infinite: bool = False,
-    hint: str = "",
-) -> None:
-    """Raise a ValueError that names the parameter, its value and what is allowed."""
-    kind = numbers.Integral if whole else numbers.Real
-    wanted = ["a whole number" if whole else "a number"]
-    if above is not None:
-        wanted.append(f"above {above:g}")
-    if at_least is not None:
-        wanted.append(f"at least {at_least:g}")
-    if at_most is not None:
-        wanted.append(f"at most {at_most:g}")
-    message = f"{name}={value!r} must be " + " and ".join(wanted) + "."
-    if hint:
-        message += " " + hint
-    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
-        raise ValueError(message)
-    number = float(value)
-    if (
-        np.isnan(number)
-        or (np.isinf(number) and not infinite)
-        or (above is not None and not number > above)
-        or (at_least is not None and not number >= at_least)
-        or (at_most is not None and not number <= at_most)
-    ):
-        raise ValueError(message)
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise a ValueError unless the value is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(
-            f"{name}={value!r} is unknown: use one of {', '.join(map(repr, choices))}."
-        )
-
-
-def check_number_or_auto(name: str, value: Any, **limits: Any) -> None:
-    """As check_number, with the string "auto" allowed."""
-    if isinstance(value, str):
-        check_choice(name, value, ("auto",))
-    else:
-        check_number(name, value, hint="'auto' is allowed too.", **limits)
 
 
 def check_training_data(
@@ -92,11 +42,11 @@ def check_training_data(
     return X, y
 
 
-def check_block_labels(estimator: Any, blocks: Any, y: Any) -> np.ndarray:
+def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -> np.ndarray:
     """Validated labels of rows in blocks; the rows themselves are checked in one pass."""
     if estimator.kernel == "precomputed":
         raise ValueError("kernel='precomputed' has no rows to read in blocks: use fit.")
-    if estimator.n_components is None:
+    if n_components is None:
         raise ValueError(
             "n_components=None asks for the exact kernel, which needs all rows at once: use fit, "
             "or give n_components as a number or 'auto'."

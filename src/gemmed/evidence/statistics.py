@@ -6,7 +6,7 @@ members (``training``), and that of new points (``of``).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -47,9 +47,6 @@ class NearestNeighbours:
         nearest = [mean_nearest(X, references) for references in self._sets]
         return np.mean(nearest, axis=0) / self._scale
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(_with_sets(state))
-
 
 class AverageRank:
     """Rank of the mean k-NN distance within the scored half, averaged over splits (aK-LPE)."""
@@ -72,9 +69,6 @@ class AverageRank:
             for ordered, references in zip(self._scored, self._sets, strict=True)
         ]
         return np.mean(ranks, axis=0)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(_with_sets(state))
 
     @staticmethod
     def _rank(ordered: FloatArray, d: FloatArray) -> FloatArray:
@@ -100,17 +94,6 @@ def reference_sets(X: FloatArray, plan: ReferencePlan) -> list[ReferenceSet]:
         )
         for rows, k in zip(plan.sets, plan.n_neighbors, strict=True)
     ]
-
-
-def _with_sets(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a statistic; until version 0.5 it held all points and the halves they are in."""
-    if "_sets" in state:
-        return state
-    state = dict(state)
-    X, k, halves = state.pop("_X"), state.pop("_k"), state.pop("_halves", None)
-    parts = [X] if halves is None else [X[half != side] for half in halves for side in (0, 1)]
-    state["_sets"] = [reference_set(part, k, in_single=False) for part in parts]
-    return state
 
 
 def unit_of(raw: FloatArray, scaled: FloatArray) -> float:

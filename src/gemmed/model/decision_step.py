@@ -124,10 +124,6 @@ class DecisionFunction:
         """Multipliers of the current f."""
         return self._loss(self.margins, softness).lam
 
-    def loss_at(self, f: FloatArray) -> MarginLoss:
-        """The same at the values of another function."""
-        return self._loss(self._labels * f, 0.0)
-
     def loss(self, softness: FloatArray | float = 0.0) -> MarginLoss:
         """Loss, multipliers and curvature at the current f."""
         return self._loss(self.margins, softness)

@@ -26,11 +26,8 @@ from .kernels.kernel import Kernel
 from .med import learn_med
 from .refined_kernel import FROM as REFINED_FROM
 from .refined_kernel import refine_kernel
+from .settings import Selection
 
-WIDTHS = (0.3, 1.0, 3.0)
-"""Candidates for gamma, times 1 / (n_features * X.var())."""
-VARIANCES = (0.1, 0.3, 1.0, 3.0)
-"""Candidates for the mean prior variance of the decision function."""
 SMALL_VARIANCES = (0.03,)
 """A further one for kernels without a width: there the amplitude is all there is to shrink."""
 BIAS_SHARES = (1.0, 0.01)
@@ -43,8 +40,6 @@ SHRINKAGE, BIAS_COST = 1.5, 10.0
 and for the larger of the two prior variances of its bias."""
 RISE = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
-MAX_ROWS = 1000
-"""Rows that take part; half as many where there is a decision function for each class."""
 MAX_FUNCTIONS = 50
 """Decision functions that are judged where there are more classes: the loss is a mean over them."""
 SCREENED_FROM = 300
@@ -74,6 +69,13 @@ class ToTune(NamedTuple):
     gamma: bool
     variance: bool
     bias: bool
+    selection: Selection = Selection()
+    """The candidates, and by how many rows they are compared."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether nothing is to be chosen."""
+        return not (self.shape or self.gamma or self.variance or self.bias)
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,10 @@ class KernelChoice:
     def on_some(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
         """The candidate that predicts a thousand samples best, and all of them."""
         to_tune, signs = self.to_tune, self.signs
-        if not any(to_tune):
+        if to_tune.is_given:
             return kernel, []
-        some = subsample_rows(signs, self.weights, self.seed)
+        limit = to_tune.selection.max_rows // (1 if signs.shape[1] == 1 else 2)
+        some = subsample_rows(signs, self.weights, self.seed, limit=limit)
         X, trusted = self.rows.take(some), self.trusted[some]
         judged = signs[some]
         if signs.shape[1] > MAX_FUNCTIONS:
@@ -126,11 +129,12 @@ class KernelChoice:
             tune_gamma=to_tune.gamma,
             tune_variance=to_tune.variance,
             tune_bias=to_tune.bias,
+            selection=to_tune.selection,
         )
 
     def on_many(self, kernel: Kernel) -> Kernel:
         """What ten times as many make of it, where there are so many (``refined_kernel``)."""
-        shape, gamma, variance, _ = self.to_tune
+        shape, gamma, variance = self.to_tune[:3]
         has_many = kernel.has_width and self.rows.n_samples > REFINED_FROM
         if not has_many or not (gamma or variance):
             return kernel
@@ -165,6 +169,7 @@ def tune_kernel(
     tune_gamma: bool,
     tune_variance: bool,
     tune_bias: bool,
+    selection: Selection = Selection(),  # noqa: B008 (immutable)
 ) -> tuple[Kernel, list[Candidate]]:
     """The best kernel among the candidates, and all of them.
 
@@ -176,15 +181,16 @@ def tune_kernel(
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights : shape (n_samples,)
     tune_bias : the prior variance of the bias is that of the function, or a share of it
+    selection : the candidates
     """
     has_width = kernel.has_width and tune_gamma
-    shapes = [_Shape(width, 1.0) for width in (WIDTHS if has_width else (1.0,))]
+    shapes = [_Shape(width, 1.0) for width in (selection.widths if has_width else (1.0,))]
     if not kernel.has_width and tune_bias:
         shapes = [_Shape(1.0, share) for share in BIAS_SHARES]
     search = _Search(
         kernel,
         tuple(shapes),
-        VARIANCES if kernel.has_width else SMALL_VARIANCES + VARIANCES,
+        (() if kernel.has_width else SMALL_VARIANCES) + selection.variances,
         c,
         tune_variance=tune_variance,
         tune_bias=tune_bias,
@@ -352,7 +358,7 @@ def subsample_rows(
     """Rows that take part: all, or a random ``limit`` of those with weight, in order."""
     candidates = np.flatnonzero(weights > 0)
     if limit is None:
-        limit = MAX_ROWS if signs.shape[1] == 1 else MAX_ROWS // 2
+        limit = Selection().max_rows // (1 if signs.shape[1] == 1 else 2)
     if len(candidates) <= limit:
         return candidates
     rng = np.random.default_rng(seed)

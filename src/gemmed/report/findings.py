@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..estimators.column_reasons import learn_columns
-from ..estimators.explanation import BOTH, LABEL, MEASUREMENT, OK
+from ..estimators.explanation import LABEL, MEASUREMENT, OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import Verdicts, verdicts_of
 from .audited import Audited, Share
@@ -93,7 +93,6 @@ class Findings:
     def _withdraw_labels(self) -> None:
         """No label is called wrong; what is said of measurements stays."""
         self.verdicts[self.verdicts == LABEL] = OK
-        self.verdicts[self.verdicts == BOTH] = MEASUREMENT
         self._suggested[:] = -1
         if self.states is not None:
             self.states[:, 0] += self.states[:, 1]
@@ -108,8 +107,8 @@ class Findings:
         joint = 1.0 - self.nominal
         if self.states is not None:
             return {"joint": joint, "label": self.states[:, 1], "measurement": self.states[:, 2]}
-        label = np.isin(self.verdicts, ("suspicious label", "both"))
-        bad = np.isin(self.verdicts, ("suspicious measurement", "both"))
+        label = self.verdicts == LABEL
+        bad = self.verdicts == MEASUREMENT
         return {
             "joint": joint,
             "label": np.where(label, joint, 0.0),
@@ -181,7 +180,7 @@ class Findings:
 
     def mixed(self, rows: np.ndarray) -> np.ndarray:
         """Rows with suspicious labels and with other verdicts in turn, each in their order."""
-        is_label = np.isin(self.verdicts[rows], (LABEL, BOTH))
+        is_label = self.verdicts[rows] == LABEL
         turn = np.where(is_label, np.cumsum(is_label), np.cumsum(~is_label))
         found: np.ndarray = rows[np.lexsort((~is_label, turn))]
         return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.words import counted
-from ..estimators.explanation import BOTH, LABEL, MEASUREMENT
+from ..estimators.explanation import LABEL, MEASUREMENT
 from ..estimators.reasons import percent
 from ..inspection import (
     LabelConflict,
@@ -89,12 +89,12 @@ class Patterns:
             held_out = findings.held_out[rows]
             strata = strata_of(np.argmax(held_out, axis=1), held_out.max(axis=1))
         found = []
-        for kind, faulty in ((MANY_LABELS, (LABEL, BOTH)), (MANY_BAD, (MEASUREMENT, BOTH))):
+        for kind, faulty in ((MANY_LABELS, LABEL), (MANY_BAD, MEASUREMENT)):
             # A measurement is called bad because of its numbers: their ranges explain nothing.
             columns = [c for c in self._columns if kind == MANY_LABELS or not c[1]]
             slices = find_slices(
                 [column._replace(values=column.values[rows]) for column, _ in columns],
-                np.isin(verdicts, faulty),
+                verdicts == faulty,
                 strata,
                 level=LEVEL / 2.0,
             )
@@ -136,7 +136,7 @@ class Patterns:
     def groups(self) -> list[OddGroup]:
         """Flagged rows that belong together, the largest group first."""
         findings = self.findings
-        bad = np.isin(findings.verdicts, (MEASUREMENT, BOTH))
+        bad = findings.verdicts == MEASUREMENT
         return find_groups(
             findings.is_flagged,
             bad,
@@ -202,7 +202,7 @@ class Patterns:
         """What to do next, the most useful first."""
         findings, found = self.findings, list[Action]()
         arguments = findings.audited.arguments
-        labels = int(np.isin(findings.verdicts, (LABEL, BOTH)).sum())
+        labels = int(np.sum(findings.verdicts == LABEL))
         bad = int(np.isin(findings.verdicts, (MEASUREMENT,)).sum())
         command = None if arguments is None else f"gemmed review {arguments}"
         for n, noun in ((labels, "wrong label"), (bad, "bad measurement")):

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
+from ..estimators.fit_settings import USUAL_PRIOR
 from ..report.settled import Settled
 
 
@@ -51,7 +52,6 @@ def apply_marks(
     labels: np.ndarray,
     texts: np.ndarray,
     known: Known,
-    classifier: Any,
     options: Mapping[str, np.ndarray] | None = None,
 ) -> Marked:
     """Labels, options and rows of the next fit.
@@ -60,9 +60,6 @@ def apply_marks(
     ----------
     labels : as the classifier takes them, shape (n_rows,)
     texts : the same as text
-    classifier : model="states" learns from given and true labels, and from how many rows are bad;
-        model="paper" knows no rates: it takes corrected labels as certainly nominal, and bad rows
-        are left out
     options : of ``fit`` before anything was said; marks count more
     """
     options = dict(options or {})
@@ -87,11 +84,8 @@ def apply_marks(
     settled = Settled(certain, bad, options.get("sample_weight", np.ones(n_rows)))
     if not len(certain) and not len(bad):
         return Marked(corrected, labels, good, options, settled)
-    prior = np.full(n_rows, float(classifier.prior_nominal))
+    prior = np.full(n_rows, USUAL_PRIOR)
     prior = options.get("prior_nominal", prior).copy()
-    if classifier.model != "states":
-        prior[certain] = 1.0
-        return Marked(corrected, corrected, good, {**options, "prior_nominal": prior}, settled)
     if len(certain):
         options["known_labels"] = true
     if len(bad) or "prior_nominal" in options:

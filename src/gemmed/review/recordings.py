@@ -86,7 +86,7 @@ class RecordingSubject:
         options: dict[str, np.ndarray] = {}
         if self._group is not None:
             options["groups"] = self.table.text(self._group)[0][self.rows].astype(str)
-        marked = apply_marks(self._labels, self.labels, known, self._classifier, options)
+        marked = apply_marks(self._labels, self.labels, known, options)
         n_frames = self._recordings.mfcc.shape[2]
         facts = [("recordings that cannot be used", problem) for problem in self.problems]
         return Audited(

@@ -74,7 +74,7 @@ class TableSubject:
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
         data = self.data
-        marked = apply_marks(data.labels, self.labels, known, self._classifier, data.options)
+        marked = apply_marks(data.labels, self.labels, known, data.options)
         return audited_table(
             self.table,
             data,

@@ -121,14 +121,15 @@ class LocalBlocks:
     Examples
     --------
     >>> import numpy as np
-    >>> from gemmed import GEMMEDClassifier
+    >>> from gemmed import GEMMEDClassifier, Solver
     >>> from gemmed.rows import LocalBlocks
     >>> X = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
     >>> np.save("rows.npy", X)
     >>> blocks = LocalBlocks("rows.npy", block_rows=300)
     >>> blocks.sizes
     (300, 300, 300, 100)
-    >>> model = GEMMEDClassifier(n_components=50, random_state=0).fit_blocks(blocks, X[:, 0] > 0)
+    >>> model = GEMMEDClassifier(solver=Solver(n_components=50), random_state=0)
+    >>> model = model.fit_blocks(blocks, X[:, 0] > 0)
     >>> model.score(X, X[:, 0] > 0) > 0.95
     True
     """

@@ -19,7 +19,8 @@ from ..model.kernels.exact_or_features import (
 )
 from ..model.kernels.kernel import Kernel
 from ..model.med import learn_med
-from ..model.tuning import VARIANCES, KernelChoice, ToTune, margin_cost
+from ..model.settings import Selection
+from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 
@@ -172,7 +173,7 @@ class ViewLearner:
             last = best
             best = min((replace(best, gamma=w * kernel.gamma) for w in widths), key=cost)
             if to_tune.variance:
-                best = min((with_variance(best, v) for v in VARIANCES), key=cost)
+                best = min((with_variance(best, v) for v in Selection().variances), key=cost)
         return best
 
     def _make_prior(self, good: FloatArray) -> Prior:

@@ -100,7 +100,7 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
     if size > LARGEST_FILE:
         raise ModelExportError(
             f"the model takes {size / 1e9:.1f} GB, an ONNX file has 2 at most: fit with fewer "
-            "n_components, or export with dtype='float32'."
+            "n_components of its solver, or export with dtype='float32'."
         )
     proto = _model_proto(graph, classes, classifier)
     onnx.checker.check_model(proto, full_check=True)

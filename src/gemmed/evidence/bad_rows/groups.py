@@ -34,6 +34,8 @@ WIDEST_TIGHTNESS = 10.0
 """Tightness of faults is thought of as uniform up to so many deviations."""
 LEAST_TIGHT = 0.05
 """Share of the rows in a group whose width says something: few rows alike are met everywhere."""
+ELSEWHERE = 0.2
+"""Share of the rows with the label of a tight group that lie elsewhere."""
 LARGEST_BAYES = 6.0
 """Nats at most: what a group is rests on few facts, however many rows it has."""
 LEAST_ERROR = 0.02
@@ -128,7 +130,9 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
     for members, height in _lonely_branches(tree, len(first)):
         inside = np.zeros(len(first), dtype=bool)
         inside[members] = True
-        tightness = _tightness(np.log(core + 1e-12), inside)
+        tightness = 0.0
+        if _lives_elsewhere(label, inside):
+            tightness = _tightness(np.log(core + 1e-12), inside)
         nats = labels.evidence(members, to_others[np.ix_(members, members)], tightness) - PRIOR
         groups.append(Group(first[members], points[members], height, nats))
     return scale, groups
@@ -168,7 +172,7 @@ def _leaves(children: np.ndarray, branch: int, n: int) -> np.ndarray:
 class Labels(NamedTuple):
     """Labels of rows, and how they behave where nothing is odd."""
 
-    index: np.ndarray
+    given: np.ndarray
     shares: FloatArray
     """Of the classes, shape (n_classes,)."""
     disagreement: float
@@ -192,18 +196,19 @@ class Labels(NamedTuple):
         tightness : log Bayes factor of the width of the group
         """
         k = min(NEIGHBOURS, len(members) - 1)
-        own = self.index[members]
+        own = self.given[members]
         nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
         share = float(np.mean(own[nearest] == own[:, None]))
 
         def log_likelihood(agreement: float) -> float:
             # Each member counts once, not once for each neighbour.
+            agreement = min(agreement, 1.0 - 1e-6)
             likely = share * np.log(agreement) + (1.0 - share) * np.log1p(-agreement)
             return len(members) * float(likely)
 
         by_shares, by_equal = float(self.shares @ self.shares), 1.0 / len(self.shares)
         log_bad = [np.log(0.5 - 0.5 * ONE_LABEL) + log_likelihood(a) for a in (by_shares, by_equal)]
-        log_bad.append(np.log(ONE_LABEL) + tightness + log_likelihood(1.0 - 1e-6))
+        log_bad.append(np.log(ONE_LABEL) + tightness + log_likelihood(1.0))
         # A part of a class may be as mixed as the table, or pure.
         errors = (max(self.disagreement, LEAST_ERROR), LEAST_ERROR)
         usual = special.logsumexp([log_likelihood(1.0 - error) for error in errors]) - np.log(2.0)
@@ -215,6 +220,12 @@ def labels_of(class_index: np.ndarray, nearest: np.ndarray) -> Labels:
     counts = np.bincount(class_index) + 1.0
     differs = class_index[nearest] != class_index[:, None]
     return Labels(class_index, counts / counts.sum(), float(differs.mean()))
+
+
+def _lives_elsewhere(label: np.ndarray, inside: BoolArray) -> bool:
+    """Whether a group's most frequent label is met elsewhere: a class may be one tight place."""
+    own = label == np.bincount(label[inside]).argmax()
+    return bool(np.mean(inside[own]) <= 1.0 - ELSEWHERE)
 
 
 def _tightness(log_core: FloatArray, inside: BoolArray) -> float:

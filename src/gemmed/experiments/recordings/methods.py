@@ -14,6 +14,7 @@ from ..._core.types import BoolArray, FloatArray
 from ...estimators.detector import GEMDetector
 from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
+from ...model.settings import Solver
 from ...paper import RODClassifier, TwoStageClassifier
 
 N_NEIGHBORS = 10
@@ -57,11 +58,10 @@ def gem_med(gamma: float, seed: int, margin_rate: float = MARGIN_RATE) -> GEMMED
     return GEMMEDClassifier(
         "rbf",
         gamma=gamma,
+        kernel_params={"function_variance": variance, "bias_variance": variance},
+        solver=Solver(n_components=None),
         C=margin_rate,
-        function_variance=variance,
-        bias_variance=variance,
         n_neighbors=N_NEIGHBORS,
-        n_components=None,
         random_state=seed,
     )
 

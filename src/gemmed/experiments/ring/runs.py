@@ -50,7 +50,9 @@ METHODS: dict[str, Callable[[int], Any]] = {
     REFERENCE: lambda seed: GEMMEDClassifier("linear", random_state=seed),
     PAPER: lambda seed: PaperGEMMEDClassifier("linear", n_neighbors=5, random_state=seed),
     SHRUNK: lambda seed: GEMMEDClassifier(
-        "linear", function_variance=1e-3, bias_variance=1e-3, random_state=seed
+        "linear",
+        kernel_params={"function_variance": 1e-3, "bias_variance": 1e-3},
+        random_state=seed,
     ),
 }
 

@@ -7,8 +7,8 @@ random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
 either. Probabilities of single rows average both readings (``LabelPriors.sharpness``). The interval
-of the share of wrong labels holds under both: its lower end takes all softness for overlap, its
-upper end takes every held-out disagreement for a wrong label.
+of the share of wrong labels holds under both: its lower end takes all softness for overlap. Its
+upper end takes all of it for errors: a label is wrong with the probability of the other classes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ import numpy as np
 from scipy import linalg, special, stats
 
 from ..._core.types import FloatArray
-from .label_model import Density, LabelModel, minus_log_posterior, states_at
+from .label_model import (
+    SMALLEST_LIKELIHOOD,
+    Density,
+    LabelModel,
+    minus_log_posterior,
+    states_at,
+)
 
 RATE_GRID = np.array([0.002, 0.01, 0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.88])
 """Common label error rates over the largest possible one."""
@@ -34,6 +40,8 @@ ENOUGH_GAIN = 0.02
 """Nats that a further Newton step has to promise."""
 MOST_STEPS = 40
 NEGLIGIBLE_WEIGHT = 1e-4
+FEWEST_ERRORS = 1.5
+"""Expected number of wrong labels below which there may be none at all."""
 LEVEL = 0.9
 N_QUANTILES = 9
 """Points by which a normal distribution is represented in intervals of rates."""
@@ -93,7 +101,8 @@ def infer_states(model: LabelModel) -> StatePosterior:
 def _modes(model: LabelModel) -> list[_Mode]:
     """Maxima over theta, for every common rate and for single mislabelled classes."""
     edges = np.concatenate([[0.0], np.sqrt(RATE_GRID[:-1] * RATE_GRID[1:]), [1.0]])
-    log_prior = np.log(np.diff(stats.beta(*model.priors.rate_shape).cdf(edges)))
+    shares = np.diff(stats.beta(*model.priors.rate_shape).cdf(edges))
+    log_prior = np.log(np.maximum(shares, SMALLEST_LIKELIHOOD))  # a prior may exclude some rates
     common = special.logit(RATE_GRID)
     theta = model.prior_mean.copy()
     theta[model.places.slopes] = 3.0 / model.n_members
@@ -154,7 +163,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     wrong: FloatArray = np.zeros(n)
     bad: FloatArray = np.zeros(n)
     gained: FloatArray = np.zeros(n)
-    clean, if_wrong, observed = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, k))
+    clean, if_wrong = np.zeros((n, k)), np.zeros((n, k))
     total = max(float(model.weights.sum()), 1e-300)
     shares = np.empty((len(modes), 3, 2))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
@@ -171,7 +180,6 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         if_wrong += weight * states.clean * rates
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
-        observed += weight * labels
         gained += weight * labels[rows, given]
         parts = ((1.0 - is_bad) * (1.0 - right), is_bad, 1.0 - (1.0 - is_bad) * right)
         for kind, part in enumerate(parts):
@@ -185,14 +193,18 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
     true_label[rows, given] += nominal
     lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
-    differs = (np.argmax(observed, axis=1) != given) * model.may_be_wrong * (1.0 - bad)
-    most_wrong = _upper_share(differs, model.weights)
+    is_open = _is_open(model)
+    checked_wrong = float((wrong * ~is_open) @ model.weights) / total
+    unlikely = (1.0 - clean[rows, given]) * is_open * (1.0 - bad)
+    most_wrong = checked_wrong + _upper_mean(unlikely, model.weights * is_open, total)
     wrong_mean, bad_mean = (float(part @ model.weights) / total for part in (wrong, bad))
     bad_lower, bad_upper = lower_upper[1]
     upper = max(most_wrong, lower_upper[0][1])
     least_wrong, least_either = lower_upper[0][0], lower_upper[2][0]
-    if not informative:
-        least_wrong, least_either = 0.0, bad_lower
+    least_open = least_wrong - checked_wrong
+    if not informative or least_open * model.n_samples < FEWEST_ERRORS:
+        least_wrong = checked_wrong
+        least_either = min(least_either, checked_wrong + bad_lower)
     return StatePosterior(
         nominal,
         wrong,
@@ -228,7 +240,7 @@ def _wrong_at_most(
     Predictions that are no better than the shares of the classes say nothing about single labels:
     then the mean is that of the prior, and no row exceeds one half.
     """
-    is_open = (model.may_be_wrong > 0.0) & (model.may_be_nominal > 0.0)
+    is_open = _is_open(model)
     below_half = (0.5 - 1e-9) * (nominal + wrong)
     limited = np.where(wrong * if_wrong.max(axis=1) < nominal, np.minimum(wrong, below_half), wrong)
     if not informative:
@@ -238,6 +250,12 @@ def _wrong_at_most(
             wrong * min(1.0, expected / max(float(wrong.mean()), 1e-300)), below_half
         )
     found: FloatArray = np.where(is_open, limited, wrong)
+    return found
+
+
+def _is_open(model: LabelModel) -> np.ndarray:
+    """Rows of whose labels nobody knows whether they are right, shape (n_samples,)."""
+    found: np.ndarray = (model.may_be_wrong > 0.0) & (model.may_be_nominal > 0.0)
     return found
 
 
@@ -252,7 +270,7 @@ def _over_readings(model: LabelModel, clean: FloatArray, right: FloatArray) -> F
         sharper = special.softmax(model.priors.sharpness * np.log(clean), axis=1)
     own, sharp = clean[rows, model.class_index], sharper[rows, model.class_index]
     ratio = np.minimum(np.divide(sharp, own, out=np.ones_like(own), where=own > 0.0), 1.0)
-    is_open = (model.may_be_wrong > 0.0) & (model.may_be_nominal > 0.0) & (model.true_label < 0)
+    is_open = _is_open(model)
     weight = model.priors.sharpness_weight
     averaged: FloatArray = np.where(is_open, right * (1.0 - weight + weight * ratio), right)
     return averaged
@@ -274,17 +292,17 @@ def _weighted_interval(values: FloatArray, weights: FloatArray) -> tuple[float, 
     return float(low), float(high)
 
 
-def _upper_share(indicator: FloatArray, weights: FloatArray) -> float:
-    """Upper end of the interval of a weighted share (Wilson)."""
-    total = max(float(weights.sum()), 1e-300)
-    share = float(indicator @ weights) / total
-    n = total**2 / max(float(weights @ weights), 1e-300)
-    z = float(special.ndtri(0.5 * (1.0 + LEVEL)))
-    centre, spread = (
-        share + z**2 / (2 * n),
-        z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)),
-    )
-    return float(min((centre + spread) / (1 + z**2 / n), 1.0))
+def _upper_mean(values: FloatArray, weights: FloatArray, total: float) -> float:
+    """Upper end of the interval of a weighted sum over a total."""
+    own = float(weights.sum())
+    if own <= 0.0:
+        return 0.0
+    mean = float(values @ weights) / own
+    n = own**2 / float(weights @ weights)
+    # One more row of either kind keeps the error of few rows above zero.
+    variance = (float(((values - mean) ** 2) @ weights) / own + 1.0 / n) / n
+    upper = mean + float(special.ndtri(0.5 * (1.0 + LEVEL))) * np.sqrt(variance)
+    return float(min(upper, 1.0)) * own / total
 
 
 def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Parameters and labels of GEMMEDClassifier, checked and turned into what a joint fit takes."""
+"""Parameters and labels of GEMMEDClassifier, checked and turned into what a fit takes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
-from ..engines.base import needs_of, refuse_unfit
 from ..evidence.neighbours import Neighbourhood
-from ..model.kernels.exact_or_features import components_for
+from ..model.how_many import feature_prior
+from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
+from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import ToTune
+from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
 from .kernel_parameters import what_is_tuned
 from .known_labels import (
@@ -22,22 +25,17 @@ from .known_labels import (
     taught_index,
 )
 from .validation import (
-    check_choice,
     check_groups,
     check_margin_rate,
     check_n_jobs,
     check_number,
-    check_number_or_auto,
     check_per_sample,
     check_some_trust,
 )
 
-MODELS = ("states", "paper")
-ONLY_OF_PAPER = {"coverage": "auto", "entropy_slack": "auto", "engine": "mean_field"}
-"""Parameters that the states do not have, and their defaults."""
-AUTO_COVERAGE, AUTO_SLACK = 0.5, 0.3
-"""At most half of a class may be anomalous before its majority is; the slack is that of the paper's
-entropy constraint."""
+USUAL_PRIOR = 0.95
+"""``prior_nominal`` of a sample of which nothing is known: other values move its log-odds by what
+theirs differ. How frequent faults are is learned."""
 
 
 class Labelled(NamedTuple):
@@ -52,8 +50,6 @@ class Labelled(NamedTuple):
     prior: FloatArray
     """Prior nominal probabilities."""
     groups: np.ndarray | None
-    usual_prior: float
-    """Of samples of which nothing is known."""
     known: np.ndarray | None = None
     """True classes, -1 where they are not known; None if none is. The prior of such samples is 1 or
     0: their labels are right or wrong."""
@@ -82,15 +78,12 @@ class Labelled(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Parameters of a joint fit."""
+    """Parameters of a fit."""
 
     neighbourhood: Neighbourhood
     c: float
-    coverage: FloatArray
-    """Least share of each class that is kept, shape (n_classes,)."""
-    entropy_slack: float
-    """Of the paper's entropy constraint."""
     to_tune: ToTune
+    priors: Priors
     n_components: int | None
     """Nystroem features; None for the exact kernel."""
     max_iter: int
@@ -99,83 +92,68 @@ class Settings(NamedTuple):
     n_jobs: int | None
 
 
-def check_parameters(estimator: Any) -> None:
+class Records(NamedTuple):
+    """The settings of an estimator, with defaults where it has None."""
+
+    priors: Priors
+    selection: Selection
+    solver: Solver
+
+
+def check_parameters(estimator: Any) -> Records:
     """Refuse parameters of GEMMEDClassifier that mean nothing, by name."""
     check_margin_rate(estimator.C)
-    check_number("prior_nominal", estimator.prior_nominal, above=0, at_most=1)
-    check_choice("model", estimator.model, MODELS)
-    check_number_or_auto("coverage", estimator.coverage, above=0, at_most=1)
-    check_number_or_auto("entropy_slack", estimator.entropy_slack, at_least=0, infinite=True)
-    of_other_model = ONLY_OF_PAPER if estimator.model == "states" else {"base": None}
-    for name, default in of_other_model.items():
-        given = getattr(estimator, name)
-        if not (given is default or (isinstance(given, str) and given == default)):
-            other = "paper" if estimator.model == "states" else "states"
-            raise ValueError(
-                f"{name}={given!r} belongs to model={other!r}, not to model={estimator.model!r}: "
-                f"set model={other!r}, or leave {name}={default!r}."
-            )
     check_number("n_neighbors", estimator.n_neighbors, at_least=1, whole=True)
-    check_choice("neighbor_graph", estimator.neighbor_graph, ("bipartite", "leave_one_out"))
-    check_number("max_iter", estimator.max_iter, at_least=1, whole=True)
-    check_number("tol", estimator.tol, above=0)
-    if estimator.n_components is not None:
-        check_number_or_auto("n_components", estimator.n_components, at_least=1, whole=True)
     if not isinstance(estimator.warm_start, (bool, np.bool_)):
         raise ValueError(f"warm_start={estimator.warm_start!r} must be True or False.")
     check_n_jobs(estimator.n_jobs)
+    return Records(
+        record_of("priors", estimator.priors, Priors),
+        record_of("selection", estimator.selection, Selection),
+        record_of("solver", estimator.solver, Solver),
+    )
 
 
 def label_samples(
-    estimator: Any,
-    engine: Any,
     y: np.ndarray,
     weights: FloatArray,
     prior_nominal: Any,
     groups: Any,
     known_labels: Any = None,
 ) -> Labelled:
-    """Labels, and what the arguments of ``fit`` say of the samples.
-
-    An engine that cannot solve for these samples at all is refused here, by name.
-    """
+    """Labels, and what the arguments of ``fit`` say of the samples."""
     classes, labels = encode_labels(y)
-    unit_weights = bool(np.all(weights == 1.0))
-    refuse_unfit(engine, n_classes=len(classes), unit_weights=unit_weights)
-    prior = np.full(len(y), float(estimator.prior_nominal))
+    prior = np.full(len(y), USUAL_PRIOR)
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
     class_index = np.searchsorted(classes, y)
-    known = check_known_labels(known_labels, classes, len(y), estimator.model)
+    known = check_known_labels(known_labels, classes, len(y))
     if known is not None:
         check_taught_classes(class_index, known, weights, classes)
         if prior_nominal is not None:
             check_priors_agree(prior, class_index, known, classes)
         prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
     groups = check_groups(groups, len(y))
-    usual = float(estimator.prior_nominal)
-    samples = Labelled(classes, labels, class_index, weights, prior, groups, usual, known)
+    samples = Labelled(classes, labels, class_index, weights, prior, groups, known)
     check_some_trust(~samples.useless, weights)
     return samples
 
 
-def features_for(n_components: Any, engine: Any, kernel: Kernel, samples: Labelled) -> int | None:
+def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | None:
     """Number of Nystroem features in place of the kernel, None for the kernel itself."""
-    needs = needs_of(engine)
-    if kernel.name == "precomputed" or needs.exact_kernel:
+    if kernel.name == "precomputed":
         return None
     n_functions = samples.labels.size // len(samples.labels)
-    by_products = kernel.has_width and needs.products_suffice
     return components_for(
         n_components,
         len(samples.labels),
-        n_iterated=n_functions if by_products else 0,
+        n_iterated=n_functions if kernel.has_width else 0,
         kernel_is_chosen=True,
     )
 
 
 def settings_of(
-    estimator: Any, samples: Labelled, n_components: int | None, *, tunable: bool
+    estimator: Any, records: Records, samples: Labelled, n_components: int | None, *, tunable: bool
 ) -> Settings:
     """The parameters of a classifier for these samples.
 
@@ -183,18 +161,36 @@ def settings_of(
     """
     random = check_random_state(estimator.random_state)
     split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
-    coverage, slack = estimator.coverage, estimator.entropy_slack
+    graph = records.selection.neighbor_graph
+    to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(estimator.n_neighbors, estimator.neighbor_graph, samples.groups, split_seed),
+        Neighbourhood(estimator.n_neighbors, graph, samples.groups, split_seed),
         c=float(estimator.C),
-        coverage=np.full(
-            len(samples.classes), AUTO_COVERAGE if coverage == "auto" else float(coverage)
-        ),
-        entropy_slack=AUTO_SLACK if slack == "auto" else float(slack),
-        to_tune=what_is_tuned(estimator) if tunable else ToTune(*[False] * 4),
+        to_tune=to_tune if tunable else ToTune(False, False, False, False),
+        priors=records.priors,
         n_components=n_components,
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
+        max_iter=records.solver.max_iter,
+        tol=records.solver.tol,
         engine_seed=engine_seed,
         n_jobs=estimator.n_jobs,
     )
+
+
+def prior_of(
+    rows: TrainingRows, kernel: Kernel, samples: Labelled, trusted: FloatArray, settings: Settings
+) -> Prior:
+    """Functions of the kernel itself, or of features of it where rows are in blocks."""
+    if isinstance(rows, BlockRows):
+        assert settings.n_components is not None
+        return feature_prior(
+            kernel,
+            rows,
+            samples.class_index,
+            trusted,
+            settings.n_components,
+            settings.neighbourhood.seed,
+            c=settings.c,
+            weights=samples.weights,
+        )
+    assert isinstance(rows, (ArrayRows, GramRows))
+    return exact_prior(kernel, rows.X, block_threads(settings.n_jobs))
