@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 matplotlib.use("agg")
 
 import gemmed  # noqa: E402
+import gemmed.paper  # noqa: E402
 
 project = "gemmed"
 author = "The gemmed developers"
@@ -44,6 +45,14 @@ suppress_warnings = ["config.cache"]
 
 # Reference. Members that scikit-learn defines are documented there.
 autosummary_generate = True
+# Classes that two packages export are indexed once.
+autosummary_context = {
+    "twice": [
+        name
+        for name in gemmed.paper.__all__
+        if getattr(gemmed, name, None) is getattr(gemmed.paper, name)
+    ]
+}
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
