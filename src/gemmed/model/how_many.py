@@ -34,10 +34,9 @@ FEWEST = 500
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
 """Share of the rows that judge, and its limits."""
 WORTH = 0.003
-"""Least gain of a doubling in nats per row, for the next one to be tried.
-
-It may also be the mean gain of the last two doublings, and must exceed its standard error. Two are
-tried in any case: one may have bad luck with its landmarks."""
+"""Nats a row by which a doubling, or each of two on average, must have lowered the loss for the
+next one to be tried; at least the standard error of that gain. One may have bad luck with its
+landmarks, so two are tried in any case."""
 GAP, MAX_STEPS = 3e-4, 30
 """Relative duality gap and Newton steps that are enough to compare numbers of landmarks."""
 GROWTH = 2.5

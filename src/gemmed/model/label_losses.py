@@ -1,14 +1,12 @@
 """How well scores of classes predict labels of which some are wrong.
 
-The likelihood of a label is that of the states (equation 24). The class has the probabilities
-softmax(A s), and a share e of the labels is replaced by another one, drawn uniformly. Without e,
-wrong labels would be predicted best by scores that are never sure, and kernels without detail would
-be preferred. At e = 0 it is the usual loss.
+The likelihood of a label is that of the states (equation 24): the class has the probabilities
+softmax(A s), and a share e of the labels is another one, each of the others alike. Without e, wrong
+labels would be predicted best by scores that are never sure, and a kernel would be preferred for
+its lack of detail; at e = 0 it is the usual loss.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -18,7 +16,7 @@ from .calibration import STEEPEST
 
 MOST_WRONG = 0.9
 """Rates of wrong labels go up to this share of what labels that say nothing have."""
-PRECISION: Any = {"xatol": 0.01}
+PRECISION = {"xatol": 0.01}
 """Of the logarithm of the slope."""
 
 

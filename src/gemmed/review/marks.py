@@ -1,6 +1,6 @@
 """Marks of reviewers in an SQLite file beside the table; each is on disk before it is confirmed.
 
-Schema (version 1; guide/review.md): ``meta`` says which table the marks belong to, ``marks`` is a
+Schema (version 1; docs/review.md): ``meta`` says which table the marks belong to, ``marks`` is a
 log. Nothing in it is ever changed or deleted but ``undone_at``: who marked what and when can always
 be told.
 """

@@ -29,7 +29,7 @@ REFERENCE, ORACLE = "GEM-MED", "oracle"
 PAPER = "GEM-MED (paper)"
 """Definition 1, solved by the collapsed mean field, with the paper's k = 5."""
 SHRUNK = "GEM-MED K/1000"
-"""GEM-MED with the prior variance of f a thousand times smaller: docs/research/experiments.md."""
+"""GEM-MED with the prior variance of f a thousand times smaller: docs/reproduction.md says why."""
 
 
 def _rod(fraction: float, seed: int) -> RODClassifier:

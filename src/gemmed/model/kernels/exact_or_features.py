@@ -20,9 +20,8 @@ from .nystroem import FeatureMap, LinearMap, NystroemMap, nystroem_map
 EXACT_UP_TO = 2000
 """Samples up to which ``n_components="auto"`` keeps the exact kernel."""
 ITERATED_UP_TO = 8000
-"""The same where one decision function is solved for by products with the kernel matrix.
-
-That takes 2 N^2 bytes, and a time that grows as N^2 times the number of functions."""
+"""The same where one decision function is solved for by products with the kernel matrix: 2 N^2
+bytes, and a time that grows as N^2 times the number of functions."""
 SEVERAL_UP_TO = 5000
 """The same for several functions where the kernel is chosen first, which takes most of the time:
 landmarks would cost accuracy, and save little."""
@@ -50,7 +49,7 @@ def exact_prior(kernel: Kernel, X: FloatArray, n_threads: int = 1) -> Prior:
 
 
 class AtMost(int):
-    """A limit for the number of features; the number is chosen by held-out loss."""
+    """A limit for the number of features; how many there are is asked of the data."""
 
 
 def landmark_prior(
