@@ -75,7 +75,7 @@ INTELEX ?=  # a Python with scikit-learn-intelex, to have its SVC among the peer
 bench: $(READY)  ## timings as ratios; docs/benchmarks/benchmarks.md and its pictures
 	$(BIN)/python $(INSTALL) --group compare
 	$(BIN)/python benchmarks/fit_time.py
-	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/paper/distance_to_exact.py
 	$(BIN)/python benchmarks/ring_grid.py
 	$(BIN)/python benchmarks/rod_solvers.py
 	$(if $(INTELEX),$(BIN)/python benchmarks/large/peers.py --intelex $(INTELEX))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted((DOCS / "guide").glob("*.md"))
+PAGES = [*sorted((DOCS / "guide").glob("*.md")), DOCS / "research" / "theorems.md"]
 
 
 def runner():

@@ -93,9 +93,11 @@ def test_sensor_4_fails_most_and_bursts_of_sensor_2_are_longest():
     ]
     times = [sum(f.stop - f.start for f in faults if f.sensor == s) for s in range(N_SENSORS)]
     assert int(np.argmax(times)) == 3
-    from gemmed.datasets.footsteps.simulation import SENSOR_FAULTS
+    from gemmed.datasets.footsteps.simulation import FAULT_MIXES
 
-    assert max(SENSOR_FAULTS, key=lambda model: model.mean_burst) is SENSOR_FAULTS[1]
+    for mix in FAULT_MIXES.values():
+        assert max(mix.sensors, key=lambda model: model.mean_burst) is mix.sensors[1]
+        assert max(mix.sensors, key=lambda model: model.share) is mix.sensors[3]
 
 
 def test_the_recorder_fails_at_all_sensors_at_once_and_only_the_recorder_is_stale():
@@ -123,9 +125,8 @@ def test_a_stale_memory_holds_walks_of_either_kind_whatever_the_class(monkeypatc
     healthy = make_footsteps(24, 24, duration=6.0, faults=False, random_state=5).signals
     always = simulation.FaultModel(0.999, 1e6, {STALE: 1.0})
     never = simulation.FaultModel(0.0, 1.0, {STALE: 1.0})
-    monkeypatch.setattr(simulation, "STALE_FAULTS", always)
-    monkeypatch.setattr(simulation, "RECORDER_FAULTS", never)
-    monkeypatch.setattr(simulation, "SENSOR_FAULTS", (never,) * N_SENSORS)
+    mix = simulation.FaultMix((never,) * N_SENSORS, never, always)
+    monkeypatch.setitem(simulation.FAULT_MIXES, "realistic", mix)
     data = make_footsteps(24, 24, duration=6.0, random_state=5)
     assert np.mean(data.signals == healthy) < 0.1
     human = data.labels == "human"
@@ -139,6 +140,16 @@ def test_a_stale_memory_holds_walks_of_either_kind_whatever_the_class(monkeypatc
 def test_a_stale_memory_needs_something_to_hold():
     with pytest.raises(ValueError, match="earlier=None"):
         apply_faults(np.zeros((1, 100)), [Fault(0, STALE, 0.0, 0.01)], RATE, rng())
+
+
+def test_the_mix_of_faults_has_a_name():
+    strong, usual = (
+        make_footsteps(1, 0, duration=6.0, faults=faults, random_state=1).faults[0]
+        for faults in ("strong", True)
+    )
+    assert sum(f.stop - f.start for f in strong) > sum(f.stop - f.start for f in usual)
+    with pytest.raises(ValueError, match="faults='rust'"):
+        make_footsteps(1, 0, faults="rust")
 
 
 @pytest.mark.parametrize(("share", "length"), [(0.3, 8.0), (0.05, 20.0)])

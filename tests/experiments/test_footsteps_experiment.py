@@ -14,6 +14,7 @@ from gemmed.experiments.footsteps.methods import (
     GAMMA_STEPS,
     LATE,
     METHODS,
+    OF_PAPER,
     ORACLE,
     PARTS,
     choose,
@@ -29,7 +30,7 @@ from gemmed.experiments.footsteps.segments import (
     training_mask,
 )
 from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, verdict
-from gemmed.experiments.footsteps.target import footsteps_target
+from gemmed.experiments.footsteps.target import footsteps_target, paper_target
 from gemmed.experiments.target import Options
 
 SMALL = Size(n_human=7, n_animal=7, n_train=5)
@@ -100,6 +101,17 @@ def test_a_run_measures_every_method(result):
     assert set(result["parts"]) == set(PARTS[:-1])
     assert len(result["faults"]["auc"]) == 4
     assert len(result["detected"]["truth 1"]) == 14 * 24
+
+
+def test_the_methods_of_the_paper_alone_under_the_stronger_faults(result, tmp_path):
+    target = paper_target(Options(), SMALL, mix="strong")
+    (task,) = target.tasks(1)
+    strong = task.function(**task.arguments)
+    assert all(set(row) == {*OF_PAPER} for row in strong["rows"].values())
+    assert min(strong["data"]["physical"]) > max(result["data"]["physical"])
+    (name,) = target.more_files({task.name: strong}, 1, tmp_path)
+    text = (tmp_path / name).read_text()
+    assert "| 4 | precision |" in text and "| 4 | recall |" in text
 
 
 def test_spans_are_compared_in_segments():

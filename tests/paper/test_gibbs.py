@@ -78,29 +78,50 @@ def test_solve_comes_close_to_the_exact_optimum(seed):
     assert sampled.monte_carlo_error > 0
 
 
-def test_valid_feedback_is_unbiased_and_the_printed_one_is_not():
-    problem = random_problem(3, n=10)
-    at = at_half_optimum(problem)
-    exact = Enumeration().moments(problem, at)
-    features, rng = problem.space.features(), np.random.default_rng(0)
-    errors = {}
-    for printed in (False, True):
-        engine = PaperAlgorithm(n_sweeps=20000, n_repeats=5, feed_back_mean=printed)
-        moments = engine._inner_sampler(problem, features, at, rng)
-        errors[printed] = np.sqrt(np.mean((moments.margin - exact.margin) ** 2))
-    assert errors[False] < 0.03
-    assert errors[True] > 3 * errors[False]
+def exact_value(problem, multipliers):
+    return problem.value(multipliers, Enumeration().moments(problem, multipliers).log_partition)
 
 
-def test_paper_algorithm_climbs_with_small_steps():
+def algorithm_one(mode, problem, max_iter=600):
+    engine = PaperAlgorithm(mode, phi=0.05, psi=0.02, tau=0.02)
+    return engine.solve(problem, np.random.default_rng(0), max_iter=max_iter, tol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_convergent_mode_reaches_the_optimum_and_says_so(seed):
+    problem = random_problem(seed, n=10)
+    exact = Enumeration().solve(problem)
+    found = algorithm_one("convergent", problem, 2000)
+    reached = exact_value(problem, found.multipliers)
+    assert found.converged
+    assert exact.dual_value - 0.01 < reached <= exact.dual_value + 1e-9
+    assert np.abs(found.nominal - exact.nominal).max() < 0.03
+    assert abs(found.dual_value - reached) < 4 * found.diagnostics["dual_value_error"]
+
+
+def test_few_steps_are_not_called_converged():
+    found = algorithm_one("convergent", random_problem(3, n=10), 20)
+    assert not found.converged
+    assert found.duality_gap > 0.1
+
+
+def test_constant_steps_climb_but_stop_short():
     problem = random_problem(3, n=10)
     best = Enumeration().solve(problem).dual_value
-    engine = PaperAlgorithm(phi=0.05, psi=0.02, tau=0.02, n_sweeps=60)
-    solution = engine.solve(problem, np.random.default_rng(0), max_iter=600, tol=1e-6)
-    reached = problem.value(
-        solution.multipliers, Enumeration().moments(problem, solution.multipliers).log_partition
-    )
-    assert 0.8 * best < reached <= best + 1e-9
+    reached = {
+        mode: exact_value(problem, algorithm_one(mode, problem).multipliers)
+        for mode in ("convergent", "corrected")
+    }
+    assert 0.8 * best < reached["corrected"] < reached["convergent"] <= best + 1e-9
+
+
+def test_printed_formulas_do_not_climb():
+    """The printed gradient in lam is positive wherever margins are small: lam goes to its clip."""
+    problem = random_problem(3, n=10)
+    found = algorithm_one("printed", problem)
+    origin = found.multipliers._replace(lam=np.zeros(10), mu=np.zeros(2), kappa=np.zeros(2))
+    assert exact_value(problem, found.multipliers) < exact_value(problem, origin)
+    assert not found.converged
 
 
 @pytest.mark.parametrize(
@@ -111,6 +132,7 @@ def test_paper_algorithm_climbs_with_small_steps():
         PaperAlgorithm(phi=-1.0),
         PaperAlgorithm(n_sweeps=0),
         PaperAlgorithm(clip=1.0),
+        PaperAlgorithm(mode="other"),
     ],
 )
 def test_bad_options_are_refused(engine):

@@ -38,14 +38,20 @@ class Entry(NamedTuple):
 
 
 TARGETS: dict[str, Entry] = {
+    "intro": Entry("ring.concepts:intro_target", 50, 3),
+    "sets": Entry("ring.concepts:sets_target", 50, 3),
+    "graph": Entry("ring.concepts:graph_target", 50, 3),
     "boundary": Entry("ring.examples:boundary_target", 50, 3),
     "scores": Entry("ring.examples:scores_target", 50, 3),
     "noise": Entry("ring.grid:noise_target", 50, 3),
     "corruption": Entry("ring.grid:corruption_target", 50, 3),
     "precision-recall": Entry("ring.grid:precision_recall_target", 50, 3),
     "auc": Entry("ring.grid:auc_target", 50, 3),
+    "iterations": Entry("ring.iterations:iterations_target", 3, 1),
     "step-sizes": Entry("ring.step_sizes:step_sizes_target", 50, 3),
     "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
+    "footsteps-paper": Entry("footsteps.target:paper_target", 10, 1, SOUND),
+    "footsteps-strong": Entry("footsteps.target:strong_target", 10, 1, SOUND),
     "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
     "sensors": Entry("sensors.target:sensors_target", 10, 1, SOUND),
     "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),

@@ -22,17 +22,42 @@ N_HUMAN, N_ANIMAL = 84, 66
 HUMAN, HUMAN_WITH_ANIMAL = "human", "human_with_animal"
 LABELS = (HUMAN, HUMAN_WITH_ANIMAL)
 EVEN = dict.fromkeys(FAULT_KINDS, 1.0)
-SENSOR_FAULTS = (
-    FaultModel(0.05, 3.0, EVEN),
-    FaultModel(0.10, 10.0, EVEN),
-    FaultModel(0.08, 5.0, EVEN),
-    FaultModel(0.15, 5.0, EVEN),
-)
-"""Single sensors fail most, in bursts. Sensor 2 fails for long, sensor 4 most of the time."""
-RECORDER_FAULTS = FaultModel(0.05, 4.0, EVEN)
-"""What the four sensors share: cable, supply and recorder."""
-STALE_FAULTS = FaultModel(0.03, 4.0, {STALE: 1.0})
-"""The recorder repeats a part of an earlier walk, of either kind."""
+
+
+class FaultMix(NamedTuple):
+    """How often and for how long what fails."""
+
+    sensors: tuple[FaultModel, ...]
+    """Each sensor on its own. Sensor 2 fails for long, sensor 4 most of the time."""
+    recorder: FaultModel
+    """What the four sensors share: cable, supply and recorder."""
+    stale: FaultModel
+    """The recorder repeats a part of an earlier walk, of either kind."""
+
+
+FAULT_MIXES = {
+    "realistic": FaultMix(
+        (
+            FaultModel(0.05, 3.0, EVEN),
+            FaultModel(0.10, 10.0, EVEN),
+            FaultModel(0.08, 5.0, EVEN),
+            FaultModel(0.15, 5.0, EVEN),
+        ),
+        FaultModel(0.05, 4.0, EVEN),
+        FaultModel(0.03, 4.0, {STALE: 1.0}),
+    ),
+    "strong": FaultMix(
+        (
+            FaultModel(0.25, 3.0, EVEN),
+            FaultModel(0.40, 10.0, EVEN),
+            FaultModel(0.35, 5.0, EVEN),
+            FaultModel(0.50, 5.0, EVEN),
+        ),
+        FaultModel(0.10, 4.0, EVEN),
+        FaultModel(0.10, 4.0, {STALE: 1.0}),
+    ),
+}
+"""docs/research/footsteps.md gives the reasons for both."""
 
 
 class FootstepRecording(NamedTuple):
@@ -78,7 +103,7 @@ def make_footsteps(
     *,
     duration: float = DURATION,
     rate: int = RATE,
-    faults: bool = True,
+    faults: bool | str = True,
     random_state: int = 0,
 ) -> FootstepData:
     """Simulate walkers, alone or leading an animal, recorded by four sensors that fail at times.
@@ -89,7 +114,8 @@ def make_footsteps(
     n_animal : subjects that lead an animal
     duration : seconds a recording
     rate : samples a second, at least 2000
-    faults : False gives what healthy sensors would have recorded of the same subjects
+    faults : "realistic" (or True) or "strong", the mix of faults; False gives what healthy sensors
+        would have recorded of the same subjects
     random_state : seed; a subject depends on the seed and its own name only
 
     Returns
@@ -128,7 +154,7 @@ def iter_footsteps(
     *,
     duration: float = DURATION,
     rate: int = RATE,
-    faults: bool = True,
+    faults: bool | str = True,
     random_state: int = 0,
 ) -> Iterator[FootstepRecording]:
     """The recordings of :func:`make_footsteps` one by one.
@@ -156,22 +182,25 @@ def iter_footsteps(
         raise ValueError(f"rate={rate!r} must be at least 2000 samples a second.")
     if random_state < 0:
         raise ValueError(f"random_state={random_state!r} must not be negative.")
+    mix = "realistic" if faults is True else faults
+    if mix is not False and mix not in FAULT_MIXES:
+        raise ValueError(f"faults={faults!r} is unknown: use a bool or one of {[*FAULT_MIXES]}.")
     for label, count in zip(LABELS, (n_human, n_animal), strict=True):
         for index in range(count):
-            yield _record(label, index, duration, rate, faults, random_state)
+            chosen = FAULT_MIXES[mix] if isinstance(mix, str) else None
+            yield _record(label, index, duration, rate, chosen, random_state)
 
 
 def _record(
-    label: str, index: int, duration: float, rate: int, faults: bool, seed: int
+    label: str, index: int, duration: float, rate: int, mix: FaultMix | None, seed: int
 ) -> FootstepRecording:
     streams = np.random.SeedSequence([seed, LABELS.index(label), index]).spawn(3)
     # The healthy sound has its own stream: with and without faults it is the same.
     walk, trouble, before = (np.random.default_rng(stream) for stream in streams)
     signals = _healthy(label, duration, rate, walk)
     bursts: list[Fault] = []
-    if faults:
-        common = (STALE_FAULTS, RECORDER_FAULTS)
-        bursts = draw_faults(SENSOR_FAULTS, common, duration, trouble)
+    if mix is not None:
+        bursts = draw_faults(mix.sensors, (mix.stale, mix.recorder), duration, trouble)
         stale = any(fault.kind == STALE for fault in bursts)
         # Who walked before has nothing to do with who walks now.
         other = LABELS[int(before.integers(len(LABELS)))]

@@ -10,7 +10,7 @@ import numpy as np
 from ...report.palette import REFERENCE_LINE, method_style, series_style
 from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
-from .runs import ORACLE, SHRUNK
+from .runs import BAYES_ERROR, ORACLE, REFERENCE
 
 LINEAR_UP_TO = 0.5
 """Points of excess error up to which the axis is linear; logarithmic beyond."""
@@ -32,8 +32,11 @@ def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
             if measure == "excess_error":
                 chosen = [r for r in chosen if r["method"] != ORACLE]
                 ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
+            else:
+                ax.axhline(BAYES_ERROR[layout], color=REFERENCE_LINE, linewidth=1, linestyle="--")
             _draw_points(ax, chosen, x)
-        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}")
+        bayes = f"Bayes error {BAYES_ERROR[layout]:.2f} % (dashed)"
+        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}, {bayes}")
         axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
         axes[1, column].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=0.8)
         axes[1, column].set_yticks(EXCESS_TICKS, [f"{tick:g}" for tick in EXCESS_TICKS])
@@ -101,45 +104,78 @@ def draw_precision_recall(rows: Rows, path: Path) -> None:
 
 
 def draw_step_sizes(rows: Rows, path: Path) -> None:
-    """Test error against each of the three step sizes; the bars are one standard deviation."""
+    """Test error against each of the three step sizes; a row of panels for each form."""
     pyplot = import_pyplot()
-    steps = _distinct(rows, "step")
+    steps, forms = _distinct(rows, "step"), _distinct(rows, "form")
     figure, axes = pyplot.subplots(
-        1, len(steps), figsize=(15, 5), sharey=True, layout="constrained"
+        len(forms), len(steps), figsize=(13, 10), sharey=True, sharex="col", layout="constrained"
     )
     cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in rows))
-    for ax, step in zip(axes, steps, strict=True):
-        for index, (radius, rate) in enumerate(cells):
-            points = [r for r in rows if (r["step"], r["R"], r["r_a"]) == (step, radius, rate)]
+    for row_of_axes, form in zip(axes, forms, strict=True):
+        for ax, step in zip(row_of_axes, steps, strict=True):
+            for index, cell in enumerate(cells):
+                points = [
+                    r
+                    for r in rows
+                    if (r["form"], r["step"], r["R"], r["r_a"]) == (form, step, *cell)
+                ]
+                style = series_style(index)
+                beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
+                ax.errorbar(
+                    [beside * r["value"] for r in points],
+                    [r["mean"] for r in points],
+                    [r["standard_deviation"] for r in points],
+                    color=style.colour,
+                    marker=style.marker,
+                    linestyle=style.line,
+                    markersize=5,
+                    capsize=2,
+                    linewidth=1.3,
+                    label=f"R = {cell[0]:g}, r_a = {cell[1]:g}",
+                )
+            ax.set(xscale="log", title=f"{form}: {step}")
+            ax.grid(alpha=0.25)
+        row_of_axes[0].set_ylabel("test error (%)")
+    for ax in axes[-1]:
+        ax.set_xlabel("step size")
+    _finish(figure, axes.ravel(), rows, path, "mean and standard deviation of")
+
+
+def draw_iterations(rows: Rows, path: Path) -> None:
+    """Test error and distance to the dual optimum against the steps of Algorithm 1."""
+    pyplot = import_pyplot()
+    sizes, modes = _distinct(rows, "N"), _distinct(rows, "mode")
+    figure, axes = pyplot.subplots(
+        2, len(sizes), figsize=(11, 8), sharex=True, squeeze=False, layout="constrained"
+    )
+    for column, size in enumerate(sizes):
+        for index, mode in enumerate(modes):
+            points = [r for r in rows if (r["N"], r["mode"]) == (size, mode)]
             style = series_style(index)
-            beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
-            ax.errorbar(
-                [beside * r["value"] for r in points],
-                [r["mean"] for r in points],
-                [r["standard_deviation"] for r in points],
-                color=style.colour,
-                marker=style.marker,
-                linestyle=style.line,
-                markersize=5,
-                capsize=2,
-                linewidth=1.3,
-                label=f"R = {radius:g}, r_a = {rate:g}",
-            )
-        ax.set(xscale="log", xlabel=f"step size {step}")
-        ax.grid(alpha=0.25)
-    axes[0].set_ylabel("test error (%)")
-    _finish(figure, axes, rows, path, "mean and standard deviation of")
+            options = {"color": style.colour, "marker": style.marker, "capsize": 2, "label": mode}
+            steps = [r["steps"] for r in points]
+            for ax, name in zip(axes[:, column], ("error", "gap"), strict=True):
+                errors = [r[f"{name}_standard_error"] for r in points]
+                ax.errorbar(steps, [r[name] for r in points], errors, **options)
+        exact = next(r["exact_error"] for r in rows if r["N"] == size)
+        axes[0, column].axhline(exact, color=REFERENCE_LINE, linestyle="--", linewidth=1)
+        axes[0, column].annotate("exact solution", (steps[0], exact))
+        axes[0, column].set(title=f"N = {size}", ylabel="test error (%)", ylim=(-2, 65))
+        axes[1, column].set(xlabel="steps", ylabel="D* - D (nats)", xscale="log", yscale="log")
+        for ax in axes[:, column]:
+            ax.grid(alpha=0.25)
+    _finish(figure, axes.ravel(), rows, path)
 
 
 def _draw_points(ax: Any, rows: Rows, x: str) -> None:
     """Methods side by side at every value of ``x``, so that none hides another."""
-    methods = [name for name in _distinct(rows, "method") if name != SHRUNK]
+    methods = _distinct(rows, "method")
     values = _distinct(rows, x)
     for index, method in enumerate(methods):
         style = method_style(_first_name(method))
         points = [r for r in rows if r["method"] == method]
         beside = (index - (len(methods) - 1) / 2.0) * 0.78 / len(methods)
-        own = method == "GEM-MED"
+        own = method == REFERENCE
         ax.errorbar(
             [values.index(r[x]) + beside for r in points],
             [r["mean"] for r in points],
@@ -160,14 +196,12 @@ def _draw_points(ax: Any, rows: Rows, x: str) -> None:
 
 
 def _merged(rows: Rows, keys: tuple[str, ...]) -> Rows:
-    """The rows, methods with the same means everywhere as one; without the shrunk GEM-MED."""
+    """The rows, methods with the same means everywhere as one."""
     means: dict[str, list[float]] = {}
     for row in sorted(rows, key=lambda r: [str(r[key]) for key in keys]):
         means.setdefault(row["method"], []).append(row["mean"])
     names: dict[str, list[str]] = {}
     for method in _distinct(rows, "method"):
-        if method == SHRUNK:
-            continue
         twin = next((n for n in names if np.allclose(means[n], means[method], ALIKE, ALIKE)), None)
         names.setdefault(method if twin is None else twin, []).append(method)
     return [{**r, "method": ", ".join(names[r["method"]])} for r in rows if r["method"] in names]

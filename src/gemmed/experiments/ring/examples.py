@@ -16,16 +16,19 @@ from ..target import Options, Target
 from .runs import (
     CORRUPTION_RADIUS,
     LAYOUTS,
+    NEWER,
     NOISE_RATE,
+    ORACLE,
+    REFERENCE,
     fit_methods,
     simulation_parameters,
     training_set,
 )
 
-BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", "GEM-MED", "oracle")
+BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", NEWER, REFERENCE, ORACLE)
 CENTRE = 16
 """Reach of the enlarged part of the boundaries."""
-SCORE_METHODS = ("GEM-MED", "ROD-0.02", "ROD-0.2", "ROD-0.6")
+SCORE_METHODS = (REFERENCE, NEWER, "ROD-0.02", "ROD-0.2", "ROD-0.6")
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def _draw_boundary(rows: Rows, path: Path) -> None:
         centre.set_title("its centre")
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(
-        *handles, loc="outside lower center", ncols=5, fontsize=9, title="one training set (seed 0)"
+        *handles, loc="outside lower center", ncols=6, fontsize=9, title="one training set (seed 0)"
     )
     plots.save_figure(figure, path)
 
@@ -121,7 +124,7 @@ def _draw_boundary(rows: Rows, path: Path) -> None:
 def _draw_scores(rows: Rows, path: Path) -> None:
     pyplot = plots.import_pyplot()
     figure, axes = pyplot.subplots(
-        len(SCORE_METHODS), 2, sharex=True, figsize=(12.5, 8.5), layout="constrained"
+        len(SCORE_METHODS), 2, sharex=True, figsize=(12.5, 10), layout="constrained"
     )
     for column, layout in enumerate(LAYOUTS):
         chosen = [row for row in rows if row["layout"] == layout]

@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...datasets import Layout
+from ..files import write_text
 from ..runner import Result, Runs, Task
 from ..summary import Rows, mean_and_error, summarise
 from ..target import Options, Target
 from . import curves
 from .runs import (
+    BAYES_ERROR,
     CORRUPTION_RADIUS,
     LAYOUTS,
     METHODS,
@@ -92,6 +94,7 @@ def auc_target(options: Options) -> Target:
         RATES,
         _summaries(("auc", "average_precision", "error", "excess_error")),
         curves.draw_auc,
+        tables="auc-tables.md",
     )
 
 
@@ -104,6 +107,7 @@ def _grid_target(
     rates: Sequence[float],
     rows_of_cell: RowsOfCell,
     draw: Callable[[Rows, Path], None],
+    tables: str = "",
 ) -> Target:
     cells = [RingCell(layout, R, q) for layout in LAYOUTS for R in radii for q in rates]
 
@@ -113,7 +117,52 @@ def _grid_target(
     def rows(runs: Runs, n_runs: int) -> Rows:
         return [row for cell in cells for row in rows_of_cell(cell, cell.results(runs, n_runs))]
 
-    return Target(description, tasks, rows, draw, simulation_parameters(radii, rates))
+    def write_tables(runs: Runs, n_runs: int, folder: Path) -> list[str]:
+        if tables:
+            write_text(folder / tables, markdown(rows(runs, n_runs)))
+        return [tables] if tables else []
+
+    parameters = simulation_parameters(radii, rates)
+    return Target(description, tasks, rows, draw, parameters, more_files=write_tables)
+
+
+def markdown(rows: Rows) -> str:
+    """Tables of error and AUC for every layout: cells by methods, mean ± standard error.
+
+    Last are the mean over the cells and in how many cells GEM-MED is the best or within one
+    standard error of the paired difference.
+    """
+    lines: list[str] = []
+    for measure, digits, best in (("error", 2, min), ("auc", 3, max)):
+        for layout in LAYOUTS:
+            own = [r for r in rows if (r["layout"], r["measure"]) == (layout, measure)]
+            cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in own))
+            names = list(dict.fromkeys(r["method"] for r in own))
+            title = f"Test error, percent (Bayes {BAYES_ERROR[layout]:.2f})"
+            title = title if measure == "error" else "AUC of the anomaly scores"
+            lines += [f"**{title}, layout `{layout}`, {own[0]['runs']} runs**", ""]
+            lines += [f"| R | r_a | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+            held = 0
+            for cell in cells:
+                by_name = {r["method"]: r for r in own if (r["R"], r["r_a"]) == cell}
+                shown = [
+                    f"{r['mean']:.{digits}f} ± {r['standard_error']:.{digits}f}"
+                    for r in by_name.values()
+                ]
+                lines.append(f"| {cell[0]:g} | {cell[1]:g} | {' | '.join(shown)} |")
+                rivals = [r for name, r in by_name.items() if name not in (ORACLE, REFERENCE)]
+                rival = best(rivals, key=lambda r: r["mean"])
+                lead = rival[f"minus_{REFERENCE}"] * (1 if best is min else -1)
+                held += lead >= -rival["standard_error_of_difference"]
+            means = [np.mean([r["mean"] for r in own if r["method"] == name]) for name in names]
+            lines.append(f"| mean | | {' | '.join(f'{mean:.{digits}f}' for mean in means)} |")
+            lines += [
+                "",
+                f"{REFERENCE} is the best or within one standard error (paired) of the best other "
+                f"method, the oracle apart, in {held} of {len(cells)} cells.",
+                "",
+            ]
+    return "\n".join(lines)
 
 
 def _summaries(measures: Sequence[str]) -> RowsOfCell:

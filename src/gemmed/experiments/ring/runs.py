@@ -20,16 +20,19 @@ from ..runner import Result, Task
 
 RADII = (15, 35, 55, 75)
 RATES = (0.2, 0.3, 0.4, 0.5)
-LAYOUTS: tuple[Layout, ...] = ("paper", "separated")
+LAYOUTS: tuple[Layout, ...] = ("separated", "paper")
+BAYES_ERROR = {"separated": 1.695, "paper": 23.975}
+"""Error of the best classifier in percent: Phi(-1.5 sqrt 2) and Phi(-1 / sqrt 2)."""
 NOISE_RATE, CORRUPTION_RADIUS = 0.2, 55
 N_PER_CLASS = 100
 ROD_FRACTIONS = (0.02, 0.2, 0.6)
 RECALL_GRID = np.linspace(0.0, 1.0, 101)
+N_NEIGHBORS = 5
+"""k of the paper's simulation."""
 REFERENCE, ORACLE = "GEM-MED", "oracle"
-PAPER = "GEM-MED (paper)"
-"""Definition 1, solved by the collapsed mean field, with the paper's k = 5."""
-SHRUNK = "GEM-MED K/1000"
-"""GEM-MED with the prior variance of f a thousand times smaller: docs/reproduction.md says why."""
+"""Definition 1 of the paper, solved by the collapsed mean field; MED on the clean samples."""
+NEWER = "state model"
+"""``gemmed.GEMMEDClassifier``, the later model of this package."""
 
 
 def _rod(fraction: float, seed: int) -> RODClassifier:
@@ -42,17 +45,14 @@ METHODS: dict[str, Callable[[int], Any]] = {
     **{f"ROD-{fraction}": partial(_rod, fraction) for fraction in ROD_FRACTIONS},
     "ramp": lambda seed: RampSVC("linear", random_state=seed),
     "GEM+SVM": lambda seed: TwoStageClassifier(
-        GEMDetector(random_state=seed), SVC(kernel="linear")
+        GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed), SVC(kernel="linear")
     ),
     "GEM+MED": lambda seed: TwoStageClassifier(
-        GEMDetector(random_state=seed), MEDClassifier("linear")
+        GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed), MEDClassifier("linear")
     ),
-    REFERENCE: lambda seed: GEMMEDClassifier("linear", random_state=seed),
-    PAPER: lambda seed: PaperGEMMEDClassifier("linear", n_neighbors=5, random_state=seed),
-    SHRUNK: lambda seed: GEMMEDClassifier(
-        "linear",
-        kernel_params={"function_variance": 1e-3, "bias_variance": 1e-3},
-        random_state=seed,
+    NEWER: lambda seed: GEMMEDClassifier("linear", random_state=seed),
+    REFERENCE: lambda seed: PaperGEMMEDClassifier(
+        "linear", n_neighbors=N_NEIGHBORS, random_state=seed
     ),
 }
 

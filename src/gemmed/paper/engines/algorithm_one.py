@@ -1,14 +1,17 @@
 """Algorithm 1 of the paper: projected stochastic gradient ascent with an inner Gibbs sampler.
 
-Kept so that its figure on learning rates can be redone. The gradients are the corrected ones
-(docs/errata.md). mu and kappa are moved per sample, mu_z / N_z and kappa_z / N_z, with the sums
-over the class as gradients: that is the scale on which the printed step sizes make sense.
+mu and kappa are moved per sample, mu_z / N_z and kappa_z / N_z, with the sums over the class as
+gradients: that is the scale on which the printed step sizes make sense (docs/research/errata.md).
+
+Near the optimum the push on the bias of f is almost free: q keeps more of one class or more of the
+other at nearly equal cost. The dual is therefore stiff in that direction. Constant steps with the
+gradient of one short chain move the bias at random there, and the last iterate predicts one class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -20,21 +23,55 @@ from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers
 from ..solution import Solution, Status
 from .base import refuse_weights, require_whole
 from .chains import Chains, projected_gradient_norm
+from .dual_ascent import promised_gain
+from .gibbs import integrate_dual_value
+
+MODES = ("convergent", "corrected", "printed")
+N_CHAINS = 10
+"""Persistent chains of the convergent mode, and chains behind the certificate."""
+CONSTANT_SHARE = 0.2
+"""Share of the steps before step sizes begin to fall as 1 / t in the convergent mode."""
+CONVERGED_GAIN = 5e-4
+"""Nats per multiplier that a Newton step may still promise at a solution that counts as converged.
+
+Sampling noise promises about half a nat per multiplier and effective draw."""
+CONVERGED_R_HAT = 1.1
+
+
+class _Ascent(NamedTuple):
+    """Where the steps have ended."""
+
+    at: Multipliers
+    nominal: FloatArray | None
+    """eta-hat of the last inner sampler; None where the certificate's sampler gives it."""
 
 
 @dataclass(frozen=True)
 class PaperAlgorithm:
-    """Algorithm 1 as printed, gradients corrected.
+    """Algorithm 1, in a form that converges and in the two forms that the paper leads to.
 
     Parameters
     ----------
+    mode : "convergent", "corrected" or "printed", default="convergent"
+        "convergent" has the corrected gradients, chains that go on from step to step, step sizes
+        that fall as 1 / t after a fifth of the steps, and the mean of the iterates of the second
+        half. "corrected" has the corrected gradients, constant steps, a chain that starts at
+        eta = 1 in every step, and returns the last iterate. "printed" also has the printed
+        gradients, the printed q(eta | f) and feeds the mean of the draws back, errors included.
     phi, psi, tau : step sizes for the margin, entropy and coverage multipliers
-    n_sweeps : T_G, sweeps of the inner sampler at each step, each time started at eta = 1
-    n_repeats : N_r, draws of the indicators for each draw of f
-    feed_back_mean : feed the mean of the N_r draws back into f, as printed. That is neither a
-        Gibbs sampler nor mean field, and biased; by default the last draw is fed back.
+    n_sweeps : T_G, sweeps of the inner sampler at each step, over all chains
+    n_repeats : N_r, draws of the indicators for each draw of f; not used by "convergent", which
+        takes their expectation
     clip : C_1, upper bound of the margin multipliers, as a share of C
-    n_certificate_draws : sweeps of a valid sampler behind the reported residual
+    n_certificate_draws : sweeps of a valid sampler behind the reported residual and gap
+    estimate_dual_value : integrate the gradient from zero to the solution to report the dual value
+
+    Notes
+    -----
+    Scores of "corrected" and "printed" are the final eta-hat, as in the paper. Those of
+    "convergent" are the expectation of eta at the averaged multipliers. A fit counts as converged
+    if a Newton step on the dual promises less than 5e-4 nats per multiplier, and if the chains
+    agree (R-hat below 1.1).
 
     Examples
     --------
@@ -54,80 +91,154 @@ class PaperAlgorithm:
 
     name: ClassVar[str] = "paper"
 
+    mode: Literal["convergent", "corrected", "printed"] = "convergent"
     phi: float = 1e-3
     psi: float = 1e-2
     tau: float = 2e-2
     n_sweeps: int = 20
     n_repeats: int = 5
-    feed_back_mean: bool = False
     clip: float = 0.95
     n_certificate_draws: int = 500
+    estimate_dual_value: bool = True
 
     def solve(
         self, problem: DualProblem, rng: np.random.Generator, *, max_iter: int, tol: float
     ) -> Solution:
-        """Take ``max_iter`` steps; ``tol`` only decides whether the result counts as converged."""
+        """Take ``max_iter`` steps; ``tol`` is a floor for the gain at which a fit has converged."""
         self._check(problem)
-        features = problem.space.features()
-        size = np.tile(problem.class_weights, 2)
-        lam, fields = np.zeros(problem.n_samples), np.zeros(4)
-        at = _point(lam, fields, size)
-        for done in range(max_iter):
-            moments = self._inner_sampler(problem, features, at, rng)
-            gradient = problem.gradient(at, moments)
-            lam = np.clip(lam + self.phi * gradient.lam, 0.0, self.clip * problem.c)
-            slopes = np.concatenate([self.psi * gradient.mu, self.tau * gradient.kappa])
-            fields = np.clip(fields + size * slopes, 0.0, FIELD_LIMIT)
-            at = _point(lam, fields, size)
-            report("solver", done + 1, max_iter)
-        moments = self._inner_sampler(problem, features, at, rng)
-        final = Chains(problem, 4, rng).sample(at, self.n_certificate_draws, burn_in=100)
+        ascend = {
+            "convergent": self._averaged_steps,
+            "corrected": self._constant_steps,
+            "printed": self._printed_steps,
+        }[self.mode]
+        at, nominal = ascend(problem, rng, max_iter)
+        judges = Chains(problem, N_CHAINS, rng)
+        judges.spread_out(at)
+        final = judges.sample(at, self.n_certificate_draws, burn_in=100)
         gradient = problem.gradient(at, final.moments)
         residual, error = projected_gradient_norm(problem, at, gradient, final)
+        gain = promised_gain(problem, at, gradient, final.curvature)
+        small = gain <= max(tol, CONVERGED_GAIN * (problem.n_samples + 4))
+        converged = small and final.r_hat <= CONVERGED_R_HAT
+        value, value_error = (
+            integrate_dual_value(problem, at, rng) if self.estimate_dual_value else (np.nan, np.nan)
+        )
         return Solution(
             multipliers=at,
-            nominal=moments.nominal,
-            dual_value=np.nan,
-            duality_gap=problem.optimality_bound(at, gradient),
+            nominal=final.moments.nominal if nominal is None else nominal,
+            dual_value=value,
+            duality_gap=gain,
             kkt_residual=residual,
             n_iter=max_iter,
             # The number of steps is given: they end where they end.
-            status=Status.CONVERGED if residual <= max(tol, 2.0 * error) else Status.MAX_ITER,
+            status=Status.CONVERGED if converged else Status.MAX_ITER,
             monte_carlo_error=error,
-            diagnostics={"r_hat": final.r_hat},
+            diagnostics={"r_hat": final.r_hat, "dual_value_error": value_error},
         )
 
-    def _inner_sampler(
-        self,
-        problem: DualProblem,
-        features: FloatArray,
-        at: Multipliers,
-        rng: np.random.Generator,
+    def _averaged_steps(
+        self, problem: DualProblem, rng: np.random.Generator, max_iter: int
+    ) -> _Ascent:
+        chains = Chains(problem, N_CHAINS, rng)
+        n_sweeps = max(1, self.n_sweeps // N_CHAINS)
+        state, total, n_averaged = _State(problem), np.zeros(problem.n_samples + 4), 0
+        for done in range(1, max_iter + 1):
+            field = problem.prior_log_odds + problem.theta(state.at)
+            nominal, margin = np.zeros(problem.n_samples), np.zeros(problem.n_samples)
+            for _ in range(n_sweeps):
+                keep, pull = chains.sweep(state.at, field)
+                nominal += keep.mean(axis=0) / n_sweeps
+                margin += (keep * pull).mean(axis=0) / n_sweeps
+            gradient = problem.gradient(state.at, Moments(np.nan, nominal, margin))
+            shrink = min(1.0, CONSTANT_SHARE * max_iter / done)
+            self._move(state, gradient, shrink)
+            if 2 * done > max_iter:
+                total, n_averaged = total + state.vector, n_averaged + 1
+            report("solver", done, max_iter)
+        state.vector = total / n_averaged
+        return _Ascent(state.at, None)
+
+    def _constant_steps(
+        self, problem: DualProblem, rng: np.random.Generator, max_iter: int
+    ) -> _Ascent:
+        state = _State(problem)
+        for done in range(1, max_iter + 1):
+            moments = self._short_chain(problem, state.at, rng)
+            self._move(state, problem.gradient(state.at, moments), 1.0)
+            report("solver", done, max_iter)
+        return _Ascent(state.at, self._short_chain(problem, state.at, rng).nominal)
+
+    def _move(self, state: _State, gradient: Multipliers, shrink: float) -> None:
+        """A projected step; the class-wise gradients count in samples."""
+        size = state.class_sizes
+        slopes = [
+            self.phi * gradient.lam,
+            self.psi * size * gradient.mu,
+            self.tau * size * gradient.kappa,
+        ]
+        state.vector = np.clip(
+            state.vector + shrink * np.concatenate(slopes), 0.0, self._upper(state)
+        )
+
+    def _upper(self, state: _State) -> FloatArray:
+        margins = np.full(state.problem.n_samples, self.clip * state.problem.c)
+        return np.concatenate([margins, np.full(4, FIELD_LIMIT)])
+
+    def _short_chain(
+        self, problem: DualProblem, at: Multipliers, rng: np.random.Generator
     ) -> Moments:
-        """The sampler of the paper's appendix."""
+        """The sampler of the appendix, with a draw of eta and of f in place of their means."""
+        features = problem.space.features()
         field = problem.prior_log_odds + problem.theta(at)
-        signed = at.lam * problem.labels
         eta = np.ones(problem.n_samples)
-        nominal = np.zeros(problem.n_samples)
-        margin = np.zeros(problem.n_samples)
+        nominal, margin = np.zeros(problem.n_samples), np.zeros(problem.n_samples)
         for _ in range(self.n_sweeps):
-            mean_weights = features.T @ (signed * eta)
-            weights = mean_weights + rng.standard_normal(features.shape[1])
-            pull = problem.labels * (features @ weights)
+            mean = features.T @ (at.lam * problem.labels * eta)
+            pull = problem.labels * (features @ (mean + rng.standard_normal(features.shape[1])))
             keep = special.expit(field + at.lam * pull)
             draws = rng.random((self.n_repeats, problem.n_samples)) < keep
+            eta = draws[-1].astype(np.float64)
             share = draws.mean(axis=0)
-            if self.feed_back_mean:
-                eta = share
-                pull = problem.labels * (features @ mean_weights)  # the appendix evaluates f-hat
-            else:
-                eta = draws[-1].astype(np.float64)
             nominal += share / self.n_sweeps
             margin += share * pull / self.n_sweeps
         return Moments(np.nan, nominal, margin)
 
+    def _printed_steps(
+        self, problem: DualProblem, rng: np.random.Generator, max_iter: int
+    ) -> _Ascent:
+        """Equations and sampler exactly as printed.
+
+        The printed mu is mu_z / N_z here, and the printed kappa is |T| kappa_z / N_z.
+        """
+        state, features = _State(problem), problem.space.features()
+        n, z, d = problem.n_samples, problem.class_index, problem.distances
+        sizes, eta = state.class_sizes, np.ones(problem.n_samples)
+        for done in range(1, max_iter + 1):
+            lam, mu, kappa = np.split(state.vector, [n, n + 2])
+            eta = np.ones(n)
+            margin, entropy, share = np.zeros(n), np.zeros(2), np.zeros(2)
+            for _ in range(self.n_sweeps):
+                mean = features.T @ (lam * problem.labels * eta)
+                pull = problem.labels * (features @ (mean + rng.standard_normal(mean.size)))
+                printed_field = lam * (pull - 1.0) - mu[z] * d + kappa[z]
+                keep = special.expit(-problem.prior_log_odds * printed_field)
+                eta = (rng.random((self.n_repeats, n)) < keep).mean(axis=0)
+                margin += eta * problem.labels * (features @ mean) / self.n_sweeps
+                entropy += problem.class_sums(eta * d) / self.n_sweeps
+                share += problem.class_sums(eta) / self.n_sweeps
+            slopes = [
+                self.phi * (1.0 - margin + problem.c / (problem.c - lam)),
+                self.psi * (entropy - sizes * problem.finite_entropy_bounds),
+                self.tau * (sizes * problem.coverage - share) / n**2,
+            ]
+            state.vector = np.clip(state.vector + np.concatenate(slopes), 0.0, self._upper(state))
+            report("solver", done, max_iter)
+        return _Ascent(state.at, eta)
+
     def _check(self, problem: DualProblem) -> None:
         refuse_weights(self.name, problem)
+        if self.mode not in MODES:
+            raise EngineError(f"PaperAlgorithm(mode={self.mode!r}) is unknown: use one of {MODES}.")
         for name in ("phi", "psi", "tau"):
             if not getattr(self, name) >= 0:
                 raise EngineError(
@@ -139,6 +250,15 @@ class PaperAlgorithm:
             raise EngineError(f"PaperAlgorithm(clip={self.clip!r}) must lie between 0 and 1.")
 
 
-def _point(lam: FloatArray, fields: FloatArray, size: FloatArray) -> Multipliers:
-    scaled = fields * size
-    return Multipliers(lam, scaled[:2], scaled[2:])
+class _State:
+    """The variables that are moved: lam, mu_z / N_z, kappa_z / N_z, as one vector."""
+
+    def __init__(self, problem: DualProblem) -> None:
+        self.problem = problem
+        self.class_sizes = problem.class_weights
+        self.vector = np.zeros(problem.n_samples + 4)
+
+    @property
+    def at(self) -> Multipliers:
+        lam, mu, kappa = np.split(self.vector, [self.problem.n_samples, -2])
+        return Multipliers(lam, mu * self.class_sizes, kappa * self.class_sizes)

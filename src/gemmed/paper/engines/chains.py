@@ -40,6 +40,18 @@ class Chains:
         self._rng = rng
         self._w = rng.standard_normal((n_chains, self._features.shape[1]))
 
+    def spread_out(self, at: Multipliers) -> None:
+        """Start the chains in turn where all samples, none, or one class alone would put f.
+
+        These are the modes of q: chains that all start in one of them agree without having mixed.
+        """
+        problem = self._problem
+        positive = problem.labels > 0
+        kept = np.stack([np.ones_like(positive), np.zeros_like(positive), positive, ~positive])
+        centres = (kept * at.lam * problem.labels) @ self._features
+        self._w = centres[np.arange(self.n_chains) % len(centres)]
+        self._w = self._w + self._rng.standard_normal(self._w.shape)
+
     @property
     def n_chains(self) -> int:
         return int(self._w.shape[0])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.box_newton import Quadratic, maximize_in_box
+from ..._core.box_newton import Quadratic, maximize_in_box, maximize_quadratic
 from ..._core.types import FloatArray
 from ..dual import DualProblem, Moments, Multipliers
 from ..solution import Solution, Status
@@ -93,6 +93,34 @@ def trust_scales(problem: DualProblem) -> FloatArray:
     return np.concatenate([lam, np.tile(problem.class_weights, 2)])
 
 
+def newton_step(
+    problem: DualProblem,
+    at: Multipliers,
+    gradient: FloatArray,
+    curvature: FloatArray,
+    radius: float = 1.0,
+) -> FloatArray:
+    """Best step of the quadratic model of the dual within the box and ``radius`` trust scales."""
+    lower, upper = problem.bounds()
+    x, reach = at.to_vector(), radius * trust_scales(problem)
+    return maximize_quadratic(
+        gradient,
+        curvature,
+        np.maximum(lower - x, -reach),
+        # At most half of the way to c, where the model of -log(1 - lam / c) fails.
+        np.minimum(0.5 * (upper - x), reach),
+    )
+
+
+def promised_gain(
+    problem: DualProblem, at: Multipliers, gradient: Multipliers, curvature: FloatArray
+) -> float:
+    """What a Newton step promises: an estimate of D* - D; sampling noise makes it larger."""
+    slope = gradient.to_vector()
+    step = newton_step(problem, at, slope, curvature)
+    return float(slope @ step - 0.5 * step @ curvature @ step)
+
+
 def maximize_dual(
     problem: DualProblem,
     curvature_at: Callable[[Multipliers], DualCurvature],
@@ -101,7 +129,12 @@ def maximize_dual(
     tol: float,
     cannot_evaluate: type[Exception] | tuple[()] = (),
 ) -> Solution:
-    """Projected Newton ascent on the dual, started at the mean-field solution."""
+    """Projected Newton ascent on the dual.
+
+    The start has the entropy and coverage multipliers of the mean field and lam = 0. At the margin
+    multipliers of the mean field, q can have further modes that give up a whole class: the dual is
+    far below its maximum there.
+    """
 
     def evaluate(vector: FloatArray) -> Quadratic:
         at = Multipliers.from_vector(vector)
@@ -115,10 +148,10 @@ def maximize_dual(
             -hessian,
         )
 
-    start = MeanField().solve(problem).multipliers.to_vector()
+    start = MeanField(n_restarts=0).solve(problem).multipliers
     best = maximize_in_box(
         evaluate,
-        start,
+        start._replace(lam=np.zeros_like(start.lam)).to_vector(),
         *problem.bounds(),
         trust=trust_scales(problem),
         tol=tol,

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._core.box_newton import GOOD_MODEL, POOR_MODEL, maximize_quadratic
+from ..._core.box_newton import GOOD_MODEL, POOR_MODEL
 from ..._core.progress import report
 from ..._core.types import FloatArray
 from ..dual import DualProblem, Multipliers, log_partition_given_f
 from ..solution import Solution, Status
 from .base import refuse_weights, require_whole
 from .chains import Chains, SampledMoments, projected_gradient_norm
-from .dual_ascent import trust_scales
+from .dual_ascent import newton_step, promised_gain, trust_scales
 from .mean_field import MeanField
 
 INTEGRATION_NODES = 16
@@ -85,14 +85,21 @@ class Gibbs:
         final = chains.sample(at, self.n_final_draws, self.burn_in)
         gradient = problem.gradient(at, final.moments)
         residual, error = projected_gradient_norm(problem, at, gradient, final)
-        dual_value, value_error = (
-            self._dual_value(problem, at, rng) if self.estimate_dual_value else (np.nan, np.nan)
-        )
+        dual_value, value_error = np.nan, np.nan
+        if self.estimate_dual_value:
+            dual_value, value_error = integrate_dual_value(
+                problem,
+                at,
+                rng,
+                n_chains=self.n_chains,
+                n_draws=self.n_draws,
+                burn_in=self.burn_in,
+            )
         return Solution(
             multipliers=at,
             nominal=final.moments.nominal,
             dual_value=dual_value,
-            duality_gap=ascent.promised_gain(at, final, gradient),
+            duality_gap=promised_gain(problem, at, gradient, final.curvature),
             kkt_residual=residual,
             n_iter=n_iter + self.n_averaged,
             status=Status.CONVERGED if residual <= max(tol, 4.0 * error) else Status.MAX_ITER,
@@ -121,21 +128,28 @@ class Gibbs:
         for name, least in OPTION_MINIMA.items():
             require_whole("Gibbs", name, getattr(self, name), least)
 
-    def _dual_value(
-        self, problem: DualProblem, at: Multipliers, rng: np.random.Generator
-    ) -> tuple[float, float]:
-        """D by integrating dD/dlam from lam = 0, where the indicators are independent of f."""
-        nodes, weights = np.polynomial.legendre.leggauss(INTEGRATION_NODES)
-        chains = Chains(problem, self.n_chains, rng)
-        origin = at._replace(lam=np.zeros_like(at.lam))
-        free = log_partition_given_f(problem, origin, np.zeros(problem.n_samples))
-        total, variance = problem.value(origin, float(free)), 0.0
-        for node, weight in zip(0.5 * (nodes + 1.0), 0.5 * weights, strict=True):
-            point = at._replace(lam=node * at.lam)
-            slopes = chains.margin_slopes(point, at.lam, self.n_draws, self.burn_in)
-            total += weight * float(slopes.mean()[0])
-            variance += weight**2 * float(slopes.variance_of_mean()[0])
-        return total, float(np.sqrt(variance))
+
+def integrate_dual_value(
+    problem: DualProblem,
+    at: Multipliers,
+    rng: np.random.Generator,
+    *,
+    n_chains: int = 8,
+    n_draws: int = 200,
+    burn_in: int = 25,
+) -> tuple[float, float]:
+    """D and its error: the integral of dD/dlam from lam = 0, where eta is independent of f."""
+    nodes, weights = np.polynomial.legendre.leggauss(INTEGRATION_NODES)
+    chains = Chains(problem, n_chains, rng)
+    origin = at._replace(lam=np.zeros_like(at.lam))
+    free = log_partition_given_f(problem, origin, np.zeros(problem.n_samples))
+    total, variance = problem.value(origin, float(free)), 0.0
+    for node, weight in zip(0.5 * (nodes + 1.0), 0.5 * weights, strict=True):
+        point = at._replace(lam=node * at.lam)
+        slopes = chains.margin_slopes(point, at.lam, n_draws, burn_in)
+        total += weight * float(slopes.mean()[0])
+        variance += weight**2 * float(slopes.variance_of_mean()[0])
+    return total, float(np.sqrt(variance))
 
 
 class _SampledAscent:
@@ -148,7 +162,6 @@ class _SampledAscent:
     def __init__(self, problem: DualProblem, chains: Chains, n_draws: int, burn_in: int) -> None:
         self._problem, self._chains = problem, chains
         self._n_draws, self._burn_in = n_draws, burn_in
-        self._lower, self._upper = problem.bounds()
         self._trust = trust_scales(problem)
         self._radius = FIRST_RADIUS
 
@@ -186,26 +199,11 @@ class _SampledAscent:
             visited.append(self._x)
         return Multipliers.from_vector(np.mean(visited, axis=0))
 
-    def promised_gain(
-        self, at: Multipliers, sampled: SampledMoments, gradient: Multipliers
-    ) -> float:
-        """What the quadratic model still promises: an estimate of the gap, noise included."""
-        self._x, self._gradient = at.to_vector(), gradient.to_vector()
-        self._curvature, self._radius = sampled.curvature, 1.0
-        step = self._step()
-        return float(self._gradient @ step - 0.5 * step @ self._curvature @ step)
-
     def _sample(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         at = Multipliers.from_vector(x)
         sampled = self._chains.sample(at, self._n_draws, self._burn_in)
         return self._problem.gradient(at, sampled.moments).to_vector(), sampled.curvature
 
     def _step(self) -> FloatArray:
-        reach = self._radius * self._trust
-        return maximize_quadratic(
-            self._gradient,
-            self._curvature,
-            np.maximum(self._lower - self._x, -reach),
-            # At most half of the way to c, where the model of -log(1 - lam / c) fails.
-            np.minimum(0.5 * (self._upper - self._x), reach),
-        )
+        at = Multipliers.from_vector(self._x)
+        return newton_step(self._problem, at, self._gradient, self._curvature, self._radius)

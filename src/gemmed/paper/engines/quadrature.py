@@ -20,14 +20,14 @@ from ..solution import Solution
 from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
 
 MAX_FEATURES = 3
-SPACING = 0.75
-NEGLIGIBLE = 42.0
-"""Nats below the maximum at which the integrand is cut off: exp(-42) is 6e-19."""
+SPACING = 0.85
+NEGLIGIBLE = 34.0
+"""Nats below the maximum at which the integrand is cut off: exp(-34) is 2e-15."""
 N_STARTS = 24
 CHUNK = 2_000_000
 """Numbers held per temporary array while passing over the grid."""
 MAX_NODES = 2_000_000
-BLOCK = 6
+BLOCK = 4
 """Nodes along each side of a block of the grid."""
 
 

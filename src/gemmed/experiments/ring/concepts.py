@@ -1,0 +1,239 @@
+"""The three figures of the paper that explain: shifted boundary, two kinds of sets, k-NN graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+from sklearn.neighbors import NearestNeighbors
+from sklearn.svm import SVC
+
+from ..._core.types import FloatArray
+from ...report.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
+from ...report.plots import import_pyplot, save_figure
+from ..summary import Rows
+from ..target import Options, Target
+from .runs import CORRUPTION_RADIUS, training_set
+
+INTRO_RATE = 0.4
+"""Share of anomalies in the first figure."""
+LEVEL, MASS = 0.1, 0.8
+"""The level and the mass that the sets of the second figure are drawn for."""
+GRID = np.linspace(-8.0, 8.0, 4001)
+N_EDGES = 2
+"""Neighbours in the drawn graph, as in the paper's figure."""
+N_GRAPH = 24
+"""Samples a class in the drawn graph."""
+
+
+def intro_target(options: Options) -> Target:
+    """Corruption shifts the decision boundary."""
+    return _target(
+        "corruption in the training data shifts the boundary",
+        _intro,
+        _draw_intro,
+        {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0},
+    )
+
+
+def sets_target(options: Options) -> Target:
+    """Level set and epigraph set."""
+    return _target(
+        "level sets and epigraph sets of two densities",
+        _sets,
+        _draw_sets,
+        {"level": LEVEL, "mass": MASS},
+    )
+
+
+def graph_target(options: Options) -> Target:
+    """Minimal-entropy sets and the bipartite k-NN graph."""
+    return _target(
+        "minimal-entropy sets and the bipartite 2-NN graph",
+        _graph,
+        _draw_graph,
+        {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS},
+    )
+
+
+def _target(
+    description: str,
+    rows: Callable[[], Rows],
+    draw: Callable[[Rows, Path], None],
+    parameters: dict[str, float | str],
+) -> Target:
+    """A target without runs."""
+    return Target(
+        description, lambda n: [], lambda runs, n: rows(), draw, parameters, repeats=False
+    )
+
+
+def _intro() -> Rows:
+    """Linear SVM of the clean and of the corrupted training set."""
+    data = training_set("separated", CORRUPTION_RADIUS, INTRO_RATE, 0)
+    rows: Rows = []
+    clean = ~data.anomalous
+    for name, kept in (("clean", clean), ("corrupted", np.ones_like(clean))):
+        model = SVC(kernel="linear").fit(data.X[kept], data.y[kept])
+        (w1, w2), b = model.coef_[0], model.intercept_[0]
+        error = 100.0 * float(1.0 - model.score(data.X_test, data.y_test))
+        numbers = {"w1": float(w1), "w2": float(w2), "b": float(b), "test_error": error}
+        rows.append({"training_set": name, **numbers})
+    return rows
+
+
+def _draw_intro(rows: Rows, path: Path) -> None:
+    data = training_set("separated", CORRUPTION_RADIUS, INTRO_RATE, 0)
+    figure, axes = import_pyplot().subplots(1, 2, figsize=(11, 5.5), layout="constrained")
+    train, test = axes
+    for label, colour, marker in zip(np.unique(data.y), (BLUE, ORANGE), "os", strict=True):
+        own = data.y == label
+        for ax, X, kept in (
+            (train, data.X, own & ~data.anomalous),
+            (test, data.X_test[:2000:10], data.y_test[:2000:10] == label),
+            (test, data.X_test[2000::10], data.y_test[2000::10] == label),
+        ):
+            ax.scatter(*X[kept].T, s=12, color=colour, marker=marker, alpha=0.7)
+        wrong = own & data.anomalous
+        train.scatter(*data.X[wrong].T, s=28, color=VERMILLION, marker=marker, facecolor="none")
+    for ax, title, reach in (
+        (train, f"training set, {INTRO_RATE:.0%} of it corrupted (open)", 60),
+        (test, "clean test set", 18),
+    ):
+        line = np.array([-reach, reach], dtype=float)
+        for row, style, colour in zip(rows, ("-", "--"), (GREEN, VERMILLION), strict=True):
+            ax.plot(
+                line,
+                -(row["w1"] * line + row["b"]) / row["w2"],
+                style,
+                color=colour,
+                label=f"SVM of the {row['training_set']} set: {row['test_error']:.1f} % test error",
+            )
+        ax.set(title=title, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    handles = train.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
+    save_figure(figure, path)
+
+
+def _densities() -> dict[str, FloatArray]:
+    """One narrow density and one with two modes, on the grid."""
+    two = 0.6 * stats.norm.pdf(GRID, -2.0, 1.0) + 0.4 * stats.norm.pdf(GRID, 2.5, 1.2)
+    return {"one mode": stats.norm.pdf(GRID, 0.0, 1.0), "two modes": two}
+
+
+def _level_of_mass(density: FloatArray, mass: float) -> float:
+    """Largest level whose set {density >= level} has at least this mass."""
+    falling = np.sort(density)[::-1]
+    held = np.cumsum(falling) * (GRID[1] - GRID[0])
+    return float(falling[int(np.searchsorted(held, mass))])
+
+
+def _sets() -> Rows:
+    rows: Rows = []
+    for name, density in _densities().items():
+        for kind, level in (("level set", LEVEL), ("epigraph set", _level_of_mass(density, MASS))):
+            inside = density >= level
+            part = density[inside]
+            step = GRID[1] - GRID[0]
+            rows.append(
+                {
+                    "kind": kind,
+                    "density": name,
+                    "level": level,
+                    "mass": float(part.sum() * step),
+                    "entropy": float(-(part * np.log(part)).sum() * step),
+                }
+            )
+    return rows
+
+
+def _draw_sets(rows: Rows, path: Path) -> None:
+    figure, axes = import_pyplot().subplots(
+        2, 2, figsize=(10, 6), sharex=True, sharey=True, layout="constrained"
+    )
+    given = {"level set": f"given level {LEVEL:g}", "epigraph set": f"given mass {MASS:g}"}
+    for row_of_axes, (name, density) in zip(axes, _densities().items(), strict=True):
+        for ax, kind in zip(row_of_axes, given, strict=True):
+            row = next(r for r in rows if (r["density"], r["kind"]) == (name, kind))
+            ax.plot(GRID, density, color=BLUE)
+            ax.fill_between(GRID, density, where=density >= row["level"], color=BLUE, alpha=0.25)
+            ax.axhline(row["level"], color=GREY, linestyle="--", linewidth=1)
+            numbers = f"level {row['level']:.3f}\nmass {row['mass']:.2f}"
+            ax.annotate(f"{numbers}\nentropy {row['entropy']:.2f}", (-7.6, 0.25))
+            ax.set_title(f"{kind}, {given[kind]}")
+        row_of_axes[0].set_ylabel("p(x)")
+    save_figure(figure, path)
+
+
+def _graph_data() -> tuple[FloatArray, np.ndarray, np.ndarray]:
+    """Points, their class and whether each is a reference; the last point is an outlier."""
+    rng = np.random.default_rng(1)
+    centres = np.array([[-3.0, 0.0], [3.0, 0.0]])
+    X = np.vstack([rng.multivariate_normal(c, np.eye(2), N_GRAPH) for c in centres])
+    X = np.vstack([X, [0.0, 5.0]])
+    labels = np.append(np.repeat([0, 1], N_GRAPH), 0)
+    reference = np.append(np.tile([True, False], N_GRAPH), False)
+    return X, labels, reference
+
+
+def _graph() -> Rows:
+    """d of every scored point: mean distance to its nearest references of the own class."""
+    X, labels, reference = _graph_data()
+    rows: Rows = []
+    for label in (0, 1):
+        known = np.flatnonzero(reference & (labels == label))
+        search = NearestNeighbors(n_neighbors=N_EDGES).fit(X[known])
+        for n in np.flatnonzero(~reference & (labels == label)):
+            far, near = search.kneighbors(X[n : n + 1])
+            ends = known[near[0]].tolist()
+            outlier = bool(n == len(X) - 1)
+            rows.append(
+                {
+                    "sample": int(n),
+                    "class": label,
+                    "outlier": outlier,
+                    "distance": float(far.mean()),
+                    "neighbours": " ".join(map(str, ends)),
+                }
+            )
+    return rows
+
+
+def _draw_graph(rows: Rows, path: Path) -> None:
+    X, labels, reference = _graph_data()
+    pyplot = import_pyplot()
+    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5.5), sharey=True, layout="constrained")
+    sets, graph = axes
+    radius = float(np.sqrt(stats.chi2.ppf(MASS, 2)))
+    for label, colour, marker in zip((0, 1), (ORANGE, GREEN), "os", strict=True):
+        centre = (-3.0 if label == 0 else 3.0, 0.0)
+        sets.add_patch(pyplot.Circle(centre, radius, color=colour, alpha=0.25, lw=0))
+        own = labels == label
+        sets.scatter(*X[own][:N_GRAPH].T, s=30, color=BLUE, marker=marker)
+        for known, face in ((True, "none"), (False, BLUE)):
+            points = X[own & (reference == known)]
+            name = "reference" if known else "scored"
+            graph.scatter(
+                *points.T,
+                s=34,
+                marker=marker,
+                edgecolor=BLUE,
+                facecolor=face,
+                label=f"class {label + 1}, {name}",
+            )
+    for row in rows:
+        start = X[row["sample"]]
+        for end in map(int, row["neighbours"].split()):
+            colour = VERMILLION if row["outlier"] else GREY
+            graph.plot(*np.array([start, X[end]]).T, color=colour, linewidth=0.9, zorder=0)
+    for ax in axes:
+        ax.scatter(*X[-1], s=70, color=VERMILLION, marker="^", label="outlier", zorder=3)
+        ax.set_aspect("equal")
+    nominal = np.mean([r["distance"] for r in rows if not r["outlier"]])
+    anomalous = next(r["distance"] for r in rows if r["outlier"])
+    sets.set_title(f"minimal-entropy sets of mass {MASS:g}")
+    graph.set_title(f"mean 2-NN distance: nominal {nominal:.2f}, outlier {anomalous:.2f}")
+    graph.legend(fontsize=8)
+    save_figure(figure, path)
