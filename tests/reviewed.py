@@ -29,6 +29,24 @@ def write_patients(path, n=120):
     return Path(path)
 
 
+def write_tickets(path, n_classes=12, n_each=12):
+    """Many classes, an identifier and a text that nothing is learned from; six wrong labels."""
+    rng = np.random.default_rng(1)
+    topic = np.repeat(np.arange(n_classes), n_each)
+    x = 6.0 * (topic // 4) + rng.normal(0, 0.5, len(topic))
+    y = 6.0 * (topic % 4) + rng.normal(0, 0.5, len(topic))
+    given = topic.copy()
+    given[::25] = (given[::25] + 5) % n_classes
+    lines = ["ticket,x,y,text,topic"]
+    for i, label in enumerate(given):
+        words = (
+            f"Customer {i} writes about item {rng.integers(10**6)} and case {rng.integers(10**6)}"
+        )
+        lines.append(f"T{i:03d},{x[i]:.3f},{y[i]:.3f},{words},topic {label:02d}")
+    Path(path).write_text("\n".join(lines) + "\n")
+    return Path(path)
+
+
 def write_clips(folder, n=36):
     """Tones of two heights as recordings; three of them with a gap of noise."""
     soundfile = pytest.importorskip("soundfile")

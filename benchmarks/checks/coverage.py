@@ -1,6 +1,6 @@
 """Reviews simulated on tables with known faults: do the intervals hold, and what are they worth?
 
-python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6] [--cache FOLDER]
+python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6,7] [--cache FOLDER]
 
 DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 
@@ -10,12 +10,14 @@ DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 4  calibration error, precision and recall of the threshold 0.5 before and after 60 checks
 5  a reviewer who errs in 5 % of the checks
 6  order of the next rows: faults found in the first tenth and fifth of the rows
+7  suggested labels accepted in bulk at a confidence of 0.9: errors made, errors expected
 
 The level is 95 % throughout. A review that never errs looks the answers up.
 """
 
 import argparse
 import time
+from functools import cache
 
 import numpy as np
 from populations import populations
@@ -30,11 +32,15 @@ from gemmed.checks import (
     plan_checks,
     recalibrate,
 )
+from gemmed.review.suggestions import BulkOffer, Suggestion, confidence_in, with_checks
 
 SIZES = (30, 60, 120, 240)
-GOAL, LEVEL, LOOK_EVERY = 0.02, 0.95, 20
+GOAL, LEVEL = 0.02, 0.95
+LOOK_EVERY, LOOK_GROWTH = 20, 0.15
+"""Checks between two looks: at least so many, and this part of those made."""
 
 
+@cache
 def exact_interval(k, n, size, alpha=1.0 - LEVEL):
     """Shares that a plain random sample without replacement does not refute."""
     totals = np.arange(k, size - n + k + 1)
@@ -82,28 +88,27 @@ def intervals(cell, n_reviews):
     return line
 
 
-def review_until(cell, seed, policy):
-    """Number of checks at the stop, and the share of wrong labels left then."""
+def guided_review(cell, seed):
+    """Number of checks at the stop, share of wrong labels left then, expected number at 60."""
     kinds, size = cell.kinds, len(cell.kinds)
-    wrong = kinds == "wrong"
-    proba = cell.proba if policy != "random" else np.full(size, cell.proba[:, 0].mean())
-    plan = plan_checks(proba, 1, seed=seed)
-    ranking = np.argsort(-cell.proba[:, 0], kind="stable")
+    plan = plan_checks(cell.proba, 1, seed=seed)
+    ranking = iter(np.argsort(-cell.proba[:, 0], kind="stable").tolist())
     marks, picked = {}, {}
-    n_draws, n_checks, expected = 0, 0, None
+    n_draws, expected = 0, np.nan
     while True:
         state = check_stopping(plan, marks, goal=GOAL, kind="wrong", level=LEVEL, picked=picked)
-        if expected is None and n_checks >= 60:
-            expected = n_checks + state.expected_more
+        if np.isnan(expected) and len(marks) >= 60:
+            expected = len(marks) + state.expected_more
         if state.reached or len(marks) == size:
             left = np.ones(size, bool)
             left[list(marks)] = False
-            return n_checks, float(wrong[left].mean()) if left.any() else 0.0, expected
-        hunting = policy == "guided" and state.next_step == "pick"
-        for turn in range(LOOK_EVERY):
-            if hunting and turn % 3 != 2:
-                rows = [r for r in ranking if int(r) not in marks][:1]
-                picked.update({int(r): n_draws for r in rows})
+            share = float((kinds[left] == "wrong").mean()) if left.any() else 0.0
+            return len(marks), share, expected
+        for turn in range(max(LOOK_EVERY, int(LOOK_GROWTH * len(marks)))):
+            if state.next_step == "pick" and turn % 3 != 2:
+                row = next((row for row in ranking if row not in marks), None)
+                rows = [] if row is None else [row]
+                picked.update(dict.fromkeys(rows, n_draws))
             else:
                 rows = []
                 while n_draws < size and not rows:
@@ -111,19 +116,33 @@ def review_until(cell, seed, policy):
                     rows = [row] if row not in marks else []
                     n_draws += 1
             marks.update(answers(kinds, rows))
-            n_checks += len(rows)
+
+
+def random_review(cell, seed):
+    """The same for equal draws without a model; one looks after every check."""
+    wrong, size = cell.kinds == "wrong", len(cell.kinds)
+    plan = plan_checks(np.full(size, cell.proba[:, 0].mean()), 1, seed=seed)
+    marks = answers(cell.kinds, plan.order)
+    tails = (0.0, 1.0 - LEVEL)
+    sequence = confidence_sequence(plan, marks, kind="wrong", level=LEVEL, tails=tails)
+    found = np.cumsum(wrong[plan.order])
+    n_left = size - np.arange(1, size + 1)
+    bound = (sequence.high * size - found) / np.maximum(n_left, 1)
+    stop = int(np.argmax((bound <= GOAL) | (n_left == 0)))
+    return stop + 1, float((wrong.sum() - found[stop]) / max(n_left[stop], 1)), np.nan
 
 
 def stopping(cell, n_reviews):
     """Part 2."""
     line = f"{cell.name:<29}"
-    for policy in ("guided", "random"):
-        runs = [review_until(cell, seed, policy) for seed in range(n_reviews)]
+    for policy, review in (("guided", guided_review), ("random", random_review)):
+        runs = [review(cell, seed) for seed in range(n_reviews)]
         n, left, expected = (np.array([run[i] for run in runs], float) for i in range(3))
         line += f"  {policy}: {n.mean():5.0f} checks, broken {np.mean(left > GOAL):.3f}, "
         line += f"left {left.mean():.4f}"
         if policy == "guided":
-            line += f", expected at 60: {np.nanmean(expected):.0f}"
+            known = expected[np.isfinite(expected)]
+            line += f", expected at 60: {known.mean() if len(known) else np.nan:.0f}"
     wrong = (cell.kinds == "wrong")[np.argsort(-cell.proba[:, 0], kind="stable")]
     left = (wrong.sum() - np.cumsum(wrong)) / np.maximum(
         len(wrong) - np.arange(1, len(wrong) + 1), 1
@@ -234,6 +253,44 @@ def next_order(cell, n_reviews):
     return line
 
 
+def bulk(cell, n_reviews, confidence=0.9):
+    """Part 7: before checks, and after 60 and 240 for the rows without a check."""
+    given = cell.labels
+    others = cell.true_label.copy()
+    others[np.arange(len(given)), given] = -1.0
+    suggested = np.argmax(others, axis=1)
+    is_error = suggested != cell.truth
+    flagged = cell.proba[:, 0] > 0.5
+
+    def offer(wrong, allowed):
+        certain = confidence_in(wrong, cell.true_label, given, suggested)
+        rows = np.flatnonzero(allowed & flagged & (certain >= confidence))
+        found = [Suggestion(int(i), "", float(certain[i]), float(wrong[i])) for i in rows]
+        return BulkOffer(found, float((1.0 - certain[rows]).sum())), int(is_error[rows].sum())
+
+    first, n_errors = offer(cell.proba[:, 0], np.ones(len(given), bool))
+    line = f"{cell.name:<29}  by the model: {len(first.suggestions)} accepted, {n_errors} errors, "
+    line += f"{first.expected_errors:.1f} expected"
+    for n in (60, 240):
+        counts = []
+        for seed in range(n_reviews):
+            plan = plan_checks(cell.proba, n, seed=seed)
+            marks = answers(cell.kinds, plan.rows)
+            left = np.ones(len(given), bool)
+            left[plan.rows] = False
+            corrected = recalibrate(plan, marks, kind="wrong").averaged(cell.proba[:, 0])
+            own, n_errors = offer(corrected, left)
+            own = with_checks(own, plan, marks, {})
+            most = len(own.suggestions) if own.most_errors is None else own.most_errors
+            counts.append(
+                (len(own.suggestions), n_errors, own.expected_errors, most, n_errors > most)
+            )
+        mean = np.mean(counts, axis=0)
+        line += f"; after {n} checks: {mean[0]:.1f} accepted, {mean[1]:.2f} errors, "
+        line += f"{mean[2]:.2f} expected, at most {mean[3]:.1f} (more in {mean[4]:.3f})"
+    return line
+
+
 PARTS = {
     "1": ("coverage: width, ratio to a plain sample, coverage, at 30, 60, 120, 240", intervals),
     "2": ("stopping", stopping),
@@ -241,6 +298,7 @@ PARTS = {
     "4": ("flags at 0.5 before and after 60 checks", calibration),
     "5": ("reviewer who errs in 5 %", erring_reviewer),
     "6": ("next rows", next_order),
+    "7": ("bulk acceptance at 0.9", bulk),
 }
 
 
@@ -248,7 +306,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data")
     parser.add_argument("--reviews", type=int, default=200)
-    parser.add_argument("--parts", default="1,2,3,4,5,6")
+    parser.add_argument("--parts", default="1,2,3,4,5,6,7")
     parser.add_argument("--cells", default="", help="part of the names of cells (default: all)")
     parser.add_argument("--cache", default="/tmp/gemmed-checks")
     options = parser.parse_args()

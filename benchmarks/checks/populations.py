@@ -37,6 +37,9 @@ class Population(NamedTuple):
     wrong: np.ndarray
     bad: np.ndarray
     labels: np.ndarray
+    true_label: np.ndarray
+    """Probability of each class to be the true one by the model, shape (n_rows, n_classes)."""
+    truth: np.ndarray
 
     @property
     def kinds(self) -> np.ndarray:
@@ -56,32 +59,34 @@ def populations(data, cache):
         proba = images[nets]
         proba = proba.mean(axis=int(np.argmin(proba.shape))) if proba.ndim == 3 else proba
         labels = images[given]
-        wrong = labels != images[true]
+        proba = proba.astype(float) / proba.astype(float).sum(axis=1, keepdims=True)
         own = 1.0 - proba[np.arange(len(labels)), labels]
-        yield _population(name, "real errors", np.c_[own, np.zeros(len(own))], wrong, labels)
+        states = np.c_[own, np.zeros(len(own))]
+        yield _population(name, "real errors", (states, proba), labels, images[true])
     labels = images["worst"]
-    wrong = labels != images["true_worst"]
-    proba = _fitted(cache / "cifar.npz", lambda: (images["X"], labels))
-    yield _population("worst, embeddings", "real errors", proba, wrong, labels)
+    found = _fitted(cache / "cifar.npz", lambda: (images["X"], labels))
+    yield _population("worst, embeddings", "real errors", found, labels, images["true_worst"])
     for name in TABLES:
         X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
-        X, given, wrong, bad = inject(X, y)
-        proba = _fitted(cache / f"{name}.npz", lambda X=X, given=given: (X, given))
-        yield _population(name, "injected faults", proba, wrong, given, bad)
+        X, given, _, bad = inject(X, y)
+        found = _fitted(cache / f"{name}.npz", lambda X=X, given=given: (X, given))
+        yield _population(name, "injected faults", found, given, y, bad)
     for name in ("segmentation", "vehicle"):
         X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
         given = np.random.default_rng(5).permutation(y)
-        proba = _fitted(cache / f"{name}-random.npz", lambda X=X, given=given: (X, given))
-        yield _population(f"{name}, random labels", "random labels", proba, given != y, given)
+        found = _fitted(cache / f"{name}-random.npz", lambda X=X, given=given: (X, given))
+        yield _population(f"{name}, random labels", "random labels", found, given, y)
     for name in ("segmentation", "phoneme"):
         X, y = _table(data / "pmlb" / f"{name}.tsv.gz")
-        proba = _fitted(cache / f"{name}-clean.npz", lambda X=X, y=y: (X, y))
-        yield _population(f"{name}, clean", "clean", proba, np.zeros(len(y), bool), y)
+        found = _fitted(cache / f"{name}-clean.npz", lambda X=X, y=y: (X, y))
+        yield _population(f"{name}, clean", "clean", found, y, y)
 
 
-def _population(name, group, proba, wrong, labels, bad=None):
-    bad = np.zeros(len(wrong), bool) if bad is None else bad
-    return Population(name, group, proba, wrong, bad, labels)
+def _population(name, group, found, labels, truth, bad=None):
+    labels, truth = labels.astype(int), truth.astype(int)
+    bad = np.zeros(len(labels), bool) if bad is None else bad
+    proba, true_label = found
+    return Population(name, group, proba, labels != truth, bad, labels, true_label, truth)
 
 
 def _table(path):
@@ -118,7 +123,7 @@ def inject(X, y):
 
 
 def _fitted(path, rows):
-    """Probabilities of wrong labels and bad measurements by GEMMEDClassifier."""
+    """Probabilities of faults and of true labels by GEMMEDClassifier."""
     if not path.exists():
         from sklearn.ensemble import RandomForestClassifier
 
@@ -129,5 +134,6 @@ def _fitted(path, rows):
         model = GEMMEDClassifier(base=base, random_state=0).fit(
             StandardScaler().fit_transform(X), y
         )
-        np.savez(path, proba=model.state_proba_[:, 1:])
-    return np.load(path)["proba"]
+        np.savez(path, proba=model.state_proba_[:, 1:], true_label=model.true_label_proba_)
+    stored = np.load(path)
+    return stored["proba"], stored["true_label"]

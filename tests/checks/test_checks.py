@@ -148,6 +148,11 @@ def test_recalibration_moves_towards_the_truth_and_nothing_without_checks(table)
     assert np.array_equal(recalibrate(plan, {})(proba), proba)
     corrected = recalibrate(plan, marks_of(plan, faulty))
     assert abs(corrected(proba).mean() - faulty.mean()) < abs(proba.mean() - faulty.mean())
+    early = recalibrate(plan, marks_of(plan, faulty, 10))
+    for found in (early, corrected):
+        certain = np.abs(found(proba) - 0.5)
+        assert (np.abs(found.averaged(proba) - 0.5) <= certain).all()
+    assert np.array_equal(recalibrate(plan, {}).averaged(proba), proba)
     low, high = corrected.interval(proba)
     assert (low <= corrected(proba)).all() and (corrected(proba) <= high).all()
 

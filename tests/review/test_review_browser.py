@@ -15,7 +15,7 @@ from audits import audited
 from gemmed.cli import main
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
-from reviewed import Running, write_clips, write_patients
+from reviewed import Running, write_clips, write_patients, write_tickets
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: browser tests are skipped"
@@ -138,18 +138,29 @@ def test_the_whole_way_of_a_table(browser, start, tmp_path):
 
 def test_the_whole_way_of_recordings(browser, start, tmp_path):
     path = write_clips(tmp_path)
-    running = start(path, "--target", "word", "--id", "speaker", "--reviewer", "ann")
+    # Without --target the column "label" of a manifest has the classes.
+    path.write_text(path.read_text().replace("path,word", "path,label", 1))
+    running = start(path, "--id", "speaker", "--reviewer", "ann")
     tab = Watched(browser, running.address)
     tab.row()
     picture = tab.page.locator(".spectrogram img")
     playwright.expect(picture).to_be_visible()
     playwright.expect(picture).not_to_have_js_property("naturalWidth", 0)
     # Space plays.
-    audio = tab.page.locator("#sample audio")
+    audio = tab.page.locator("#sample .sound audio")
     with tab.page.expect_response(lambda answer: "/audio/" in answer.url) as answer:
         tab.page.keyboard.press(" ")
     assert answer.value.status in (200, 206)
     playwright.expect(audio).to_have_js_property("error", None)
+    # So do the recordings of its neighbours, one at a time.
+    near = tab.page.locator("#sample .near-sounds audio")
+    playwright.expect(near).to_have_count(6)
+    other = near.first.get_attribute("src")
+    with tab.page.expect_response(lambda answer: answer.url.endswith(other)) as answer:
+        near.first.evaluate("element => element.play()")
+    assert answer.value.status in (200, 206)
+    playwright.expect(audio).to_have_js_property("paused", True)
+    playwright.expect(near.first).to_have_js_property("error", None)
     marked = [tab.press(key) for key in ("b", "w", "r", "b", "u", "r", "r", "r", "w", "r")]
     assert len(set(marked)) == 10
     tab.page.keyboard.press("z")
@@ -162,7 +173,7 @@ def test_the_whole_way_of_recordings(browser, start, tmp_path):
     tab.page.click("#write")
     tab.expect("#written").to_contain_text("2 labels corrected, 2 rows marked as bad")
     lines = (tmp_path / "clips.corrected.csv").read_text().splitlines()
-    assert lines[0] == "path,word,speaker,review" and len(lines) == 37
+    assert lines[0] == "path,label,speaker,review" and len(lines) == 37
     assert sum(line.endswith(",bad") for line in lines) == 2
     tab.check(own={urlsplit(running.address).netloc})
 
@@ -192,9 +203,10 @@ def test_two_tabs_and_two_people(browser, hostile):
     two.press("b")  # the same row: two opinions
     two.expect("#counts").to_contain_text("1 of 120 rows marked")
     two.expect("#counts").to_contain_text("1 disputed")
-    # The next sample of both is the same; what one marks the other is not asked again.
+    two.expect("#agreement").to_have_text("ann and bob agree on 0 of 1 rows (Cohen's kappa 0.00).")
+    # Two people are not given the same sample; what one marks the other is not asked again.
     second = one.row()
-    assert two.row() == second
+    assert two.row() not in (first, second)
     one.press("r")
     two.press("ArrowRight")
     assert two.row() not in (first, second)
@@ -216,16 +228,133 @@ def test_random_checks_go_on_after_a_kill(browser, start, tmp_path):
     arguments = (path, "--target", "diagnosis", "--encoding", "latin-1", "--reviewer", "ann")
     running = start(*arguments, "--checks", "40")
     tab = Watched(browser, running.address)
-    tab.expect("#checks").to_contain_text("0 of 40 random checks")
+    tab.expect("#answered").to_have_text("0 of 40")
     first = [tab.press("r") for _ in range(3)]
-    tab.expect("#checks").to_contain_text("3 of 40 random checks. wrong labels")
+    tab.expect("#answered").to_have_text("3 of 40")
+    tab.expect("#goal").to_contain_text("more checks are expected to be needed")
     drawn = tab.row()
+    tab.expect(".origin").to_contain_text("random draw 4")
+    # A draw without a mark is drawn again after kill -9; none is repeated.
     running.kill()
     running = start(*arguments)
     tab = Watched(browser, running.address)
-    tab.expect("#checks").to_contain_text("3 of 40 random checks")
+    tab.expect("#answered").to_have_text("3 of 40")
     assert tab.row() == drawn and drawn not in first
     tab.check(own={urlsplit(running.address).netloc})
+
+
+def test_two_reviewers_draw_at_once(browser, start, tmp_path):
+    path = write_patients(tmp_path / "t.csv")
+    arguments = (path, "--target", "diagnosis", "--id", "patient", "--encoding", "latin-1")
+    running = start(*arguments, "--checks", "30", "--until", "0.05")
+    tabs = []
+    for name in ("ann", "bob"):
+        tab = Watched(browser)
+        tab.context.add_init_script(f"localStorage.setItem('gemmed-reviewer', '{name}')")
+        tab.page.goto(running.address)
+        tabs.append(tab)
+    marked = {}
+    for turn in range(12):
+        tab = tabs[turn % 2]
+        how = tab.page.locator(".origin").get_attribute("data-how")
+        row = tab.press("r" if turn % 3 else "b")
+        assert row not in marked, "two people were given the same row"
+        marked[row] = how
+    assert {"draw"} <= set(marked.values()) <= {"draw", "pick"}
+    # A pick from the list: shown as such, quietly, and in the change log.
+    ann = tabs[0]
+    ann.page.keyboard.press("l")
+    ann.page.fill("#search", "P119")
+    ann.expect("#found").to_have_text("1 row")
+    ann.page.click("#rows button")
+    ann.expect('#sample[data-row="120"]').to_be_visible()
+    if 120 not in marked:
+        ann.expect(".origin").to_contain_text("not a draw")
+        ann.press("r")
+    # A second opinion on a row of bob's: a dispute, and how far they agree.
+    ann.page.select_option("#ranking", "again")
+    ann.expect(".marks-before").to_contain_text("by bob")
+    key = "b" if "right" in ann.page.locator(".marks-before").inner_text() else "r"
+    ann.press(key)
+    ann.expect("#counts").to_contain_text("1 disputed")
+    ann.expect("#agreement").to_contain_text("ann and bob agree on 0 of 1 rows")
+    ann.page.click("#export")
+    ann.page.click("#write")
+    ann.expect("#written").to_contain_text("Figures of the checks")
+    with open(tmp_path / "t.corrected.csv.changes.csv", newline="", encoding="utf-8") as file:
+        log = list(csv.DictReader(file))
+    assert {entry["reviewer"] for entry in log} == {"ann", "bob"}
+    assert {"random draw", "picked"} == {entry["how"] for entry in log}
+    assert all(entry["patient"] == f"P{int(entry['row']) - 1:03d}" for entry in log)
+    for tab in tabs:
+        tab.check(own={urlsplit(running.address).netloc})
+
+
+def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
+    path = write_tickets(tmp_path / "t.csv")
+    running = start(path, "--target", "topic", "--id", "ticket", "--reviewer", "ann")
+    tab = Watched(browser, running.address)
+    row = tab.row()
+    # Texts that nothing is learned from are shown.
+    tab.expect(".texts").to_contain_text(f"Customer {row - 1} writes about")
+    # Few buttons; other classes are typed.
+    assert tab.page.locator("#classes button").count() == 2
+    assert tab.page.locator(".actions").bounding_box()["height"] < 80
+    tab.page.keyboard.press("c")
+    tab.page.keyboard.type("topic")
+    tab.page.keyboard.press("Enter")
+    tab.expect("#message").to_contain_text("Which class: topic 00, topic 01")
+    given = tab.page.locator(".given b").first.inner_text()
+    label = "topic 11" if given != "topic 11" else "topic 10"
+    tab.page.fill("#class-name", label[-2:])
+    tab.page.keyboard.press("Enter")
+    tab.expect(f'#sample[data-row]:not([data-row="{row}"])').to_be_visible()
+    tab.expect("#counts").to_contain_text("1 of 144 rows marked (1 wrong)")
+    # A digit goes into the field; Escape leaves it.
+    tab.page.keyboard.press("1")
+    tab.expect("#class-name").to_have_value("1")
+    tab.page.keyboard.press("Escape")
+    tab.expect("#class-name").not_to_be_focused()
+    # The list: label, verdict, mark; search; Escape closes it.
+    tab.page.keyboard.press("l")
+    tab.page.fill("#search", f"customer {row - 1} writes")
+    tab.expect("#found").to_have_text("1 row")
+    tab.expect("#rows tr").to_contain_text(f"wrong: {label}")
+    tab.expect("#rows tr").to_contain_text(f"T{row - 1:03d}")
+    _keep_picture(tab.page, "review-list")
+    tab.page.keyboard.press("Escape")
+    tab.expect("#list").to_be_hidden()
+    # Bulk acceptance says what it would do before it does it.
+    tab.page.click("#bulk")
+    tab.page.fill("#confidence", "50")
+    tab.page.keyboard.press("Enter")
+    tab.expect("#offer").to_contain_text("expected to be errors (by the model, not checked)")
+    n = int(tab.page.locator("#accept").inner_text().split()[1])
+    assert n >= 1
+    _keep_picture(tab.page, "review-bulk")
+    tab.page.click("#accept")
+    tab.expect("#message").to_contain_text(f"{n} labels are accepted without a look")
+    tab.expect("#counts").to_contain_text(f"{n} of these accepted without a look")
+    tab.page.keyboard.press("Escape")
+    tab.expect("#bulk-box").to_be_hidden()
+    tab.page.keyboard.press("z")
+    tab.expect("#counts").to_contain_text("1 of 144 rows marked (1 wrong)")
+    tab.check(own={urlsplit(running.address).netloc})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_checks_fits_the_screen(browser, start, tmp_path, scheme):
+    path = write_tickets(tmp_path / "t.csv")
+    running = start(path, "--target", "topic", "--checks", "40", "--until", "0.05")
+    tab = Watched(browser, running.address, color_scheme=scheme)
+    for _ in range(12):
+        tab.press("r")
+    for width in (1280, 390):
+        tab.page.set_viewport_size({"width": width, "height": 800})
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+        height = tab.page.locator(".actions").bounding_box()["height"]
+        assert height < (80 if width == 1280 else 180)
+        _keep_picture(tab.page, f"review-checks-{scheme}-{width}")
 
 
 def test_without_the_token(browser, hostile):

@@ -42,13 +42,29 @@ class Calibration:
         found: FloatArray = expit(self.shift + self.slope * log_odds(proba))
         return found
 
+    def averaged(self, proba: Any) -> FloatArray:
+        """Corrected probabilities, averaged over the uncertainty of the map (MacKay, 1992).
+
+        They are closer to one half than those of the likeliest map, the more so the fewer rows were
+        checked. Use them where rows are selected by their probability.
+        """
+        if self.n == 0:
+            return np.asarray(proba, dtype=np.float64)
+        middle, error = self._log_odds(proba)
+        found: FloatArray = expit(middle / np.sqrt(1.0 + np.pi / 8.0 * error**2))
+        return found
+
     def interval(self, proba: Any, z: float = 1.645) -> tuple[FloatArray, FloatArray]:
         """Corrected probabilities at ``z`` standard errors of the map below and above."""
+        middle, error = self._log_odds(proba)
+        return expit(middle - z * error), expit(middle + z * error)
+
+    def _log_odds(self, proba: Any) -> tuple[FloatArray, FloatArray]:
+        """Corrected log-odds and their standard errors."""
         odds = log_odds(proba)
-        middle = self.shift + self.slope * odds
         features = np.stack([np.ones_like(odds), odds], axis=-1)
         error = np.sqrt(np.einsum("...i,ij,...j->...", features, self.covariance, features))
-        return expit(middle - z * error), expit(middle + z * error)
+        return self.shift + self.slope * odds, error
 
 
 def log_odds(proba: Any) -> FloatArray:

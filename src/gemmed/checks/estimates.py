@@ -16,6 +16,9 @@ from .sequences import check_level, checked_mask, confidence_sequence
 
 N_FOLDS = 5
 N_RESAMPLES = 8000
+SHRINKING_FAULTS = 5.0
+"""Differences between predictions count by k / (k + this), with the number k of faults (or of
+correct rows, if fewer) among the checks. They make the bounds wider and pay off as k grows."""
 ROUNDING = 1e-6
 """Of single-precision sums; intervals are wider by this."""
 
@@ -129,6 +132,8 @@ def _difference_interval(
         if n_folds > 1:
             m = fit_calibration(proba[rows[~own]], outcome[~own])(proba)
         mean = float(m[inside].mean())
+        n_rarer = min(outcome[~own].sum(), (1.0 - outcome[~own]).sum())
+        m = mean + n_rarer / (n_rarer + SHRINKING_FAULTS) * (m - mean)
         z[own] = mean + (outcome[own] - m[rows[own]]) * expansion[rows[own]]
         lowest = min(lowest, mean - float((m[inside] * expansion[inside]).max()))
         highest = max(highest, mean + float(((1.0 - m[inside]) * expansion[inside]).max()))

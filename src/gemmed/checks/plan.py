@@ -29,9 +29,10 @@ ANSWERS = ("right", "wrong", "bad", "unsure")
 """What a reviewer can say of a row."""
 TILT = 0.3
 """Part of the weights that follows the model; the rest is the same for every row."""
-COMMON_SHARE = 0.1
-"""Expected share of faults from which on the weights follow the model in full. Where faults are
-rare, intervals are decided by the rows in which none was found, and equal draws are best."""
+RARE_SHARE, COMMON_SHARE = 0.05, 0.15
+"""Expected shares of faults up to which all weights are equal, and from which on they follow the
+model in full. Where faults are rare, intervals are decided by the rows in which none was found, and
+equal draws are best."""
 STRATA_TILT = 0.5
 """Part of the draws that is shared out equally among strata; the rest follows their sizes."""
 FORMAT, VERSION = "gemmed check plan", 1
@@ -151,7 +152,8 @@ def plan_checks(
     deviation = np.sqrt(np.where(total < 0.5, total * (1.0 - total), 0.25))
     weights = np.ones(n_rows)
     if deviation.max() > 0.0:
-        tilt = TILT * min(1.0, float(total.mean()) / COMMON_SHARE)
+        common = (float(total.mean()) - RARE_SHARE) / (COMMON_SHARE - RARE_SHARE)
+        tilt = TILT * min(max(common, 0.0), 1.0)
         weights = (1.0 - tilt) + tilt * deviation / deviation.mean()
     if strata is not None:
         groups = np.unique(np.asarray(strata).astype(str), return_inverse=True)[1]

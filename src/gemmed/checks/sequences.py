@@ -22,12 +22,17 @@ from .._core.types import BoolArray, FloatArray
 from .calibration import fit_calibration
 from .plan import CheckPlan, answered_draws, outcomes
 
-GRID = np.unique(np.concatenate([np.linspace(0.0, 0.1, 201), np.linspace(0.0, 1.0, 401)]))
-"""Shares that are tried; intervals end at these."""
+GRID = np.linspace(0.0, 1.0, 4001)
+"""Shares that are tried; intervals end at these. Those that were refuted are not tried again."""
 PRIOR_DRAWS = 4.0
 """How many draws the expected mean and variance are worth in the bets."""
+LARGEST_SURPRISE = 10.0
+"""Squared deviation of a draw, in expected variances, that counts at most in later bets."""
 LARGEST_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
+PRIOR_FAULTS = 1.0
+"""Differences between predictions count by (k + this) / (k + 2 this), with the number k of faults
+(or of correct rows, if fewer) among the draws: without faults they only make the bounds wider."""
 FIRST_REFIT = 4
 RECALIBRATE_EVERY = 0.2
 """Predictions are corrected anew when the draws have grown by this part."""
@@ -80,14 +85,14 @@ def confidence_sequence(
     inside = checked_mask(within, len(plan))
     low_tail, high_tail = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
     known = {row: draws for row, draws in (picked or {}).items() if row in found}
+    if not any(np.isnan(e) for e in found.values()):
+        run = _Game(plan, kind, inside, found, known).play(n, (low_tail, high_tail))
+        return run._replace(level=level)
     runs = []
     for value, alphas in ((0.0, (low_tail, 0.0)), (1.0, (0.0, high_tail))):
         filled = {row: value if np.isnan(e) else e for row, e in found.items()}
         runs.append(_Game(plan, kind, inside, filled, known).play(n, alphas))
-    if not any(np.isnan(e) for e in found.values()):
-        share = runs[0].share
-    else:
-        share = 0.5 * (runs[0].share + runs[1].share)
+    share = 0.5 * (runs[0].share + runs[1].share)
     return CheckSequence(share, runs[0].low, runs[1].high, level, int(inside.sum()))
 
 
@@ -114,32 +119,35 @@ class _Game:
             raise ReviewError("within has no row: a share of nothing cannot be estimated")
         left, left_weight = inside.copy(), float(weights[inside].sum())
         prediction = np.where(inside, self._proba, 0.0)
-        urn = _Urn.of(prediction, weights, left)
+        known = np.zeros(len(left), dtype=bool)
+        urn = _Urn.of(prediction, weights, left, known)
         share, low, high = urn.rest / size, 0.0, 1.0
         known_sum, n_right = 0.0, 0.0
         drawn: list[int] = []
-        fixed: list[int] = []
         history: list[tuple[float, float, float]] = []
         refit_at = FIRST_REFIT
         z_sum, precision, surprise = 0.0, 0.0, 0.0
         log_low, log_high = np.zeros((2, len(GRID)))
+        tried = slice(0, len(GRID))
         for number, row in enumerate(int(r) for r in self._plan.order[:n]):
-            changed = False
             while self._picks and self._picks[0][0] <= number:
-                fixed.append(self._picks.pop(0)[1])
-                changed = True
+                pick = self._picks.pop(0)[1]
+                if left[pick]:
+                    urn = urn.with_answer(prediction[pick], answers[pick], weights[pick])
+                    prediction[pick], known[pick] = answers[pick], True
             if not inside[row]:
                 history.append((share, low, high))
                 continue
             if len(drawn) >= refit_at:
                 seen = np.array([answers[r] for r in drawn])
-                corrected = fit_calibration(self._proba[drawn], seen)
-                prediction = np.where(inside, corrected(self._proba), 0.0)
+                corrected = fit_calibration(self._proba[drawn], seen)(self._proba)
+                centre = float(corrected[inside].mean())
+                k = min(seen.sum(), len(seen) - seen.sum())
+                part = (k + PRIOR_FAULTS) / (k + 2.0 * PRIOR_FAULTS)
+                corrected = np.where(inside, centre + part * (corrected - centre), 0.0)
+                prediction = np.where(known, prediction, corrected)
                 refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
-                changed = True
-            if changed:
-                prediction[fixed] = [answers[r] for r in fixed]
-                urn = _Urn.of(prediction, weights, left)
+                urn = _Urn.of(prediction, weights, left, known)
             base, scale = known_sum + urn.rest, left_weight
             z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
             # Draws count by their precision: after many rows are known, they tell more.
@@ -149,12 +157,13 @@ class _Game:
             spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
             if alphas[0] > 0.0:
                 lowest = (base - scale * urn.largest_fall) / size
-                log_low += _log_gain(GRID, mean, spread, z, lowest)
-                low = max(low, _first_kept(log_low, alphas[0], GRID))
+                log_low[tried] += _log_gain(GRID[tried], mean, spread, z, lowest)
+                low = max(low, _first_kept(log_low[tried], alphas[0], GRID[tried]))
             if alphas[1] > 0.0:
                 highest = (base + scale * urn.largest_rise) / size
-                log_high += _log_gain(-GRID, -mean, spread, -z, -highest)
-                high = min(high, 1.0 - _first_kept(log_high[::-1], alphas[1], 1.0 - GRID[::-1]))
+                log_high[tried] += _log_gain(-GRID[tried], -mean, spread, -z, -highest)
+                mirrored = 1.0 - GRID[tried][::-1]
+                high = min(high, 1.0 - _first_kept(log_high[tried][::-1], alphas[1], mirrored))
             # The row is known from now on.
             urn = urn._replace(rest=urn.rest - float(prediction[row]))
             left[row] = False
@@ -163,9 +172,11 @@ class _Game:
             n_right += 1.0 - answers[row]
             drawn.append(row)
             z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
-            surprise += (z - mean) ** 2 / variance
+            surprise += min((z - mean) ** 2 / variance, LARGEST_SURPRISE)
             low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
             high = max(high, low)
+            first, last = np.searchsorted(GRID, (low, high))
+            tried = slice(max(int(first) - 1, 0), int(last) + 2)
             share = known_sum / size if len(drawn) == size else z_sum / precision
             share = float(min(max(share, low), high))
             history.append((share, low, high))
@@ -181,20 +192,33 @@ class _Urn(NamedTuple):
     variance: float
     """Sum of m (1 - m) / w: the variance of Z if the predictions hold, up to a factor."""
     largest_fall: float
-    """Largest m / w."""
+    """Largest m / w of the rows without an answer."""
     largest_rise: float
-    """Largest (1 - m) / w."""
+    """Largest (1 - m) / w of these."""
 
     @classmethod
-    def of(cls, prediction: FloatArray, weights: FloatArray, left: BoolArray) -> _Urn:
-        if not left.any():
-            return cls(0.0, 0.0, 0.0, 0.0)
-        m, w = prediction[left], weights[left]
-        clipped = np.clip(m, 1e-3, 1.0 - 1e-3)
-        variance = (clipped * (1.0 - clipped) / w).sum()
+    def of(
+        cls, prediction: FloatArray, weights: FloatArray, left: BoolArray, known: BoolArray
+    ) -> _Urn:
+        rest, variance = float(prediction[left].sum()), _spread(prediction[left], weights[left])
+        m, w = prediction[left & ~known], weights[left & ~known]
+        if not len(m):
+            return cls(rest, float(np.sum(variance)), 0.0, 0.0)
         return cls(
-            float(m.sum()), float(variance), float((m / w).max()), float(((1.0 - m) / w).max())
+            rest, float(np.sum(variance)), float((m / w).max()), float(((1.0 - m) / w).max())
         )
+
+    def with_answer(self, prediction: float, answer: float, weight: float) -> _Urn:
+        """The same with a row whose answer is known before it is drawn."""
+        change = _spread(answer, weight) - _spread(prediction, weight)
+        return self._replace(
+            rest=self.rest + answer - float(prediction), variance=self.variance + float(change)
+        )
+
+
+def _spread(prediction: Any, weight: Any) -> Any:
+    clipped = np.clip(prediction, 1e-3, 1.0 - 1e-3)
+    return clipped * (1.0 - clipped) / weight
 
 
 def _log_gain(

@@ -29,7 +29,7 @@ def write_plan(options: argparse.Namespace, findings: Any) -> None:
     import numpy as np
 
     from ..checks import plan_checks, save_plan
-    from ..review.session import file_digest
+    from ..review.attached import file_digest
 
     check_output(options.plan, "--plan")
     check_not_an_input(options.plan, options.table, name="--plan")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import ReviewError
 from .._core.optional import require
-from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_table_output
+from .commands import add_json_option, add_parser, add_raw_cells_option
+from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
 from .terminal import note, warnings_as_notes
 from .training import (
@@ -36,13 +36,16 @@ LABEL = "label"
 """Column with the classes of a manifest, unless --target names another one."""
 EPILOG = """examples:
   gemmed review patients.csv --target diagnosis --id patient
-  gemmed review clips.csv --target word
+  gemmed review clips.csv
+  gemmed review patients.csv --target diagnosis --checks 120 --until 0.02
   gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
 
 A page opens on this computer, with one suspicious row after another: its values with the odd ones
-marked, what is usual, its neighbours, the class it should rather have; for a manifest (a column
-path with sound files) the recording and its spectrogram. Marks are kept in TABLE.review.sqlite
-beside the table, each on disk before the next row appears; the same command goes on where it was.
+marked, what is usual, its neighbours, the suggested class. A table with a column path that names
+sound files is a manifest: the page plays the recordings, and the classes are in column label
+unless --target names another one. Marks are kept in TABLE.review.sqlite beside the table, each on
+disk before the next row appears; the same command goes on where it was. --checks draws rows at
+random and says the share of faults with an interval.
 --export writes the table as it was with the corrected labels, and a log of the changes beside it,
 without a fit and without a browser.
 """
@@ -100,13 +103,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--until",
         type=float,
-        default=0.02,
         metavar="SHARE",
         help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
-        "is wrong (default: 0.02)",
+        "is wrong (as 0.02); likely faults then come between the draws, to reach it sooner",
     )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_raw_cells_option(parser)
     add_json_option(parser, "with --export: print the summary as JSON")
     add_training_options(parser)
 
@@ -117,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("TABLE must be a file: a review goes on another day")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
-    if not 0.0 < options.until < 1.0:
+    if options.until is not None and not 0.0 < options.until < 1.0:
         raise ValueError(f"--until {options.until} must lie between 0 and 1")
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
@@ -129,8 +132,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for package in ("starlette", "uvicorn", "jinja2"):
             require(package, "the review page needs", "review")
+    from ..review.attached import attach
     from ..review.marks import MarkStore
-    from ..review.session import attach
 
     table = _read(options)
     if options.target is None:
@@ -164,10 +167,23 @@ def _default_target(table: Table) -> str:
 
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     from ..review.corrected import export
+    from ..review.recordings import is_manifest
 
+    table.require_columns(options.id, "id")
+    identifiers = tuple(dict.fromkeys(options.id))
+    if not identifiers and is_manifest(table):
+        identifiers = ("path",)
     done = export(
-        table, options.target, store, options.export, bad=options.bad, labels=options.labels
+        table,
+        options.target,
+        store,
+        options.export,
+        bad=options.bad,
+        labels=options.labels,
+        identifiers=identifiers,
+        raw_cells=options.raw_cells,
     )
+    note_formulas(done.formulas)
     if options.json:
         print(json.dumps(done._asdict(), indent=1))
     else:
@@ -175,7 +191,7 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
         print(
             f"{done.corrected} labels {corrected}, {done.bad} bad rows "
             f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
-            f"{done.table}, log {done.log}"
+            f"{done.table}, log {done.log}" + (f", checks {done.checks}" if done.checks else "")
         )
     return 0
 
@@ -237,7 +253,8 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
-            seed = None if options.checks is None else options.seed
+            stored = "plan" in store.meta()
+            seed = None if stored and options.checks is None else options.seed
             session.plan_draws(options.checks, goal=options.until, seed=seed)
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .._core.exceptions import ReviewError
 from .._core.whole_files import replacing
-from ..rows.formula_cells import without_formulas
+from ..rows.formula_cells import as_text, without_formulas
 from ..rows.rewriting import rewrite_table
-from ..rows.tables import Table
-from .marks import MarkStore, judgements, last_of_each
+from ..rows.tables import PARQUET_SUFFIXES, Table
+from .marks import BULK, DRAW, Mark, MarkStore, judgements, last_of_each
+from .planned_checks import exported_summary
 
 BAD_ROWS = ("drop", "flag", "keep")
 """What becomes of rows marked as bad measurements."""
@@ -21,7 +24,7 @@ FLAG_COLUMN = "review"
 LABELS = ("corrected", "given")
 """What becomes of the labels."""
 KNOWN_COLUMN = "known_label"
-LOG_HEADER = ("row", "change", "given", "new", "disputed", "reviewer", "at")
+LOG_HEADER = ("row", "change", "given", "new", "how", "disputed", "reviewer", "at")
 
 
 class Exported(NamedTuple):
@@ -34,6 +37,12 @@ class Exported(NamedTuple):
     disputed: int
     known: str | None = None
     """Column of true labels beside the given ones, if these were to stay."""
+    checks: str | None = None
+    """File with what random checks and reviewers say, if there are checks or several reviewers."""
+    accepted: int = 0
+    """Corrected labels that were accepted without a look."""
+    formulas: int = 0
+    """Labels that begin like a formula and have ' in front."""
 
 
 def log_name(path: str | os.PathLike[str]) -> Path:
@@ -50,6 +59,8 @@ def export(
     *,
     bad: str = "drop",
     labels: str = "corrected",
+    identifiers: Sequence[str] = (),
+    raw_cells: bool = False,
 ) -> Exported:
     """Write the table as it was with corrected labels, and a log; each as a whole or not at all.
 
@@ -60,6 +71,9 @@ def export(
         the mark of every row, "keep" leaves them as they are
     labels : "corrected", or "given": they stay as they are, and a column ``known_label`` has the
         true label of every row marked right or wrong, for a fit that learns from both
+    identifiers : columns that name the rows, for the log
+    raw_cells : False: in CSV, labels that begin like a formula have ' in front, in the whole label
+        column, so that a class keeps one name
     """
     if bad not in BAD_ROWS:
         raise ReviewError(f"bad={bad!r} is unknown: use {', '.join(BAD_ROWS)}")
@@ -80,6 +94,7 @@ def export(
         if judgement.mark.kind == "wrong" and judgement.mark.label is not None
     }
     broken = [row for row, judgement in found.items() if judgement.mark.kind == "bad"]
+    changes: dict[int, str] = {} if labels == "given" else dict(mended)
     added: dict[str, list[str]] = {}
     if bad == "flag":
         kinds = {row: judgement.mark.kind for row, judgement in found.items()}
@@ -94,17 +109,30 @@ def export(
         }
         known = _free_name(table, KNOWN_COLUMN)
         added[known] = [(mended | right).get(row, "") for row in range(n_rows)]
+    n_formulas = 0
+    if not raw_cells and not str(path).lower().endswith(PARQUET_SUFFIXES):
+        cells, present = table.text(target)
+        for row in range(n_rows):
+            label = changes.get(row, str(cells[row]) if present[row] else "")
+            if as_text(label) != label:
+                changes[row], n_formulas = as_text(label), n_formulas + 1
+        if known is not None:
+            added[known] = [as_text(label) for label in added[known]]
     rewrite_table(
         table,
         path,
-        changes={target: mended} if known is None else None,
+        changes={target: changes} if changes else None,
         leave_out=broken if bad == "drop" else (),
         added=added or None,
     )
     log = log_name(path)
+    names = {name: table.text(name)[0] for name in identifiers}
+    if table.index is not None:
+        names = {table.index: table.row_names(), **names}
+    header = [f"{name}_" if name in LOG_HEADER else name for name in names]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(LOG_HEADER)
+    writer.writerow([LOG_HEADER[0], *map(as_text, header), *LOG_HEADER[1:]])
     entries: list[tuple[object, ...]] = []
     mending = "label" if known is None else "label, in its own column"
     what = {"drop": "left out", "flag": "flagged as bad", "keep": "bad, kept"}[bad]
@@ -117,9 +145,11 @@ def export(
         entries.append(
             (
                 mark.row + 1,
+                *(str(cells[mark.row]) for cells in names.values()),
                 change if counts else "none: another mark counts",
                 mark.given,
                 mark.label if mark.label is not None and counts else mark.given,
+                _how(mark),
                 "yes" if judgement.disputed else "",
                 mark.reviewer,
                 mark.at,
@@ -130,8 +160,31 @@ def export(
     writer.writerows(zip(*columns, strict=True))
     with replacing(log) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
-    disputed = sum(judgement.disputed for judgement in found.values())
-    return Exported(str(path), str(log), len(mended), len(broken), disputed, known)
+    summary, checks = exported_summary(store), None
+    if summary is not None:
+        checks = Path(path).with_name(Path(path).name + ".checks.json")
+        with replacing(checks) as temporary:
+            temporary.write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    return Exported(
+        str(path),
+        str(log),
+        len(mended),
+        len(broken),
+        sum(judgement.disputed for judgement in found.values()),
+        known,
+        None if checks is None else str(checks),
+        sum(found[row].mark.how == BULK for row in mended),
+        n_formulas,
+    )
+
+
+def _how(mark: Mark) -> str:
+    """How the row came to its mark; empty for reviews without random checks."""
+    if mark.how == BULK:
+        return f"accepted without a look at confidence {mark.confidence:.3f}"
+    if mark.draws is None:
+        return ""
+    return "random draw" if mark.how == DRAW else "picked"
 
 
 def _free_name(table: Table, name: str) -> str:

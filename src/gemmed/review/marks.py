@@ -1,6 +1,6 @@
 """Marks of reviewers in an SQLite file beside the table; each is on disk before it is confirmed.
 
-Schema (version 1; docs/review.md): ``meta`` says which table the marks belong to, ``marks`` is a
+Schema (version 2; docs/review.md): ``meta`` says which table the marks belong to, ``marks`` is a
 log. Nothing in it is ever changed or deleted but ``undone_at``: who marked what and when can always
 be told.
 """
@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 from .._core.exceptions import ReviewError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KINDS = ("right", "wrong", "bad", "unsure")
+DRAW, PICK, BULK = "draw", "pick", "bulk"
+"""How a row came to its mark: by a random draw, by choice, or accepted without a look."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS marks (
@@ -32,10 +34,18 @@ CREATE TABLE IF NOT EXISTS marks (
     reviewer TEXT NOT NULL,
     at TEXT NOT NULL,                           -- UTC, ISO 8601
     undone_at TEXT,
+    how TEXT NOT NULL DEFAULT 'pick',           -- draw, pick or bulk
+    draws INTEGER,                              -- random draws with a mark before this one
+    confidence REAL,                            -- in the suggested label, of 'bulk'
     CHECK ((kind = 'wrong') = (label IS NOT NULL))
 ) STRICT;
 CREATE INDEX IF NOT EXISTS marks_of_row ON marks (row) WHERE undone_at IS NULL;
 """
+COLUMNS_OF_VERSION_2 = {
+    "how": "TEXT NOT NULL DEFAULT 'pick'",
+    "draws": "INTEGER",
+    "confidence": "REAL",
+}
 EXPECTED_TABLES: tuple[set[str], ...] = (set(), {"meta"}, {"meta", "marks"})
 """That a process which ended while the file was made can leave."""
 BUSY_SECONDS = 10.0
@@ -52,6 +62,21 @@ class Mark(NamedTuple):
     label: str | None
     reviewer: str
     at: str
+    how: str = PICK
+    draws: int | None = None
+    """Random draws with a mark before this one; None without a plan."""
+    confidence: float | None = None
+    """In the suggested label, if it was accepted without a look."""
+
+
+class Accepted(NamedTuple):
+    """A suggested label to take over without a look."""
+
+    row: int
+    content: str
+    given: str
+    label: str
+    confidence: float
 
 
 class MarkStore:
@@ -83,7 +108,7 @@ class MarkStore:
                     "name another one with --marks"
                 )
             self._database.executescript(SCHEMA)
-            self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._add_missing_columns()
             self._check_content()
         except sqlite3.Error as error:
             raise ReviewError(
@@ -94,6 +119,16 @@ class MarkStore:
     def _tables(self) -> set[str]:
         found = self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {str(name) for (name,) in found}
+
+    def _add_missing_columns(self) -> None:
+        """Bring a file of version 1 to this version, all or nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        there = {row[1] for row in self._database.execute("PRAGMA table_info(marks)")}
+        for name, kind in COLUMNS_OF_VERSION_2.items():
+            if name not in there:
+                self._database.execute(f"ALTER TABLE marks ADD COLUMN {name} {kind}")
+        self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._database.execute("COMMIT")
 
     def _check_content(self) -> None:
         """Raise sqlite3.DatabaseError if the file is damaged or its marks are not marks."""
@@ -106,6 +141,8 @@ class MarkStore:
             if not isinstance(row[1], int) or not all(isinstance(text, str) for text in texts):
                 raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
             if row[4] not in KINDS or (row[4] == "wrong") != isinstance(label, str):
+                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
+            if row[8] not in (DRAW, PICK, BULK):
                 raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
 
     def close(self) -> None:
@@ -152,19 +189,50 @@ class MarkStore:
     # -- marks ---------------------------------------------------------------------------------
 
     def add(
-        self, row: int, kind: str, label: str | None, reviewer: str, *, content: str, given: str
+        self,
+        row: int,
+        kind: str,
+        label: str | None,
+        reviewer: str,
+        *,
+        content: str,
+        given: str,
+        how: str = PICK,
+        draws: int | None = None,
     ) -> int:
         """Write a mark; when this returns, it is on disk. The result is its number."""
         with self._working() as database:
             cursor = database.execute(
-                "INSERT INTO marks (row, content, given, kind, label, reviewer, at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (row, content, given, kind, label, reviewer, _now()),
+                "INSERT INTO marks (row, content, given, kind, label, reviewer, at, how, draws) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (row, content, given, kind, label, reviewer, _now(), how, draws),
             )
             return int(cursor.lastrowid or 0)
 
+    def add_accepted(self, accepted: Sequence[Accepted], reviewer: str) -> int:
+        """Mark rows as wrong with their suggested labels, all or none; the number written.
+
+        Rows that have a mark by now are left as they are.
+        """
+        now = _now()
+        with self._working() as database:
+            database.execute("BEGIN IMMEDIATE")
+            before = database.total_changes
+            database.executemany(
+                "INSERT INTO marks (row, content, given, kind, label, reviewer, at, how, "
+                "confidence) SELECT ?1, ?2, ?3, 'wrong', ?4, ?6, ?7, ?8, ?5 WHERE NOT EXISTS "
+                "(SELECT 1 FROM marks WHERE row = ?1 AND undone_at IS NULL)",
+                [(*one, reviewer, now, BULK) for one in accepted],
+            )
+            written = database.total_changes - before
+            database.execute("COMMIT")
+        return written
+
     def undo(self, reviewer: str) -> Mark | None:
-        """Take back the last mark of a reviewer that still stands; the mark, or None."""
+        """Take back the last mark of a reviewer that still stands; the mark, or None.
+
+        Labels that were accepted together are taken back together.
+        """
         with self._working() as database:
             database.execute("BEGIN IMMEDIATE")
             found = database.execute(
@@ -172,10 +240,17 @@ class MarkStore:
                 "ORDER BY id DESC LIMIT 1",
                 (reviewer,),
             ).fetchone()
-            if found is not None:
-                database.execute("UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), found[0]))
+            mark = None if found is None else Mark(*found)
+            if mark is not None and mark.how == BULK:
+                database.execute(
+                    "UPDATE marks SET undone_at = ? WHERE reviewer = ? AND at = ? AND how = ? "
+                    "AND undone_at IS NULL",
+                    (_now(), reviewer, mark.at, BULK),
+                )
+            elif mark is not None:
+                database.execute("UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), mark.id))
             database.execute("COMMIT")
-        return None if found is None else Mark(*found)
+        return mark
 
     def standing(self) -> list[Mark]:
         """All marks that were not undone, the oldest first."""
@@ -208,7 +283,7 @@ class MarkStore:
                 ) from error
 
 
-_COLUMNS = "id, row, content, given, kind, label, reviewer, at"
+_COLUMNS = "id, row, content, given, kind, label, reviewer, at, how, draws, confidence"
 
 
 class Judgement(NamedTuple):
@@ -229,17 +304,24 @@ def last_of_each(marks: Iterator[Mark]) -> list[Mark]:
 def judgements(marks: Sequence[Mark]) -> dict[int, Judgement]:
     """By row: the latest mark counts, "unsure" only where nobody said more.
 
-    Rows are disputed if the last marks of two reviewers differ, "unsure" apart.
+    Labels accepted without a look count where nobody has looked. Rows are disputed if the last
+    marks of two reviewers differ, "unsure" apart.
     """
     found: dict[int, Judgement] = {}
     for mark in last_of_each(iter(marks)):
         before = found.get(mark.row)
-        if before is None or before.mark.kind == "unsure":
+        if before is None or _weight(mark) > _weight(before.mark):
             found[mark.row] = Judgement(mark, False)
-        elif mark.kind != "unsure":
+        elif _weight(mark) == _weight(before.mark):
             differs = (mark.kind, mark.label) != (before.mark.kind, before.mark.label)
-            found[mark.row] = Judgement(mark, before.disputed or differs)
+            disputed = before.disputed or (differs and mark.how != BULK)
+            found[mark.row] = Judgement(mark, disputed)
     return found
+
+
+def _weight(mark: Mark) -> int:
+    """Marks with less weight do not count beside one with more."""
+    return 0 if mark.how == BULK else 1 if mark.kind == "unsure" else 2
 
 
 def _now() -> str:

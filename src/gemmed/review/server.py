@@ -17,10 +17,12 @@ from ..acoustics.audio import read_audio
 from ..report.html_report import page_file, template
 from ..report.sounds import spectrogram_png
 from .corrected import BAD_ROWS, export
-from .session import ReviewSession
+from .session import LONGEST_NAME, ReviewSession
+from .suggestions import BulkOffer
 
 MOST_LISTED = 500
 LARGEST_BODY = 10_000
+LONGEST_SEARCH = 200
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "style-src 'self'; script-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'"
@@ -130,6 +132,7 @@ def make_app(session: ReviewSession, token: str, port: int) -> Any:
         Route("/api/mark", pages.mark, methods=["POST"]),
         Route("/api/undo", pages.undo, methods=["POST"]),
         Route("/api/refit", pages.refit, methods=["GET", "POST"]),
+        Route("/api/bulk", pages.bulk, methods=["GET", "POST"]),
         Route("/api/export", pages.export, methods=["POST"]),
         Route("/audio/{row}", pages.audio),
         Route("/spectrogram/{row}", pages.spectrogram),
@@ -176,18 +179,26 @@ class _Pages:
         ranking = request.query_params.get("ranking", "joint")
         if start is None or count is None:
             return _problem("start and count must be whole numbers", 400)
-        return await _answer(lambda: self._session.queue(ranking, start, min(count, MOST_LISTED)))
+        search = request.query_params.get("search", "")[:LONGEST_SEARCH]
+        reviewer = _reviewer(request)
+        return await _answer(
+            lambda: self._session.queue(
+                ranking, start, min(count, MOST_LISTED), search=search, reviewer=reviewer
+            )
+        )
 
     async def next(self, request: Any) -> Any:
         ranking = request.query_params.get("ranking", "joint")
         after = _whole(request.query_params.get("after", ""))
-        return await _answer(lambda: {"row": self._session.next_row(ranking, after)})
+        reviewer = _reviewer(request)
+        return await _answer(lambda: {"row": self._session.next_row(ranking, after, reviewer)})
 
     async def sample(self, request: Any) -> Any:
         row = _whole(request.path_params["row"])
         if row is None:
             return _problem("the number of a row is a whole number", 404)
-        return await _answer(lambda: self._session.sample(row))
+        reviewer = _reviewer(request)
+        return await _answer(lambda: self._session.sample(row, reviewer))
 
     async def mark(self, request: Any) -> Any:
         given = await _given(request)
@@ -221,6 +232,25 @@ class _Pages:
             return _problem("a fit is running already", 409)
         return await _answer(self._session.progress)
 
+    async def bulk(self, request: Any) -> Any:
+        given = request.query_params if request.method == "GET" else await _given(request)
+        try:
+            confidence = float((given or {}).get("confidence", "x"))
+        except (TypeError, ValueError):
+            return _problem("bulk needs a confidence between 0.5 and 1", 400)
+        if request.method == "GET":
+            return await _answer(lambda: _offered(self._session.offer(confidence)))
+        assert given is not None
+        shown = given.get("shown")
+        if not isinstance(shown, int):
+            return _problem("shown must be the number of suggestions that the page showed", 400)
+
+        def accept() -> dict[str, Any]:
+            n = self._session.accept(confidence, shown, str(given.get("reviewer", "")))
+            return {"accepted": n, "state": self._session.state()}
+
+        return await _answer(accept)
+
     async def export(self, request: Any) -> Any:
         given = await _given(request)
         if given is None or given.get("bad", "drop") not in BAD_ROWS:
@@ -235,6 +265,7 @@ class _Pages:
                 session.store,
                 path,
                 bad=str(given.get("bad", "drop")),
+                identifiers=session.identifiers,
             )
             return done._asdict()
 
@@ -275,6 +306,19 @@ class _Pages:
         except LookupError:
             return None
         return self._session.subject.recording(position)
+
+
+def _offered(offer: BulkOffer) -> dict[str, Any]:
+    return {
+        "suggestions": len(offer.suggestions),
+        "expected_errors": round(offer.expected_errors, 2),
+        "most_errors": None if offer.most_errors is None else round(offer.most_errors, 1),
+        "checks": offer.n_checks,
+    }
+
+
+def _reviewer(request: Any) -> str:
+    return " ".join(request.query_params.get("reviewer", "").split())[:LONGEST_NAME]
 
 
 def corrected_name(path: Path) -> Path:

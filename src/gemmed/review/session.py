@@ -1,116 +1,38 @@
-"""A review in progress: the rows, the marks, the current fit, and a refit beside it."""
+"""A review in progress: the rows, their orders, the marks and the random checks."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core.exceptions import ReviewError
-from .._core.progress import STAGES, Event, listening
-from ..checks import CheckPlan, check_stopping, estimate, plan_checks
-from ..checks.plan import answered_draws, plan_from, plan_record
-from ..report.findings import RANKINGS, Findings
-from ..rows.tables import Table
-from .applied_marks import Known
-from .marks import KINDS, Judgement, Mark, MarkStore, judgements
+from ..checks import plan_checks
+from ..report.findings import RANKINGS
+from .agreement import agreements
+from .attached import file_digest, row_digest
+from .fits import FittedReview
+from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
+from .planned_checks import PlannedChecks
 from .subjects import Subject
+from .suggestions import BulkOffer, bulk_offer, with_checks
 
-DRAWS = "draws"
-"""Ranking of the page: rows in the order of the random checks."""
+CHECKS, AGAIN, DISPUTED = "checks", "again", "disputed"
+"""Orders of the page beside the rankings: random checks, rows that others have marked or nobody is
+sure of, rows on which reviewers differ."""
+N_CHECKS = 120
+"""Random checks that are planned for a goal without a number."""
 LONGEST_NAME = 80
 """Characters of a reviewer's name."""
+HOLD_SECONDS = 600.0
+"""How long a row that a reviewer looks at is not offered to others."""
 
 
-class Fitted(NamedTuple):
-    """A fit and its orders; replaced as a whole by a refit."""
-
-    number: int
-    findings: Findings
-    orders: dict[str, np.ndarray]
-
-
-def row_digest(table: Table, target: str) -> Callable[[int], str]:
-    """Function of a row's position: digest of its cells without the label."""
-    names = [name for name in table.columns if name != target]
-    columns = [table.frame[name].to_numpy() for name in names]
-
-    def digest(row: int) -> str:
-        text = "\x1f".join(str(column[row]) for column in columns)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    return digest
-
-
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bool) -> str:
-    """Check that marks and table belong together; a sentence if something was done about it.
-
-    Parameters
-    ----------
-    match : if the table has changed, follow the rows by their content; marks of rows that are gone
-        are undone
-    """
-    digest, meta = file_digest(path), store.meta()
-    facts = {"table": path.name, "sha256": digest, "rows": str(len(table)), "target": target}
-    if meta and meta.get("target") != target:
-        raise ReviewError(
-            f"the marks in {str(store.path)!r} are about column {meta.get('target')!r}, not "
-            f"{target!r}: name another file with --marks"
-        )
-    if not meta or meta.get("sha256") == digest:
-        store.set_meta(facts)
-        return ""
-    standing = store.standing()
-    moved, gone = _followed(standing, row_digest(table, target), table.text(target)[0])
-    if not match:
-        raise ReviewError(
-            f"{str(path)!r} has changed since it was reviewed ({meta.get('rows')} rows then, "
-            f"{len(table)} now; {len(standing) - len(gone)} of {len(standing)} marks fit a row by "
-            "its content): --changed match keeps these, or move the marks in "
-            f"{str(store.path)!r} away"
-        )
-    store.move([(mark.id, row) for mark, row in moved])
-    store.set_aside([mark.id for mark in gone])
-    store.set_meta(facts)
-    return f"the table has changed: {len(moved)} marks follow their rows, {len(gone)} are set aside"
-
-
-def _followed(
-    marks: list[Mark], digest: Callable[[int], str], labels: np.ndarray
-) -> tuple[list[tuple[Mark, int]], list[Mark]]:
-    """Marks with their rows in a changed table, and marks that can no longer hold.
-
-    These are marks whose rows are gone or not unique, and marks about a label ("right", "wrong")
-    that is another one now.
-    """
-    places: dict[str, list[int]] = {}
-    for row in range(len(labels)):
-        places.setdefault(digest(row), []).append(row)
-    moved, gone = [], []
-    for mark in marks:
-        rows = places.get(mark.content, [])
-        place = mark.row if mark.row in rows else rows[0] if len(rows) == 1 else None
-        about_label = mark.kind in ("right", "wrong")
-        if place is None or (about_label and str(labels[place]) != mark.given):
-            gone.append(mark)
-        else:
-            moved.append((mark, place))
-    return moved, gone
-
-
-class ReviewSession:
+class ReviewSession(FittedReview):
     """Everything the page asks for; safe to use from several threads.
 
     Parameters
@@ -124,160 +46,84 @@ class ReviewSession:
     def __init__(
         self, subject: Subject, store: MarkStore, path: Path, reviewer: str = "reviewer"
     ) -> None:
-        self.subject, self.store, self.path = subject, store, path
-        self.reviewer = reviewer
-        self.plan: CheckPlan | None = None
-        self.goal = 0.02
+        super().__init__(subject, store)
+        self.path, self.reviewer = path, reviewer
+        self.checks: PlannedChecks | None = None
+        self._held: dict[str, tuple[int, float]] = {}
         self._stamp: tuple[int, int] | None = None
         self._changed = False
         self._digest = row_digest(subject.table, subject.target)
-        self._position = {int(row): i for i, row in enumerate(subject.rows)}
-        self._fitted: Fitted | None = None
-        self._refit_lock = threading.Lock()
-        self._progress: dict[str, Any] = {"running": False, "stage": "", "error": None}
 
-    # -- fits ----------------------------------------------------------------------------------
+    # -- random checks -------------------------------------------------------------------------
 
-    @property
-    def fitted(self) -> Fitted:
-        """The current fit."""
-        if self._fitted is None:
-            raise ReviewError("nothing has been fitted yet")
-        return self._fitted
-
-    def fit(self) -> None:
-        """Fit with the marks that stand, and wait for it."""
-        findings = Findings(self.subject.fit(self.known()))
-        orders = {ranking: findings.order(ranking) for ranking in RANKINGS}
-        if self.plan is not None:
-            orders[DRAWS] = self.plan.order
-        number = 1 if self._fitted is None else self._fitted.number + 1
-        self._fitted = Fitted(number, findings, orders)
-
-    def plan_draws(self, n: int | None, *, goal: float = 0.02, seed: int | None = None) -> None:
-        """Take the stored plan of random checks, or make and store one of ``n`` checks.
+    def plan_draws(
+        self, n: int | None, *, goal: float | None = None, seed: int | None = None
+    ) -> None:
+        """Take the stored plan of random checks, or make and store one.
 
         A plan is made once, from the first fit: later fits have seen the marks.
+
+        Parameters
+        ----------
+        n : number of checks; a stored plan is enlarged to it
+        goal : with a goal, likely faults come between the draws, to reach it sooner
         """
-        digest, stored = self.store.meta().get("sha256", ""), self.store.meta().get("plan")
-        if stored is None and n is None:
+        checks = PlannedChecks.stored(self.store)
+        if checks is None and n is None and goal is None:
             return
-        if stored is None:
-            scores = self.fitted.findings.scores
-            proba = np.column_stack([scores["label"], scores["measurement"]])
+        if checks is None:
             if self.store.standing():
-                raise ReviewError("--checks: draw the rows before the first mark, or with --marks")
-            plan = plan_checks(np.nan_to_num(proba), n or 1, seed=seed or 0, digest=digest)
-        else:
-            plan = plan_from(json.loads(stored), f"the plan in {str(self.store.path)!r}")
-            if len(plan) != len(self.subject.rows) or plan.digest != digest:
-                raise ReviewError(f"the plan in {str(self.store.path)!r} is for another table")
-            if seed is not None and seed != plan.seed:
-                raise ReviewError(f"--seed {seed}: the draws were made with seed {plan.seed}")
-            plan = plan if n is None or n <= plan.n else plan.enlarged(n)
-        self.store.set_meta({"plan": json.dumps(plan_record(plan))})
-        self.plan, self.goal = plan, goal
-        self.fitted.orders[DRAWS] = plan.order
-
-    def checks(self) -> dict[str, Any] | None:
-        """What the random checks say, ready for JSON; None without a plan."""
-        plan = self.plan
-        if plan is None:
-            return None
-        marks = {
-            self._position[row]: judgement.mark.kind
-            for row, judgement in judgements(self.store.standing()).items()
-            if row in self._position
-        }
-        n = answered_draws(plan, marks)
-        shares = {}
-        for kind in ("wrong", "bad"):
-            found = estimate(plan, marks, kind=kind, anytime=True)
-            shares[kind] = None if not n else [found.share, found.low, found.high]
-        state = check_stopping(plan, marks, goal=self.goal, kind="wrong")
-        return {
-            "planned": plan.n,
-            "answered": n,
-            "shares": shares,
-            "reached": state.reached,
-            "more": state.expected_more,
-            "sentence": state.sentence(),
-        }
-
-    def refit(self) -> bool:
-        """Begin a fit beside the review; False if one is running."""
-        if not self._refit_lock.acquire(blocking=False):
-            return False
-        self._progress = {"running": True, "stage": STAGES[0], "done": 0, "error": None}
-        self._progress["since"] = time.monotonic()
-        threading.Thread(target=self._refit, name="refit", daemon=True).start()
-        return True
-
-    def _refit(self) -> None:
-        error = None
-        try:
-            with listening(self._hear):
-                self.fit()
-        except Exception as problem:  # whatever a fit raises is told, and the last fit stays
-            error = " ".join(str(problem).split()) or type(problem).__name__
-        finally:
-            self._progress = {"running": False, "stage": "", "error": error}
-            self._refit_lock.release()
-
-    def _hear(self, event: Event) -> None:
-        self._progress = {**self._progress, "stage": event.stage, "done": event.done}
-
-    def progress(self) -> dict[str, Any]:
-        """Of the refit, ready for JSON."""
-        found = dict(self._progress)
-        since = found.pop("since", None)
-        stage = found["stage"]
-        found["seconds"] = 0.0 if since is None else round(time.monotonic() - since, 1)
-        found["step"] = STAGES.index(stage) + 1 if stage in STAGES else 0
-        found["steps"] = len(STAGES)
-        found["fit"] = self.fitted.number
-        return found
-
-    def known(self) -> Known:
-        """What the standing marks say of the rows."""
-        certain: dict[int, str] = {}
-        bad = set()
-        for row, judgement in judgements(self.store.standing()).items():
-            position = self._position.get(row)
-            if position is None:
-                continue
-            mark = judgement.mark
-            if mark.kind == "right":
-                certain[position] = str(self.subject.labels[position])
-            elif mark.kind == "wrong" and mark.label is not None:
-                certain[position] = mark.label
-            elif mark.kind == "bad":
-                bad.add(position)
-        return Known(certain, frozenset(bad))
+                raise ReviewError(
+                    "--checks: rows are drawn before the first mark; name another file with --marks"
+                )
+            findings, digest = self.fitted.findings, self.store.meta().get("sha256", "")
+            proba = np.column_stack([findings.scores["label"], findings.scores["measurement"]])
+            n = min(N_CHECKS, len(proba)) if n is None else n
+            plan = plan_checks(np.nan_to_num(proba), n, seed=seed or 0, digest=digest)
+            checks = PlannedChecks(plan, self.subject.rows, findings.is_flagged)
+        elif not np.array_equal(checks.rows, self.subject.rows):
+            raise ReviewError(
+                f"the plan in {str(self.store.path)!r} is for other rows: use the options of the "
+                "first start, or begin again with another --marks"
+            )
+        elif seed is not None and seed != checks.plan.seed:
+            raise ReviewError(f"--seed {seed}: the draws were made with seed {checks.plan.seed}")
+        elif n is not None and n > checks.plan.n:
+            checks.plan = checks.plan.enlarged(n)
+        if goal is not None:
+            checks.goal, checks.mixes_picks = goal, True
+        checks.save(self.store)
+        self.checks = checks
 
     # -- what the page shows -------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Counts and settings, ready for JSON."""
-        found = judgements(self.store.standing())
+        marks = self.store.standing()
+        found = judgements(marks)
         kinds = dict.fromkeys(KINDS, 0)
         for judgement in found.values():
             kinds[judgement.mark.kind] += 1
         findings = self.fitted.findings
+        flagged = self.subject.rows[findings.flagged()]
         return {
             "name": self.path.name,
             "target": self.subject.target,
             "reviewer": self.reviewer,
             "classes": self.subject.classes,
             "rows": len(self.subject.rows),
-            "flagged": len(findings.flagged()),
+            "flagged": len(flagged),
+            "flagged_left": sum(int(row) not in found for row in flagged),
             "sentence": findings.sentence(),
             "marked": len(found),
             "kinds": kinds,
+            "accepted": sum(judgement.mark.how == BULK for judgement in found.values()),
             "disputed": sum(judgement.disputed for judgement in found.values()),
+            "reviewers": sorted({mark.reviewer for mark in marks}),
+            "agreement": [pair.sentence() for pair in agreements(marks)],
             "fit": self.fitted.number,
             "changed": self.table_changed(),
-            "checks": self.checks(),
+            "checks": None if self.checks is None else self.checks.summary(marks),
         }
 
     def table_changed(self) -> bool:
@@ -292,58 +138,147 @@ class ReviewSession:
             self._changed = file_digest(self.path) != self.store.meta().get("sha256")
         return self._changed
 
-    def queue(self, ranking: str, start: int, count: int) -> dict[str, Any]:
-        """A part of an order: rows with score and mark, ready for JSON."""
+    def order(self, ranking: str, marks: Sequence[Mark], reviewer: str) -> np.ndarray:
+        """Positions of rows in an order of the page."""
         fitted = self.fitted
+        if ranking == CHECKS and self.checks is not None:
+            return self.checks.plan.order
+        if ranking in (AGAIN, DISPUTED):
+            found = judgements(marks)
+            own = {mark.row for mark in marks if mark.reviewer == reviewer and mark.how != BULK}
+            if ranking == DISPUTED:
+                wanted = [row for row, judgement in found.items() if judgement.disputed]
+            else:
+                wanted = [
+                    row
+                    for row, judgement in found.items()
+                    if (row not in own and judgement.mark.how != BULK)
+                    or judgement.mark.kind == "unsure"
+                ]
+            return np.array([self._position[r] for r in wanted if r in self._position], np.intp)
         if ranking not in fitted.orders:
-            raise ReviewError(f"ranking={ranking!r} is unknown: use {', '.join(RANKINGS)}")
-        order = fitted.orders[ranking]
-        marked = judgements(self.store.standing())
-        scores = fitted.findings.scores["joint" if ranking == DRAWS else ranking]
-        part = order[max(0, start) : max(0, start) + count]
-        return {
-            "fit": fitted.number,
-            "total": len(order),
-            "start": start,
-            "items": [
-                {
-                    "row": fitted.findings.row_number(int(i)),
-                    "score": float(f"{scores[i]:.4g}"),
-                    "mark": _kind(marked.get(int(self.subject.rows[i]))),
-                }
-                for i in part
-            ],
-        }
+            known = (*RANKINGS, CHECKS, AGAIN, DISPUTED)
+            raise ReviewError(f"ranking={ranking!r} is unknown: use {', '.join(known)}")
+        return fitted.orders[ranking]
 
-    def next_row(self, ranking: str, after: int | None) -> int | None:
+    @cached_property
+    def _search_texts(self) -> list[str]:
+        """What a search looks at, for each row: identifiers, label and all cells."""
+        table, rows = self.subject.table, self.subject.rows
+        columns = [table.text(name)[0][rows] for name in table.columns]
+        return [
+            "\x1f".join((str(row + 1), *(str(column[i]) for column in columns))).casefold()
+            for i, row in enumerate(rows)
+        ]
+
+    def queue(
+        self, ranking: str, start: int, count: int, *, search: str = "", reviewer: str = ""
+    ) -> dict[str, Any]:
+        """A part of an order: rows with label, verdict, score and mark, ready for JSON.
+
+        Parameters
+        ----------
+        search : only rows with this text in a cell, in the verdict, or in the mark
+        """
+        fitted, marks = self.fitted, self.store.standing()
+        findings, marked = fitted.findings, judgements(marks)
+        order = self.order(ranking, marks, reviewer)
+        if wanted := search.strip().casefold():
+            order = np.array(
+                [
+                    i
+                    for i in order
+                    if wanted in self._search_texts[i]
+                    or wanted in findings.verdicts[i]
+                    or wanted in (_kind(marked.get(int(self.subject.rows[i]))) or "")
+                ],
+                np.intp,
+            )
+        scores = findings.scores[ranking if ranking in RANKINGS else "joint"]
+        part = order[max(0, start) : max(0, start) + count]
+        items = []
+        for i in part.tolist():
+            judgement, score = marked.get(int(self.subject.rows[i])), float(scores[i])
+            items.append(
+                {
+                    "row": findings.row_number(i),
+                    "ids": findings.identifiers_of(i),
+                    "label": str(self.subject.labels[i]),
+                    "suggested": findings.verdict_of(i).suggested,
+                    "verdict": str(findings.verdicts[i]),
+                    "score": None if np.isnan(score) else float(f"{score:.4g}"),
+                    "mark": _kind(judgement),
+                    "new": None if judgement is None else judgement.mark.label,
+                    "how": self._how(judgement),
+                    "disputed": judgement is not None and judgement.disputed,
+                }
+            )
+        return {"fit": fitted.number, "total": len(order), "start": start, "items": items}
+
+    def _how(self, judgement: Judgement | None) -> str | None:
+        """Whether a judged row was drawn, picked or accepted without a look."""
+        if judgement is None or (self.checks is None and judgement.mark.how != BULK):
+            return None
+        return judgement.mark.how
+
+    def next_row(self, ranking: str, after: int | None, reviewer: str = "") -> int | None:
         """The next row without a judgement in an order, behind ``after`` if it is given.
 
-        Rows whose best mark is "unsure" come again at the end.
+        Rows that another reviewer looks at are left to that reviewer, unless no other row is left.
         """
-        fitted = self.fitted
-        if ranking not in fitted.orders:
-            raise ReviewError(f"ranking={ranking!r} is unknown: use {', '.join(RANKINGS)}")
-        order = fitted.orders[ranking]
-        marked = judgements(self.store.standing())
-        rows = self.subject.rows[order]
-        begin = 0
-        if after is not None:
-            place = np.flatnonzero(rows == after - 1)
-            begin = int(place[0]) + 1 if len(place) else 0
-        for part in (rows[begin:], rows[:begin]):
-            for row in part:
-                if int(row) not in marked and int(row) != (after or 0) - 1:
-                    return int(row) + 1
+        marks, others = self.store.standing(), self._held_by_others(reviewer)
+        found = self._next(ranking, after, reviewer, marks, others)
+        if found is None and others:
+            found = self._next(ranking, after, reviewer, marks, frozenset())
+        if found is not None:
+            self._held[reviewer] = found, time.monotonic()
+        return found
+
+    def _next(
+        self,
+        ranking: str,
+        after: int | None,
+        reviewer: str,
+        marks: Sequence[Mark],
+        held: frozenset[int],
+    ) -> int | None:
+        order = self.order(ranking, marks, reviewer)
+        if ranking == CHECKS and self.checks is not None:
+            current = () if after is None else (self._position.get(after - 1, -1),)
+            position = self.checks.next_position(
+                marks, {*current, *(self._position[row - 1] for row in held)}
+            )
+            return None if position is None else int(self.subject.rows[position]) + 1
+        done = {} if ranking in (AGAIN, DISPUTED) else judgements(marks)
+        rows = (self.subject.rows[order] + 1).tolist()
+        begin = rows.index(after) + 1 if after in rows else 0
+        for row in (*rows[begin:], *rows[:begin]):
+            if row - 1 not in done and row != after and row not in held:
+                return int(row)
         return None
 
-    def sample(self, row: int) -> dict[str, Any]:
+    def _held_by_others(self, reviewer: str) -> frozenset[int]:
+        now = time.monotonic()
+        return frozenset(
+            row
+            for name, (row, since) in list(self._held.items())
+            if name != reviewer and now - since < HOLD_SECONDS
+        )
+
+    def sample(self, row: int, reviewer: str = "") -> dict[str, Any]:
         """A row (from 1) with its reasons and marks, ready for JSON."""
         position = self.position_of(row)
         fitted = self.fitted
         sample = fitted.findings.sample(position)
         sample["given"] = str(self.subject.labels[position])
         sample["marks"] = [
-            {"kind": mark.kind, "label": mark.label, "reviewer": mark.reviewer, "at": mark.at}
+            {
+                "kind": mark.kind,
+                "label": mark.label,
+                "reviewer": mark.reviewer,
+                "at": mark.at,
+                "how": mark.how,
+            }
             for mark in self.store.of_row(row - 1)
         ]
         sample["fit"] = fitted.number
@@ -352,11 +287,40 @@ class ReviewSession:
             for ranking, order in fitted.orders.items()
             if fitted.findings.fitted[position]
         }
+        if self.checks is not None:
+            held = {self._position[other - 1] for other in self._held_by_others(reviewer)}
+            how, _ = self.checks.how(position, self.store.standing(), held)
+            sample["how"], sample["place"] = how, self.checks.place(position)
+        sample["texts"] = {
+            name: str(cells[row - 1])
+            for name, (cells, present) in self._other_columns.items()
+            if present[row - 1]
+        }
         if self.subject.recording(position) is not None:
             sample["sound"] = self.subject.sound(
                 position, fitted.findings.audited, urls=(f"/audio/{row}", f"/spectrogram/{row}")
             )
+            for near in sample["neighbours"]:
+                start, end = self.subject.bounds(self.position_of(near["row"]))
+                near["sound"] = {
+                    "audio": f"/audio/{near['row']}",
+                    "start": start or 0.0,
+                    "end": end,
+                }
         return sample
+
+    @cached_property
+    def _other_columns(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Columns that nothing was learned from (texts, dates), and which cells are there."""
+        table, audited = self.subject.table, self.fitted.findings.audited
+        shown = {self.subject.target, *map(str, audited.frame.columns), *audited.identifiers}
+        return {name: table.text(name) for name in table.columns if name not in shown}
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """Columns of the table that name the rows."""
+        named = self.fitted.findings.audited.identifiers
+        return tuple(name for name in named if name in self.subject.table.columns)
 
     def position_of(self, row: int) -> int:
         """Position of a row (from 1) among those with a label."""
@@ -383,8 +347,55 @@ class ReviewSession:
                 raise ReviewError(f"row {row} has the label {given!r} already: mark it right")
         elif label is not None:
             raise ReviewError(f"mark={kind!r} takes no label")
-        return self.store.add(
-            row - 1, kind, label, name, content=self._digest(row - 1), given=given
+        how, draws = PICK, None
+        if self.checks is not None:
+            held = {self._position[other - 1] for other in self._held_by_others(name)}
+            how, draws = self.checks.how(position, self.store.standing(), held)
+        content = self._digest(row - 1)
+        number = self.store.add(
+            row - 1, kind, label, name, content=content, given=given, how=how, draws=draws
+        )
+        if self._held.get(name, (None,))[0] == row:
+            del self._held[name]
+        return number
+
+    def offer(self, confidence: float) -> BulkOffer:
+        """Suggestions with at least this confidence, for rows without a mark."""
+        marks = self.store.standing()
+        marked = {self._position[mark.row] for mark in marks if mark.row in self._position}
+        findings = self.fitted.findings
+        if self.checks is None or not (answers := self.checks.answers(marks)).n_draws:
+            return bulk_offer(findings, confidence, marked)
+        plan = self.checks.plan
+        corrected = self.checks.calibration(marks).averaged(plan.fault_proba("wrong"))
+        offer = bulk_offer(findings, confidence, marked, wrong_proba=corrected)
+        return with_checks(offer, plan, answers.marks, answers.picked)
+
+    def accept(self, confidence: float, n_shown: int, reviewer: str) -> int:
+        """Take over all suggestions with at least this confidence; the number of labels.
+
+        Parameters
+        ----------
+        n_shown : number of suggestions that the reviewer was shown; refused if it has changed
+        """
+        name, offer = checked_name(reviewer), self.offer(confidence)
+        if len(offer.suggestions) != n_shown:
+            raise ReviewError(
+                f"{len(offer.suggestions)} suggestions are above this confidence now, not "
+                f"{n_shown}: look at the number again"
+            )
+        return self.store.add_accepted(
+            [
+                Accepted(
+                    int(self.subject.rows[one.position]),
+                    self._digest(int(self.subject.rows[one.position])),
+                    str(self.subject.labels[one.position]),
+                    one.label,
+                    one.confidence,
+                )
+                for one in offer.suggestions
+            ],
+            name,
         )
 
     def undo(self, reviewer: str) -> Mark | None:

@@ -11,6 +11,10 @@
   const seen = [];
   let place = -1;
   let listed = 0;
+  let listTurn = 0;
+  const boxes = ["help", "list", "bulk-box", "export-box"];
+  const MOST_BUTTONS = 9;
+  const MOST_LIKELY = 2;
 
   async function ask(path, body) {
     const options = body === undefined ? {} : {
@@ -41,21 +45,46 @@
   function showState(found) {
     state = found;
     const parts = Object.entries(state.kinds).filter(([, n]) => n).map(([kind, n]) => `${n} ${words[kind]}`);
+    if (state.accepted) parts.push(`${state.accepted} of these accepted without a look`);
     if (state.disputed) parts.push(`${state.disputed} disputed`);
-    $("counts").textContent = `${state.marked} of ${state.rows} rows marked, ${state.flagged} flagged` +
-      (parts.length ? ` (${parts.join(", ")})` : "");
-    $("done").style.width = Math.min(100, 100 * state.marked / Math.max(state.flagged, 1)) + "%";
+    $("counts").textContent = `${state.marked} of ${state.rows} rows marked` +
+      (parts.length ? ` (${parts.join(", ")})` : "") + `; ${state.flagged_left} flagged rows left`;
+    $("done").style.width = Math.min(100, 100 * state.marked / Math.max(state.marked + state.flagged_left, 1)) + "%";
     showChecks(state.checks);
+    $("agreement").hidden = !state.agreement.length;
+    $("agreement").textContent = state.agreement.join(" ");
+    if (!$("class-names").childElementCount) $("class-names").append(...state.classes.map((name) => h("option", { value: name })));
+    $("typed").hidden = state.classes.length <= MOST_BUTTONS;
     if (state.changed) say("The table's file has changed since the review began: export is refused. Stop gemmed review and start it again with --changed match.", true);
   }
 
   function showChecks(checks) {
-    $("checks").hidden = $("draws").hidden = $("draws").disabled = !checks;
+    $("checks").hidden = !checks;
+    $("checks-order").hidden = $("checks-order").disabled = !checks;
     if (!checks) return;
-    const share = (name, ends) => ends && `${name} ${percent(ends[0])} (95 %: ${percent(ends[1])} to ${percent(ends[2])})`;
-    const parts = [share("wrong labels", checks.shares.wrong), share("bad measurements", checks.shares.bad)].filter(Boolean);
-    $("checks").textContent = `Checked: ${checks.answered} of ${checks.planned} random checks. ` +
-      (parts.length ? parts.join(", ") + ". " : "") + checks.sentence;
+    const figure = (name, ends, title) => h("div", { title }, h("span", { class: "muted" }, name),
+      h("strong", {}, ends ? percent(ends[0]) : "–"),
+      h("span", { class: "muted" }, ends ? `${percent(ends[1])} to ${percent(ends[2])}` : "no draw yet"));
+    const each = `From random draws. ${percent(checks.level)} interval on its own, valid at every look.`;
+    $("figures").replaceChildren(
+      h("div", {}, h("span", { class: "muted" }, "checked"),
+        h("strong", { id: "answered" }, `${checks.answered} of ${checks.planned}`),
+        h("span", { class: "muted" }, "random draws" + (checks.picked ? `, ${checks.picked} picked` : ""))),
+      figure("wrong labels", checks.shares.wrong, each),
+      figure("bad measurements", checks.shares.bad, each),
+      checks.flagged ? figure("flags that are right", checks.precision, `Of the ${checks.flagged} rows that the first fit flagged. ${each}`) : "");
+    const done = checks.answered + checks.picked;
+    $("gauge").style.width = (checks.reached ? 100 : 100 * done / Math.max(done + checks.more, 1)) + "%";
+    $("checks").classList.toggle("reached", checks.reached);
+    $("goal").textContent = checks.sentence;
+  }
+
+  /* With many classes only the likeliest ones have a button; others are typed. */
+  function shownClasses(others) {
+    if (state.classes.length <= MOST_BUTTONS) return others;
+    const chance = (name) => current.held_out === null ? 0 : current.held_out[state.classes.indexOf(name)] || 0;
+    const first = (name) => (name === current.suggested ? 2 : chance(name));
+    return [...others].sort((a, b) => first(b) - first(a)).slice(0, MOST_LIKELY);
   }
 
   function showActions() {
@@ -63,26 +92,87 @@
     const suggested = current.suggested !== null && current.suggested !== current.given ? current.suggested
       : others.length === 1 ? others[0] : null;
     current.wrong = suggested;
-    $("classes").replaceChildren(...others.map((name) => {
+    $("class-name").value = "";
+    $("classes").replaceChildren(...shownClasses(others).map((name) => {
       const number = state.classes.indexOf(name) + 1;
+      const key = name === suggested ? "W" : state.classes.length <= MOST_BUTTONS ? String(number) : null;
       return h("button", {
         type: "button", class: "mark wrong" + (name === current.suggested ? " suggested" : ""),
-        "data-label": name, onclick: () => mark("wrong", name),
-      }, name === suggested ? h("kbd", {}, "W") : number <= 9 ? h("kbd", {}, String(number)) : null, ` Wrong: ${name}`);
+        "data-label": name, title: name, onclick: () => mark("wrong", name),
+      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${name}`));
     }));
+  }
+
+  /* The class that a typed text means: its name, or the only one that begins with it or has it. */
+  function typedClass(text) {
+    const wanted = text.trim().toLowerCase();
+    const names = state.classes.map((name) => [name, name.toLowerCase()]);
+    for (const fits of [(n) => n === wanted, (n) => n.startsWith(wanted), (n) => n.includes(wanted)]) {
+      const found = names.filter(([, name]) => fits(name)).map(([name]) => name);
+      if (found.length === 1) return found[0];
+      if (found.length > 1) throw new Error(`Which class: ${found.slice(0, 8).join(", ")}${found.length > 8 ? ", …" : ""}?`);
+    }
+    throw new Error(`No class is called "${text.trim()}".`);
+  }
+
+  function markTyped() {
+    const text = $("class-name").value;
+    if (!text.trim()) return;
+    try {
+      const label = typedClass(text);
+      $("class-name").blur();
+      if (label === current.given) mark("right");
+      else mark("wrong", label);
+    } catch (error) {
+      say(error.message, true);
+    }
   }
 
   function showMarks() {
     if (!current.marks.length) return null;
     return h("p", { class: "marks-before" }, current.marks.map((m, i) => [
-      i ? "; " : "Marked ", h("strong", {}, words[m.kind] + (m.label ? `, rather ${m.label}` : "")),
+      i ? "; " : m.how === "bulk" ? "Accepted without a look: " : "Marked ",
+      h("strong", {}, words[m.kind] + (m.label ? `, ${m.label} instead` : "")),
       ` by ${m.reviewer}, ${new Date(m.at).toLocaleString()}`]).flat());
+  }
+
+  /* How the row got here, told quietly: a draw counts in the shares, a picked row does not. */
+  function origin() {
+    const parts = [];
+    if (current.how === "draw") parts.push(`random draw ${current.place}`);
+    else if (current.how === "pick") parts.push(ranking() === "checks" ? "likely fault, not a draw" : "picked, not a draw");
+    const rank = current.ranks[ranking()];
+    if (rank) parts.push(`${rank} of ${state.rows} by ${$("ranking").selectedOptions[0].textContent}`);
+    else if (!Object.keys(current.ranks).length) parts.push("left out of the last fit");
+    return h("span", { class: "muted origin", "data-how": current.how || null }, parts.join(" · "));
+  }
+
+  function otherColumns() {
+    const cells = Object.entries(current.texts);
+    if (!cells.length) return null;
+    return h("dl", { class: "facts texts" }, cells.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]).flat());
+  }
+
+  function neighbourSounds() {
+    const near = current.neighbours.filter((n) => n.sound);
+    if (!near.length) return null;
+    return h("section", { class: "near-sounds", "aria-label": "nearest trusted recordings" },
+      h("h3", {}, "Nearest trusted recordings"),
+      h("ul", {}, near.map((n) => {
+        const audio = h("audio", { controls: true, preload: "none", src: n.sound.audio });
+        audio.addEventListener("play", () => {
+          const at = audio.currentTime;
+          if (at < n.sound.start || (n.sound.end !== null && at >= n.sound.end)) audio.currentTime = n.sound.start;
+        });
+        audio.addEventListener("timeupdate", () => { if (n.sound.end !== null && audio.currentTime > n.sound.end) audio.pause(); });
+        return h("li", { class: n.same ? "same" : "other" }, h("span", {}, h("b", {}, n.label), ` row ${n.row}`), audio);
+      })));
   }
 
   async function show(row, remember = true) {
     $("sample").classList.add("waiting");
     try {
-      current = await ask(`/api/sample/${row}`);
+      current = await ask(`/api/sample/${row}?` + new URLSearchParams({ reviewer: reviewer() }));
     } catch (error) {
       say(error.message, true);
       return;
@@ -94,10 +184,12 @@
       seen.push(row);
       place = seen.length - 1;
     }
-    const rank = current.ranks[ranking()];
     const view = sampleView(current);
-    view.querySelector(".sample-head").append(h("span", { class: "muted" },
-      rank ? `${rank} of ${state.rows} by ${$("ranking").selectedOptions[0].textContent}` : "left out of the last fit"));
+    view.querySelector(".sample-head").append(origin());
+    const texts = otherColumns();
+    if (texts) view.querySelector(".given").after(texts);
+    const near = neighbourSounds();
+    if (near) view.querySelector(".sound").after(near);
     const marks = showMarks();
     if (marks) view.prepend(marks);
     $("sample").replaceChildren(view);
@@ -109,10 +201,13 @@
   }
 
   async function next(after) {
-    const query = new URLSearchParams({ ranking: ranking() });
+    const query = new URLSearchParams({ ranking: ranking(), reviewer: reviewer() });
     if (after) query.set("after", after);
     const found = await ask("/api/next?" + query);
-    if (found.row === null) say("Every row has a mark.");
+    if (found.row === null) {
+      say({ again: "No row is left for a second opinion.", disputed: "No row is disputed." }[ranking()] || "Every row has a mark.");
+      if (!current) $("sample").replaceChildren(h("p", { class: "muted" }, "Nothing to show in this order."));
+    }
     else await show(found.row);
   }
 
@@ -138,6 +233,7 @@
     const answer = await ask("/api/mark", { row, mark: kind, label: label ?? null, reviewer: reviewer() });
     say("");
     showState(answer.state);
+    listAgain();
     await next(row);
   });
 
@@ -189,7 +285,7 @@
       place = -1;
       await next(null);
       say("Fitted with your marks: the list is in its new order. " + state.sentence);
-      if (!$("list").hidden) await list(true);
+      listAgain();
     } catch (error) {
       say(error.message, true);
     } finally {
@@ -198,13 +294,22 @@
   }
 
   async function list(anew) {
-    if (anew) { listed = 0; $("rows").replaceChildren(); }
-    const query = new URLSearchParams({ ranking: ranking(), start: listed, count: 60 });
+    const turn = ++listTurn;
+    const start = anew ? 0 : listed;
+    const query = new URLSearchParams({ ranking: ranking(), start, count: 60, search: $("search").value, reviewer: reviewer() });
     const found = await ask("/api/queue?" + query);
-    $("rows").append(...found.items.map((item) => h("li", { class: current && item.row === current.row ? "now" : null },
-      h("button", { type: "button", onclick: () => guarded(() => show(item.row)) }, "row " + item.row),
-      ` ${percent(item.score)}`, item.mark && ` – ${words[item.mark]}`)));
-    listed += found.items.length;
+    if (turn !== listTurn) return;  // a later request will be shown
+    if (anew) $("rows").replaceChildren();
+    const how = { draw: "drawn", pick: "picked", bulk: "accepted" };
+    $("rows").append(...found.items.map((item) => h("tr", { class: current && item.row === current.row ? "now" : null },
+      h("td", {}, h("button", { type: "button", class: "link", onclick: () => guarded(() => show(item.row)) }, "row " + item.row),
+        h("span", { class: "muted" }, " " + gemmed.identifiers(item.ids))),
+      h("td", {}, item.label), h("td", {}, item.suggested), h("td", {}, item.verdict),
+      h("td", { class: "num" }, percent(item.score)),
+      h("td", {}, item.mark && words[item.mark] + (item.new ? `: ${item.new}` : ""), item.disputed && " (disputed)",
+        item.how && h("span", { class: "muted" }, " " + how[item.how])))));
+    listed = start + found.items.length;
+    $("found").textContent = found.total === 1 ? "1 row" : `${found.total} rows`;
     $("more").hidden = listed >= found.total;
   }
 
@@ -214,8 +319,40 @@
     return !$(box).hidden;
   }
 
+  function closeAll() {
+    for (const box of boxes) $(box).hidden = true;
+    for (const button of ["list-button", "help-button"]) $(button).setAttribute("aria-expanded", "false");
+    $("sample").focus({ preventScroll: true });
+  }
+
+  /* What accepting all suggestions above the confidence would do, with the errors it would make. */
+  let offered = null;
+  async function offer() {
+    const confidence = Number($("confidence").value) / 100;
+    offered = null;
+    $("accept").disabled = true;
+    const found = await ask("/api/bulk?" + new URLSearchParams({ confidence }));
+    offered = { confidence, shown: found.suggestions };
+    $("accept").disabled = !found.suggestions;
+    $("accept").textContent = `Accept ${found.suggestions} labels`;
+    const by = found.checks ? `${found.checks} random checks of such rows` : "by the model, not checked";
+    const most = found.most_errors === null ? "" : `, with 95 % confidence at most ${Math.ceil(found.most_errors)}`;
+    $("offer").textContent = found.suggestions
+      ? `About ${found.expected_errors.toFixed(1)} of them are expected to be errors${most} (${by}).` : "No suggestion has this confidence.";
+  }
+
+  const accept = () => guarded(async () => {
+    if (!reviewer()) throw new Error("Who are you? Fill in your name: every mark says who made it.");
+    const answer = await ask("/api/bulk", { ...offered, reviewer: reviewer() });
+    showState(answer.state);
+    await offer();
+    say(`${answer.accepted} labels are accepted without a look. Undo takes them back.`);
+  });
+
   const help = () => toggle("help", "help-button");
-  const openList = () => { if (toggle("list", "list-button")) guarded(() => list(true)); };
+  /* Beside the review: keys count while the list loads. */
+  const listAgain = () => { if (!$("list").hidden) list(true).catch((error) => say(error.message, true)); };
+  const openList = () => { toggle("list", "list-button"); listAgain(); };
 
   function play() {
     const audio = document.querySelector("#sample audio");
@@ -234,11 +371,22 @@
   $("help-button").onclick = help;
   $("list-button").onclick = openList;
   $("more").onclick = () => guarded(() => list(false));
+  $("close-list").onclick = closeAll;
+  $("search").oninput = listAgain;
+  $("bulk").onclick = () => { $("bulk-box").hidden = false; $("confidence").focus(); guarded(offer); };
+  $("confidence").onchange = () => guarded(offer);
+  $("close-bulk").onclick = closeAll;
+  $("accept").onclick = accept;
+  $("class-name").onkeydown = (event) => { if (event.key === "Enter") { event.preventDefault(); markTyped(); } };
+  document.addEventListener("play", (event) => {
+    for (const audio of document.querySelectorAll("audio")) if (audio !== event.target) audio.pause();
+  }, true);
   $("export").onclick = () => { $("export-box").hidden = false; $("written").textContent = ""; $("write").focus(); };
-  $("close-export").onclick = () => { $("export-box").hidden = true; };
+  $("close-export").onclick = closeAll;
   $("write").onclick = () => guarded(async () => {
     const done = await ask("/api/export", { bad: $("bad").value });
     $("written").textContent = `${done.corrected} labels corrected, ${done.bad} rows marked as bad: ${done.table}. Log: ${done.log}.` +
+      (done.checks ? ` Figures of the checks: ${done.checks}.` : "") +
       (done.disputed ? ` ${done.disputed} rows are disputed; the latest mark counts.` : "");
   });
   $("ranking").onchange = () => guarded(async () => {
@@ -246,23 +394,30 @@
     seen.length = 0;
     place = -1;
     await next(null);
-    if (!$("list").hidden) await list(true);
+    listAgain();
   });
   $("reviewer").onchange = () => localStorage.setItem("gemmed-reviewer", reviewer());
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.key === "Escape") {
+      event.target.blur();
+      $("class-name").value = "";
+      closeAll();
+      return;
+    }
     if (event.target.matches("input, select, textarea")) {
-      if (event.key === "Enter" || event.key === "Escape") event.target.blur();
+      if (event.key === "Enter" && event.target.id !== "class-name") event.target.blur();
       return;
     }
     const onButton = event.target.matches("button, audio, summary");
+    const many = state && state.classes.length > MOST_BUTTONS;
+    const typing = () => { if (many) $("class-name").focus(); };
     const number = Number(event.key);
     const actions = {
       r: () => mark("right"),
-      w: () => (current.wrong === null ? say("Which class? Use its number.", true) : mark("wrong", current.wrong)),
-      b: () => mark("bad"), u: () => mark("unsure"), z: undo,
-      escape: () => { for (const box of ["help", "list", "export-box"]) $(box).hidden = true; },
+      w: () => (current.wrong === null ? say(many ? "Which class? Press C and type its name." : "Which class? Use its number.", true) : mark("wrong", current.wrong)),
+      b: () => mark("bad"), u: () => mark("unsure"), z: undo, c: typing,
       arrowright: forward, n: forward, arrowleft: back, p: back, l: openList, "?": help,
     };
     const action = actions[event.key.toLowerCase()];
@@ -272,6 +427,8 @@
     } else if (action && current) {
       event.preventDefault();
       action();
+    } else if (current && many && /^[0-9]$/.test(event.key)) {
+      typing();  // the digit goes into the field
     } else if (number >= 1 && number <= state.classes.length && current) {
       const label = state.classes[number - 1];
       if (label === current.given) mark("right");
@@ -288,8 +445,8 @@
     $("reviewer").value = localStorage.getItem("gemmed-reviewer") || state.reviewer || "";
     const stored = localStorage.getItem("gemmed-ranking");
     if (stored) $("ranking").value = stored;
-    if (state.checks && !state.checks.reached) $("ranking").value = "draws";
-    else if (!$("ranking").value || (!state.checks && stored === "draws")) $("ranking").value = "joint";
+    if (state.checks && !state.checks.reached) $("ranking").value = "checks";
+    else if (!["joint", "label", "measurement"].includes($("ranking").value)) $("ranking").value = "joint";
     const wanted = /^#row-(\d+)$/.exec(location.hash);
     if (wanted) await show(Number(wanted[1]));
     else await next(null);
