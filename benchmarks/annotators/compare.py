@@ -64,7 +64,7 @@ def compare(n_annotators, n_answers, repetition, adversaries):
     answers = Answers(sample, annotator, labels, len(X), y.shape[1], 2)
     votes = majority(answers)[:, 1]
     votes = votes + 1e-6 * rng.uniform(-1.0, 1.0, len(votes))
-    skene = infer_labels(answers, np.zeros((len(X), 2))).labels[:, 1]
+    skene = infer_labels(answers).labels[:, 1]
     model = AnnotatorGEMMEDClassifier(random_state=0).fit(X, y)
     low, high = model.annotator_interval_.T
     return [

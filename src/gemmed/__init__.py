@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TrimmedSVC,
         TwoStageClassifier,
     )
+    from .report.audit import audit
     from .sensors import SensorDetector, SensorGEMMEDClassifier
 
 __version__ = "0.6.0.dev0"
@@ -50,6 +51,7 @@ __all__ = [
     "TablePreparation",
     "TrimmedSVC",
     "TwoStageClassifier",
+    "audit",
     "export_onnx",
     "listening",
     "load_model",
@@ -80,6 +82,7 @@ _HOMES = {
     "TablePreparation": ".estimators.table_preparation",
     "TrimmedSVC": ".paper",
     "TwoStageClassifier": ".paper",
+    "audit": ".report.audit",
     "export_onnx": ".estimators.onnx_export",
     "listening": "._core.progress",
     "load_model": ".estimators.model_files",

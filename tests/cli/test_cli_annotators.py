@@ -49,3 +49,56 @@ def test_what_makes_no_sense_is_refused(answers, capsys):
     assert "has no meaning" in capsys.readouterr().err
     assert main(["audit", str(answers), "--annotators", "ann", "nobody"]) == 2
     assert "nobody" in capsys.readouterr().err
+
+
+@pytest.fixture
+def long_answers(tmp_path):
+    """One answer a row, of a crowd with one careless worker."""
+    rng = np.random.default_rng(1)
+    lines = ["item,worker,answer,seconds"]
+    for item in range(150):
+        label = rng.integers(0, 3)
+        for worker, accuracy in (("ann", 0.95), ("bob", 0.8), ("cy", 0.85), ("dan", 0.4)):
+            if rng.random() < 0.8:
+                answer = label if rng.random() < accuracy else (label + rng.integers(1, 3)) % 3
+                lines.append(f"i{item},{worker},{'abc'[answer]},{rng.integers(1, 99)}")
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_one_answer_a_row_is_read_and_the_worst_annotator_is_first(long_answers, tmp_path, capsys):
+    page, out = tmp_path / "r.html", tmp_path / "labels.csv"
+    command = ["audit", str(long_answers), "--answers", "item", "worker", "answer"]
+    assert main([*command, "--html", str(page), "--out", str(out), "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["annotators"][0]["annotator"] == "dan"
+    assert [own["accuracy"] for own in found["annotators"]] == sorted(
+        own["accuracy"] for own in found["annotators"]
+    )
+    assert found["rows"] == len(out.read_text().splitlines()) - 1
+    assert "'seconds' is left out" in captured.err and "answers alone" in captured.err
+    text = page.read_text()
+    assert text.index(">dan<") < text.index(">bob<") < text.index(">ann<")
+    assert "doubt" in text and "http" not in text.split("</style>")[1]
+
+
+def test_unclear_rows_of_two_classes_are_listed(answers, tmp_path, capsys):
+    # The likeliest of two labels has more than one half: one half as the limit lists nothing.
+    page = tmp_path / "r.html"
+    command = ["audit", str(answers), "--annotators", "bob", "cy", "--drop", "x", "z"]
+    assert main([*command, "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert int(printed.split(" of ")[0]) > 0
+    assert page.exists() and f"report in {page}" in printed
+
+
+def test_the_hint_for_a_long_table_is_a_command_that_works(long_answers, capsys):
+    assert main(["audit", str(long_answers), "--annotators", "answer"]) == 2
+    error = capsys.readouterr().err
+    command = error.split("is read by: gemmed ")[1].split()
+    assert command[-3:] == ["item", "worker", "answer"]
+    assert main([*command, "--json"]) == 0
+    assert main(["audit", str(long_answers), "--answers", "item", "item", "answer"]) == 2
+    assert "three different columns" in capsys.readouterr().err

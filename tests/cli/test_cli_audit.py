@@ -3,6 +3,7 @@
 import io
 import json
 
+import numpy as np
 import pytest
 from scipy import special
 
@@ -120,15 +121,6 @@ def test_unknown_names_get_the_nearest_known_one(folder, capsys):
     assert "did you mean 'audit'?" in refusal(capsys, "audti", folder / "t.csv")
 
 
-def test_a_report_of_annotators_is_refused(folder, capsys, tmp_path):
-    line = refusal(
-        capsys,
-        *("audit", folder / "t.csv", "--annotators", "ward", "diagnosis"),
-        *("--html", tmp_path / "r.html"),
-    )
-    assert "--html" in line and not (tmp_path / "r.html").exists()
-
-
 def test_marks_of_missing_values_are_stored_with_the_model(folder, capsys, tmp_path):
     table = pd.read_csv(folder / "t.csv").astype({"age": object})
     table.loc[[4, 9], "age"] = "-"
@@ -139,3 +131,44 @@ def test_marks_of_missing_values_are_stored_with_the_model(folder, capsys, tmp_p
     code, _, err = call(capsys, "predict", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
     assert code == 0, err
     assert len(pd.read_csv(tmp_path / "p.csv")) == len(table)
+
+
+def test_probabilities_of_own_models_from_files(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv")
+    is_ill = (table["diagnosis"] == "ill").to_numpy(copy=True)
+    is_ill[FLIPPED] = ~is_ill[FLIPPED]
+    probs = pd.DataFrame({"well": np.where(is_ill, 0.03, 0.97), "name": "x"})
+    probs["ill"] = 1.0 - probs["well"]
+    probs.to_csv(tmp_path / "p.csv", index=False)
+    np.save(tmp_path / "p.npy", probs[["ill", "well"]].to_numpy())
+    np.save(tmp_path / "two.npy", np.array([probs[["ill", "well"]].to_numpy()] * 2))
+    # Without the measurements only the probabilities know the classes.
+    command = ["audit", folder / "t.csv", *FIT, "age", "dose", "--json"]
+    code, out, _ = call(capsys, *command)
+    assert code == 0 and not json.loads(out)["suspicious"]
+    for name in ("p.npy", "p.csv", "two.npy"):
+        code, out, err = call(capsys, *command, "--pred-probs", tmp_path / name)
+        assert code == 0, err
+        found = {record["row"] - 1 for record in json.loads(out)["suspicious"]}
+        assert found == set(FLIPPED), name
+    np.save(tmp_path / "short.npy", np.full((4, 2), 0.5))
+    line = refusal(capsys, *command, "--pred-probs", tmp_path / "short.npy")
+    assert "short.npy" in line and "expected (160, 2)" in line
+    probs.drop(columns="ill").to_csv(tmp_path / "one.csv", index=False)
+    line = refusal(capsys, *command, "--pred-probs", tmp_path / "one.csv")
+    assert "no column 'ill'" in line
+
+
+def test_embeddings_are_columns(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv")
+    np.save(tmp_path / "e.npy", table[["age", "dose"]].to_numpy(dtype=np.float32))
+    table.drop(columns=["age", "dose"]).to_csv(tmp_path / "rest.csv", index=False)
+    command = ["audit", tmp_path / "rest.csv", *FIT, "--json"]
+    code, out, err = call(capsys, *command, "--embeddings", tmp_path / "e.npy")
+    assert code == 0, err
+    assert {record["row"] - 1 for record in json.loads(out)["suspicious"]} >= set(FLIPPED)
+    np.save(tmp_path / "e.npy", np.zeros((3, 2)))
+    line = refusal(capsys, *command, "--embeddings", tmp_path / "e.npy")
+    assert "shape (3, 2), expected numbers of shape (160, dimensions)" in line
+    (tmp_path / "e.npy").write_text("x")
+    assert "as .npy" in refusal(capsys, *command, "--embeddings", tmp_path / "e.npy")

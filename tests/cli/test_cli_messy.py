@@ -116,13 +116,13 @@ def test_blocks_read_messy_tables_too(messy, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["audit", "predict"])
-def test_a_workbook_is_not_written_as_csv(messy, capsys, tmp_path, command):
+def test_an_old_workbook_is_not_written_as_csv(messy, capsys, tmp_path, command):
     if command == "predict":
         call(capsys, "fit", messy, *FIT, "--out", tmp_path / "m")
     arguments = [messy, *FIT] if command == "audit" else [tmp_path / "m", messy]
-    line = refusal(capsys, command, *arguments, "--out", tmp_path / "x.xlsx")
-    assert "x.xlsx' would be an Excel workbook" in line and ".csv" in line
-    assert not (tmp_path / "x.xlsx").exists()
+    line = refusal(capsys, command, *arguments, "--out", tmp_path / "x.xls")
+    assert "x.xls' would be an old Excel workbook" in line and ".csv" in line
+    assert not (tmp_path / "x.xls").exists()
 
 
 def test_predictions_of_a_messy_table(messy, capsys, tmp_path):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from gemmed import listening
 from gemmed.acoustics import read_audio, recording_features, write_audio
 from gemmed.cli import main
 from gemmed.estimators.model_files import load_model
@@ -252,3 +253,12 @@ def test_a_table_of_features_is_no_manifest(folder, capsys, tmp_path):
     )
     assert code == 0, err
     assert list(load_model(tmp_path / "m").named_steps) == ["columns", "classifier"]
+
+
+def test_recordings_are_counted_while_they_are_read(folder, capsys):
+    events = []
+    with listening(lambda event: events.append(event)):
+        call(capsys, "audit", folder / "m.csv", "--json")
+    counts = [event.done for event in events if event.stage == "recordings"]
+    total = {event.total for event in events if event.stage == "recordings"}
+    assert counts == list(range(1, max(total) + 1)) and len(total) == 1

@@ -61,7 +61,6 @@ def test_no_label_is_judged_where_columns_do_not_tell_the_classes_apart(n_classe
     X, labels = rng.normal(size=(300, 6)), rng.integers(0, n_classes, 300).astype(str)
     X[7] = 60.0
     model = GEMMEDClassifier(random_state=0).fit(X, labels)
-    assert np.mean(model.anomaly_scores_ > 0.5) > 0.2  # what would be flagged
     findings = Findings(arrays(X, labels, model))
     assert findings.signal_sentence.startswith(NO_SIGNAL)
     assert not np.isin(findings.verdicts, ("suspicious label", "both")).any()

@@ -280,7 +280,7 @@ def test_a_separator_at_the_end_of_every_row(data):
     assert found.plan.left_out == {"column 3": "no values"}
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.ods", "t.json", "T.XLS"])
+@pytest.mark.parametrize("name", ["t.ods", "t.json", "T.XLS"])
 def test_other_formats_are_not_written_under_their_name(tmp_path, name):
     with pytest.raises(OutputError, match=r"choose a name that ends in \.csv"):
         write_table(pd.DataFrame({"x": [1]}), tmp_path / name)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import AudioFileError
+from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
 from .audio import audio_length
 from .features import FeatureSettings
@@ -182,9 +183,10 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
         """Segments of all recordings that can be used, and what is wrong with the others."""
         check_is_fitted(self)
         files = sound_files(X)
-        found = Parallel(n_jobs=self.n_jobs)(
+        parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(_segments_of)(file, self.rate_, self.settings_) for file in files
         )
+        found = list(reported("recordings", parts, len(files)))
         problems = {i: result for i, result in enumerate(found) if isinstance(result, str)}
         good = [(i, result) for i, result in enumerate(found) if not isinstance(result, str)]
         width = FeatureSettings(**self.settings_).n_features

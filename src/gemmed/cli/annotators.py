@@ -1,129 +1,205 @@
-"""``gemmed audit --annotators``: who answers how well, and which rows are unclear."""
+"""``gemmed audit --annotators`` and ``--answers``: how well people label, and unclear rows."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
 from .outputs import emit_table
 from .progress import FitProgress
-from .terminal import print_table, warnings_as_notes
+from .reading_options import reading_of
+from .terminal import note, print_table, say, warnings_as_notes
 from .training import report_left_out
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..report.annotators import AnnotatorFindings
+    from ..rows.tables import Table
+
+UNCLEAR = 0.2
+"""Probability from which on the likeliest label may be wrong for a row to be called unclear."""
+
+
+class Asked(NamedTuple):
+    """What was answered, and what is known of it."""
+
+    rows: np.ndarray
+    """Rows of the table that stand for what was asked, from 0."""
+    names: dict[str, np.ndarray]
+    """How it is called: columns of the list of unclear rows."""
+    answers: dict[str, Any]
+    """Arguments of ``fit`` or ``fit_answers`` after X."""
+    excluded: list[str]
+    """Columns that are not learned from."""
+
+
+def add_annotator_options(parser: Any) -> None:
+    """The two ways to name answers of several people."""
+    parser.add_argument(
+        "--annotators",
+        nargs="+",
+        metavar="COLUMN",
+        help="instead of --target: columns with the answers of several people, empty where one "
+        "gave none; reports how often each of them is right, and unclear rows",
+    )
+    parser.add_argument(
+        "--answers",
+        nargs=3,
+        metavar=("ITEM", "ANNOTATOR", "LABEL"),
+        help="the same for a table with one answer a row: the columns that say what was labelled, "
+        "by whom, and how; other columns are learned from if they are equal within an item",
+    )
 
 
 def audit_annotators(options: argparse.Namespace) -> int:
-    """Fit to the answers of several columns, report annotators and unclear rows."""
-    import numpy as np
-
-    columns = [name for part in options.annotators for name in part.split(",") if name]
-    if len(columns) < 2 or len(set(columns)) < len(columns):
-        raise ValueError(
-            f"--annotators {' '.join(options.annotators)}: name two different columns or more, one "
-            "for each annotator; a table with one answer a row (item, worker, answer) becomes such "
-            "a table by pandas: frame.pivot(index='item', columns='worker', values='answer')"
-        )
+    """Fit to the answers of several people, report annotators and unclear rows."""
+    given = "--annotators" if options.answers is None else "--answers"
+    if options.annotators is not None and options.answers is not None:
+        raise ValueError("--annotators and --answers: give one of them")
     for name, value in (
         ("--target", options.target),
         ("--weight", options.weight),
         ("--prior", options.prior),
         ("--known", options.known),
-        ("--html", options.html),
         ("--each", options.each),
         ("--unlabelled", options.unlabelled),
     ):
         if value is not None:
-            raise ValueError(f"{name} {value} has no meaning with --annotators: leave it out")
-    threshold = 0.5 if options.threshold is None else options.threshold
-    rows, classifier, table = _fit(options, columns)
-    proba = classifier.true_label_proba_
-    ranked = _ranked(classifier, rows, table, options.id)
-    found = ranked[ranked["doubt"] > 1.0 - threshold]
+            raise ValueError(f"{name} {value} has no meaning with {given}: leave it out")
+    findings = _findings(options)
     if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(ranked, options.out)
-    people = [
-        {
-            "annotator": name,
-            "answers": int(count),
-            "accuracy": float(mean),
-            "interval": [float(low), float(high)],
-        }
-        for name, count, mean, (low, high) in zip(
-            classifier.annotators_,
-            classifier.n_answers_,
-            classifier.annotator_accuracy_,
-            classifier.annotator_interval_,
-            strict=True,
-        )
-    ]
-    people.sort(key=lambda own: own["accuracy"])
-    summary: dict[str, Any] = {
-        "rows": len(proba),
-        "classes": [str(label) for label in classifier.classes_],
-        "annotators": people,
-        "unclear_rows": len(found),
-        "converged": bool(classifier.converged_),
-    }
+        emit_table(findings.ranked, options.out, raw_cells=options.raw_cells)
+    if options.html is not None:
+        from ..report.annotators import AnnotatorReport
+
+        AnnotatorReport(findings).save(options.html)
     if options.json:
-        records = found.to_dict(orient="records")
-        print(json.dumps({**summary, "unclear": records}, indent=1, default=str))
+        records = findings.unclear.to_dict(orient="records")
+        print(json.dumps({**findings.as_json(), "unclear": records}, indent=1, default=str))
     elif options.out != "-":
-        print(f"rows           {summary['rows']} ({', '.join(summary['classes'])})")
-        print(f"unclear        {counted(len(found), 'row')}\n")
-        cells = [
-            [
-                str(own["annotator"]),
-                str(own["answers"]),
-                f"{own['accuracy']:.1%}",
-                f"{own['interval'][0]:.1%} to {own['interval'][1]:.1%}",
-            ]
-            for own in people
-        ]
-        print_table(["annotator", "answers", "right", "90 %"], cells)
-        shown = found.head(options.top)
-        if len(shown):
-            print()
-            heads = list(shown.columns)
-            print_table(
-                heads,
-                [
-                    [f"{v:.3f}" if isinstance(v, float | np.floating) else str(v) for v in row]
-                    for row in shown.itertuples(index=False)
-                ],
-            )
+        _print(findings, options)
     return 0
 
 
-def _fit(options: argparse.Namespace, columns: list[str]) -> tuple[Any, Any, Any]:
-    """Positions of the rows with an answer, the fitted classifier, and the table."""
+def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
+    for sentence in findings.sentences():
+        say(sentence)
+    say()
+    shown = findings.people[: options.top]
+    print_table(
+        ["annotator", "answers", "right", "90 % interval"],
+        [
+            [own.name, own.n_answers, f"{own.mean:.1%}", f"{own.low:.1%} to {own.high:.1%}"]
+            for own in shown
+        ],
+    )
+    if len(findings.people) > len(shown):
+        say(f"... and {len(findings.people) - len(shown)} more; --top N prints N, --json all")
+    rows = findings.unclear.head(options.top)
+    if len(rows):
+        say()
+        print_table(list(rows.columns), [[_cell(v) for v in row] for row in rows.to_numpy()])
+    if options.out:
+        say()
+        say(f"written to {options.out}")
+    if options.html:
+        say(f"report in {options.html}")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _findings(options: argparse.Namespace) -> AnnotatorFindings:
+    from ..report.annotators import annotator_findings
+    from ..rows.tables import read_table
+
+    table = read_table(options.table, **reading_of(options))
+    further = [*options.id, *(() if options.group is None else (options.group,))]
+    table.require_columns(further, "id or group")
+    table.require_columns(list(options.drop), "drop")
+    table.require_columns(list(options.categorical), "categorical")
+    asked = _by_annotator(options, table) if options.answers is None else _long(options, table)
+    classifier = _fit(options, table, asked, further)
+    names = {**asked.names, **{own: table.text(own)[0][asked.rows] for own in options.id}}
+    threshold = UNCLEAR if options.threshold is None else options.threshold
+    return annotator_findings(classifier, names, threshold, table.name.strip("'"))
+
+
+def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
+    """One column per annotator."""
     import numpy as np
     import pandas as pd
 
-    from ..estimators.annotators import AnnotatorGEMMEDClassifier
-    from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
-    from ..rows.tables import read_table
-
-    table = read_table(options.table, encoding=options.encoding, missing=tuple(options.missing))
+    columns = [name for part in options.annotators for name in part.split(",") if name]
+    if len(columns) < 2 or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"--annotators {' '.join(options.annotators)}: name two different columns or more, one "
+            f"for each annotator; {_hint(options, table)}"
+        )
     table.require_columns(columns, "annotators")
-    table.require_columns(list(options.drop), "drop")
-    table.require_columns(list(options.categorical), "categorical")
-    further = [*options.id, *(() if options.group is None else (options.group,))]
-    table.require_columns(further, "id or group")
     answers = {}
     for name in columns:
         cells, present = table.text(name)
         answers[name] = pd.Series(cells, dtype=object).where(present, None)
     matrix = pd.DataFrame(answers)
     rows = np.flatnonzero(matrix.notna().any(axis=1).to_numpy())
-    plan = plan_columns(
-        table,
-        exclude=[*columns, *options.drop, *further],
-        categorical=list(options.categorical),
-        rows=rows,
+    given = matrix.iloc[rows].reset_index(drop=True)
+    return Asked(rows, {"row": rows + 1}, {"y": given}, columns)
+
+
+def _hint(options: argparse.Namespace, table: Table) -> str:
+    """The command for a table with one answer a row."""
+    names = [str(name) for name in table.columns[:3]]
+    if len(names) < 3:
+        names = ["ITEM", "ANNOTATOR", "LABEL"]
+    return (
+        "a table with one answer a row (item, annotator, label) is read by: gemmed audit "
+        f"{shlex.quote(options.table)} --answers {shlex.join(names)}"
     )
-    report_left_out(plan, len(table) - len(rows))
-    frame = feature_frame(table, plan).iloc[rows].reset_index(drop=True)
+
+
+def _long(options: argparse.Namespace, table: Table) -> Asked:
+    """One answer a row."""
+    import numpy as np
+
+    item, annotator, label = options.answers
+    if len({item, annotator, label}) < 3:
+        raise ValueError(f"--answers {' '.join(options.answers)}: name three different columns")
+    table.require_columns([item, annotator, label], "answers")
+    there = np.logical_and.reduce([table.text(name)[1] for name in options.answers])
+    if not there.any():
+        raise ValueError(f"--answers {' '.join(options.answers)}: no row has all three")
+    answered = np.flatnonzero(there)
+    if len(answered) < len(table):
+        left_out = counted(len(table) - len(answered), "row")
+        note(f"left out: {left_out} without item, annotator or label")
+    cells = table.text(item)[0][answered].astype(str)
+    names, first, number = np.unique(cells, return_index=True, return_inverse=True)
+    answers = {
+        "sample": number.reshape(-1),
+        "annotator": table.text(annotator)[0][answered].astype(str),
+        "label": table.text(label)[0][answered].astype(str),
+    }
+    excluded = [item, annotator, label]
+    for name in table.columns:
+        if name in excluded or name in options.drop:
+            continue
+        values = table.text(name)[0]
+        if not np.array_equal(values[answered], values[answered[first]][number.reshape(-1)]):
+            note(f"column {name!r} is left out: it differs between the answers to one {item!r}")
+            excluded.append(name)
+    return Asked(answered[first], {item: names}, answers, excluded)
+
+
+def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[str]) -> Any:
+    from ..estimators.annotators import AnnotatorGEMMEDClassifier
+    from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
+
     classifier = AnnotatorGEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
@@ -132,23 +208,21 @@ def _fit(options: argparse.Namespace, columns: list[str]) -> tuple[Any, Any, Any
         max_iter=options.max_iter,
         random_state=options.seed,
     )
-    pipeline = table_pipeline(classifier, frame, plan, scaling=options.scaling)
-    known: dict[str, Any] = {}
-    if options.group is not None:
-        known["classifier__groups"] = table.text(options.group)[0][rows]
+    excluded = [*asked.excluded, *options.drop, *further]
+    X = None
+    if any(name not in excluded for name in table.columns):
+        plan = plan_columns(
+            table, exclude=excluded, categorical=list(options.categorical), rows=asked.rows
+        )
+        left_out = len(table) - len(asked.rows) if options.answers is None else 0
+        report_left_out(plan, left_out)
+        frame = feature_frame(table, plan).iloc[asked.rows].reset_index(drop=True)
+        pipeline = table_pipeline(classifier, frame, plan, scaling=options.scaling)
+        X = pipeline[0].transform_frame(frame)
+    else:
+        note("there is no column to learn from: true labels are inferred from the answers alone")
+    groups = None if options.group is None else table.text(options.group)[0][asked.rows]
     with warnings_as_notes(), FitProgress():
-        pipeline.fit(frame, matrix.iloc[rows].reset_index(drop=True), **known)
-    return rows, pipeline[-1], table
-
-
-def _ranked(classifier: Any, rows: Any, table: Any, identifiers: list[str]) -> Any:
-    """One row per row with answers, the least clear first."""
-    import pandas as pd
-
-    columns: dict[str, Any] = {"row": rows + 1}
-    for identifier in identifiers:
-        columns[identifier] = table.text(identifier)[0][rows]
-    columns["label"] = classifier.true_label_
-    columns["doubt"] = 1.0 - classifier.true_label_proba_.max(axis=1)
-    ranked = pd.DataFrame(columns)
-    return ranked.sort_values("doubt", ascending=False, kind="stable", ignore_index=True)
+        fit = classifier.fit if options.answers is None else classifier.fit_answers
+        fit(X, **asked.answers, groups=groups)
+    return classifier

@@ -8,11 +8,13 @@ from collections import Counter
 from typing import Any
 
 from .._core.words import counted
+from .annotators import add_annotator_options, audit_annotators
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .terminal import print_table, say
 from .training import Training, add_training_options, summary_of, table_lines
@@ -25,7 +27,9 @@ EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis --each 50 --out suspicious.csv
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
   gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
-  gemmed audit clips.csv --annotators ann bob cy --out labels.csv
+  gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
+  gemmed audit answers.csv --answers clip worker label              (one answer a row)
+  gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
 
 The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
@@ -57,7 +61,9 @@ def add_command(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="CSV or Parquet file for the suspicious rows, - for CSV here"
+        "--out",
+        metavar="FILE",
+        help="table for the suspicious rows: .csv, .parquet, .xlsx, or -",
     )
     parser.add_argument("--top", type=int, default=20, help="rows to print (default: 20)")
     parser.add_argument(
@@ -86,13 +92,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="a report to look at: one file, nothing is loaded"
     )
-    parser.add_argument(
-        "--annotators",
-        nargs="+",
-        metavar="COLUMN",
-        help="instead of --target: columns with the answers of several people, empty where one "
-        "gave none; reports how often each of them is right, and unclear rows",
-    )
+    add_annotator_options(parser)
+    add_own_model_options(parser)
     add_plan_option(parser)
     add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")
@@ -110,9 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if options.each is not None and options.each < 1:
         raise ValueError(f"--each {options.each} must be at least 1")
     _check_files(options)
-    if options.annotators is not None:
-        from .annotators import audit_annotators
-
+    if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
     training = train(options, not_features=tuple(options.id))
     index = training.table.index

@@ -54,8 +54,11 @@ def audited_rows(
 
 
 def review_arguments(options: argparse.Namespace) -> str | None:
-    """Arguments of ``gemmed review`` for the same table and columns; None of standard input."""
-    if options.table == "-":
+    """Arguments of ``gemmed review`` for the same table and columns.
+
+    None of standard input, and with embeddings, which are no part of the table.
+    """
+    if options.table == "-" or options.embeddings is not None:
         return None
     words = [options.table, "--target", options.target]
     for name in ("group", "weight", "prior", "known"):

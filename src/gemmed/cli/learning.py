@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from .own_models import with_embeddings
+from .reading_options import reading_of
 from .recordings import lists_recordings, train_on_recordings
 from .sensors import are_together, train_on_sensors
-from .training import Training, reading_of, train_on_table
+from .training import Training, train_on_table
 
 
 def train(
@@ -21,6 +23,7 @@ def train(
     from ..rows.tables import read_table
 
     table = read_table(options.table, **reading_of(options))
+    table = with_embeddings(table, getattr(options, "embeddings", None))
     if lists_recordings(table, options.recordings):
         if are_together(table, sensors):
             return train_on_sensors(options, table)

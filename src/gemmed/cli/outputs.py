@@ -43,14 +43,15 @@ def check_not_an_input(path: str, *inputs: str, name: str = "--out") -> None:
 
 
 def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
-    """Write a frame to a file (CSV or Parquet by its name), or as CSV to standard output.
+    """Write a frame to a file, in the format of its name, or as CSV to standard output.
 
     In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
     """
+    from ..rows.excel_files import EXCEL_SUFFIXES
     from ..rows.formula_cells import frame_without_formulas
     from ..rows.tables import PARQUET_SUFFIXES, csv_text, write_table
 
-    if not raw_cells and not path.lower().endswith(PARQUET_SUFFIXES):
+    if not raw_cells and not path.lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES)):
         frame, n_changed = frame_without_formulas(frame)
         note_formulas(n_changed)
     if path != "-":

@@ -7,13 +7,15 @@ import json
 from typing import Any
 
 from .._core.exceptions import TableError
+from .._core.words import counted
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, emit_table
+from .reading_options import add_reading_options, reading_of
 from .recordings import SOME_FAILED, is_sound
 from .sensors import is_sensor_model, predict_sensors
 from .sound_predictions import is_sound_model, predicted_recordings, read_recordings
 from .terminal import busy, note, say, warnings_as_notes
-from .training import add_reading_options, reading_of, report_notes
+from .training import report_notes
 
 EPILOG = """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
@@ -44,14 +46,14 @@ def add_command(commands: Any) -> None:
         "table",
         nargs="+",
         metavar="TABLE",
-        help="CSV or Parquet file, - for standard input; for a model of recordings a manifest or "
-        "sound files",
+        help="CSV, Parquet or Excel file, - for standard input; for a model of recordings a "
+        "manifest or sound files",
     )
     parser.add_argument(
         "--out",
         default="-",
         metavar="FILE",
-        help="CSV or Parquet file to write (default: -, CSV to standard output)",
+        help="CSV, Parquet or Excel file to write (default: -, CSV to standard output)",
     )
     parser.add_argument("--proba", action="store_true", help="add the class probabilities")
     parser.add_argument(
@@ -253,6 +255,6 @@ def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: i
             summary["out"] = options.out
         print(json.dumps(summary, indent=1))
     elif options.out != "-":
-        counted = ", ".join(f"{label}: {count}" for label, count in predicted.items())
+        classes = ", ".join(f"{label}: {count}" for label, count in predicted.items())
         marked = f", {summary['suspicious']} suspicious" if "suspicious" in summary else ""
-        say(f"{n_rows} rows ({counted}{marked}): {options.out}")
+        say(f"{counted(n_rows, 'row')} ({classes}{marked}): {options.out}")

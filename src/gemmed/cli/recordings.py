@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
 from .progress import FitProgress
-from .terminal import busy, note, warnings_as_notes
+from .terminal import note, warnings_as_notes
 from .training import (
     Learned,
     Training,
@@ -105,7 +105,7 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
         note(f"{known.n_unlabelled} recordings without a label are not learned from")
     files, positions = files_of(table)
     reader = reader_of(options)
-    with busy(f"reading {len(files)} recordings"):
+    with FitProgress():
         reader.fit(files)
         segments = reader.read(files)
     problems = problems_of(table, positions, segments)

@@ -16,12 +16,12 @@ from .._core.optional import require
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
+from .reading_options import reading_of
 from .terminal import note, warnings_as_notes
 from .training import (
     add_training_options,
     classifier_of,
     handling_of,
-    reading_of,
     report_left_out,
     report_notes,
     roles_of,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.exceptions import ManifestError
 from .._core.optional import require
+from .progress import FitProgress
 from .recordings import PATH, files_of
-from .terminal import busy, note
+from .terminal import note
 
 if TYPE_CHECKING:
     from ..acoustics import ReadSegments
@@ -66,7 +67,7 @@ def read_recordings(model: Any, names: list[str], table: Table | None) -> ReadRe
         files: list[Any] = [(name, None, None) for name in names]
     else:
         frame, files = table.frame, list(files_of(table)[0])
-    with busy(f"reading {len(files)} recordings"):
+    with FitProgress():
         segments = reader.read(files)
     for i, problem in segments.problems.items():
         note(f"{files[i][0]} cannot be used: {problem}")

@@ -9,12 +9,12 @@ from typing import Any
 
 from .clusters import add_cluster_options, check_cluster_options, cluster
 from .progress import FitProgress
+from .reading_options import reading_of
 from .terminal import busy, warnings_as_notes
 from .training import (
     Learned,
     classifier_of,
     handling_of,
-    reading_of,
     report_left_out,
     report_notes,
     roles_of,
@@ -53,6 +53,8 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
     from ..rows.table_batches import open_batches
 
     classifier, roles = classifier_of(options), roles_of(options)
+    if options.sheet is not None:
+        raise ValueError("--sheet: Excel files are not streamed, leave --stream out")
     batches = open_batches(options.table, **reading_of(options))
     with ExitStack() as stack:
         client = None

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
 from .column_options import add_column_options
+from .own_models import with_pred_probs
 from .progress import FitProgress
+from .reading_options import add_reading_options, reading_of
 from .terminal import note, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -58,51 +60,11 @@ class Training(NamedTuple):
     """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
-def add_reading_options(parser: Any) -> None:
-    """Options of every command that reads a table."""
-    group = parser.add_argument_group("reading the table")
-    group.add_argument("--encoding", metavar="NAME", help="of a CSV file (default: utf-8)")
-    group.add_argument(
-        "--missing",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="TEXT",
-        help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
-    )
-    group.add_argument(
-        "--header",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether the first row holds the names (default: auto, unless it holds numbers only)",
-    )
-    group.add_argument(
-        "--comment",
-        metavar="TEXT",
-        help="what lines to skip begin with, or none (default: # if such lines are on top)",
-    )
-    group.add_argument(
-        "--decimal",
-        choices=[".", ","],
-        help="decimal mark of all numbers; the other one separates thousands (default: found for "
-        "each column)",
-    )
-
-
-def reading_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Arguments of ``read_table`` and ``open_batches``, by the options."""
-    return {
-        "encoding": options.encoding,
-        "missing": tuple(options.missing),
-        "header": options.header,
-        "comment": options.comment,
-        "decimal": options.decimal,
-    }
-
-
 def add_training_options(parser: Any, *, target_required: bool = True) -> None:
     """Options that say what to learn from and how."""
-    parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
+    parser.add_argument(
+        "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
+    )
     parser.add_argument(
         "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
     )
@@ -191,9 +153,9 @@ def train_on_table(
     classifier = classifier_of(options)
     roles = roles_of(options, not_features=not_features)
     data = training_data(table, **roles._asdict(), handling=handling_of(options))
-    n_unlabelled = data.n_unlabelled
+    data = with_pred_probs(data, options, table, reading_of(options))
     report_notes(data.notes)
-    report_left_out(data.plan, n_unlabelled)
+    report_left_out(data.plan, data.n_unlabelled)
     pipeline = table_pipeline(
         classifier,
         data.frame,
@@ -205,7 +167,7 @@ def train_on_table(
     pipeline[0].basis_ = table.basis
     with warnings_as_notes(), FitProgress():
         fit_pipeline(pipeline, data)
-    learned = Learned(pipeline, data.plan, data.labels, n_unlabelled, data.frame, data.labels)
+    learned = Learned(pipeline, data.plan, data.labels, data.n_unlabelled, data.frame, data.labels)
 
     def others() -> tuple[np.ndarray, Any]:
         import numpy as np
@@ -220,23 +182,20 @@ def train_on_table(
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
     if options.target is None:
-        raise ValueError("--target COLUMN is needed (or --annotators COLUMNS, of an audit)")
+        raise ValueError("--target COLUMN is needed (or --annotators or --answers, of an audit)")
     from ..estimators.table_columns import Roles
 
+    own = (options.group, options.weight, options.prior, options.known)
     return Roles(
         options.target,
         options.group,
         options.weight,
         options.prior,
-        (*options.drop, *(n for n in not_features if n not in _row_roles(options))),
+        (*options.drop, *(n for n in not_features if n not in own)),
         tuple(options.categorical),
         tuple(options.numeric),
         options.known,
     )
-
-
-def _row_roles(options: argparse.Namespace) -> tuple[str | None, ...]:
-    return options.group, options.weight, options.prior, options.known
 
 
 def handling_of(options: argparse.Namespace) -> Handling:

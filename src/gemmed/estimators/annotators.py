@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
+from ..model.annotators.accuracies import accuracies_of
 from ..model.annotators.rates import (
+    MAX_ROUNDS,
     Answers,
     TrueLabels,
     infer_labels,
-    rate_intervals,
     votes_of,
 )
 from ..model.decision_step import solve_med_functions
@@ -34,7 +35,7 @@ from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 from .answers import answers_of
 from .kernel_parameters import TUNED, make_kernel, what_is_tuned
-from .stored_function import function_of_solution
+from .stored_function import StoredFunction, function_of_solution
 from .validation import (
     check_groups,
     check_margin_rate,
@@ -55,6 +56,9 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     True labels, rates of the annotators and the classifier are one model: a classifier that
     predicts held-out samples well says who is right, and MED is fitted to the probabilities of the
     true labels.
+
+    Annotators may be wrong together, which no answers can show. Intervals and probabilities allow
+    for it as far as the answers to one sample depend on each other.
 
     Parameters
     ----------
@@ -77,9 +81,15 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     true_label_ : array of shape (n_samples,)
         The likeliest.
     annotator_accuracy_ : array of shape (n_annotators,)
-        Posterior mean of the share of right answers; below chance: adversarial.
+        Mean share of right answers, between independent and shared errors; below chance:
+        adversarial.
     annotator_interval_ : array of shape (n_annotators, 2)
-        90 %.
+        90 %, with independent errors and with shared errors.
+    answer_correlation_ : float
+        Correlation of right answers to the same sample, given its true label; 0 if errors are
+        independent, NaN if no sample has two answers.
+    shared_error_limit_ : float
+        Largest share of samples that annotators are assumed to get wrong together.
     annotator_rates_ : array of shape (n_annotators, n_classes, n_classes)
         P(answer | true label), rows are true labels.
     n_answers_ : array of shape (n_annotators,)
@@ -133,23 +143,29 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or None
+            None: true labels are inferred from the answers alone; nothing can be predicted.
         y : array-like or DataFrame of shape (n_samples, n_annotators)
-            A column an annotator; NaN, None and "" where there is no answer. One column is one
-            annotator.
+            One column per annotator; NaN, None and "" where there is no answer.
         groups : array-like of shape (n_samples,), optional
             Samples of a group are held out together.
         """
         samples, annotators, labels, names, shape = answers_of(y)
-        n_samples = len(check_unlabelled_data(self, X))
-        if shape[0] != n_samples:
-            raise ValueError(f"y has {shape[0]} rows for {n_samples} samples: give one for each.")
-        return self._fit(X, samples, annotators, labels, names, groups)
+        if X is not None:
+            n_samples = len(check_unlabelled_data(self, X))
+            if shape[0] != n_samples:
+                raise ValueError(
+                    f"y has {shape[0]} rows for {n_samples} samples: give one for each."
+                )
+        return self._fit(X, shape[0], samples, annotators, labels, names, groups)
 
     def fit_answers(
         self, X: Any, sample: Any, annotator: Any, label: Any, *, groups: Any = None
     ) -> AnnotatorGEMMEDClassifier:
-        """Fit to answers in long form: the row of X, the annotator and the label of each answer."""
+        """Fit to answers in long form: the row of X, the annotator and the label of each answer.
+
+        With X=None, rows are counted to the largest one in ``sample``.
+        """
         index = np.asarray(sample)
         given, who = np.asarray(label), np.asarray(annotator)
         if not index.shape == who.shape == given.shape or index.ndim != 1:
@@ -157,7 +173,10 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 f"sample, annotator and label have shapes {index.shape}, {who.shape} and "
                 f"{given.shape}: give one of each for every answer."
             )
-        n_samples = len(check_unlabelled_data(self, X))
+        if X is not None:
+            n_samples = len(check_unlabelled_data(self, X))
+        else:
+            n_samples = int(index.max()) + 1 if len(index) and index.dtype.kind in "iu" else 1
         if index.dtype.kind not in "iu" or (
             len(index) and (index.min() < 0 or index.max() >= n_samples)
         ):
@@ -165,12 +184,13 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 f"sample must hold rows of X, whole numbers from 0 to {n_samples - 1}."
             )
         names, number = np.unique(who, return_inverse=True)
-        return self._fit(X, index, number.reshape(-1), given, names.tolist(), groups)
+        return self._fit(X, n_samples, index, number.reshape(-1), given, names.tolist(), groups)
 
     @fit_method
     def _fit(
         self,
         X: Any,
+        n_samples: int,
         sample: np.ndarray,
         annotator: np.ndarray,
         label: np.ndarray,
@@ -181,28 +201,39 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
-        X = check_unlabelled_data(self, X)
         classes, code = np.unique(label, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()!r}: a classifier needs two classes."
             )
-        answers = Answers(sample, annotator, code.reshape(-1), len(X), len(names), len(classes))
-        kernel = make_kernel(self, X, tunable=True)
+        answers = Answers(sample, annotator, code.reshape(-1), n_samples, len(names), len(classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with blas_threads(self.n_jobs, len(X)):
-            found, log_prior, solved = self._learn(
-                X, answers, kernel, check_groups(groups, len(X)), seed
-            )
-        intervals = rate_intervals(answers, log_prior, found, np.random.default_rng(seed))
+        solved: list[Any] = []
+        log_prior = None
+        if X is None:
+            found = infer_labels(answers)
+        else:
+            X = check_unlabelled_data(self, X)
+            kernel = make_kernel(self, X, tunable=True)
+            with blas_threads(self.n_jobs, len(X)):
+                found, log_prior, solved = self._learn(
+                    X, answers, kernel, check_groups(groups, len(X)), seed
+                )
+        judged = accuracies_of(answers, log_prior, found, np.random.default_rng(seed))
         self.classes_ = classes
         self.annotators_ = names
-        self.true_label_proba_ = found.labels
-        self.true_label_ = classes[np.argmax(found.labels, axis=1)]
-        self.annotator_accuracy_ = intervals.mean
-        self.annotator_interval_ = np.column_stack([intervals.lower, intervals.upper])
+        self.true_label_proba_ = judged.labels
+        self.true_label_ = classes[np.argmax(judged.labels, axis=1)]
+        self.annotator_accuracy_ = judged.mean
+        self.annotator_interval_ = np.column_stack([judged.lower, judged.upper])
+        self.answer_correlation_ = judged.correlation
+        self.shared_error_limit_ = judged.shared_errors
         self.annotator_rates_ = found.rates
         self.n_answers_ = np.bincount(annotator, minlength=len(names))
+        if X is None:
+            self._function: StoredFunction | None = None
+            self.n_iter_, self.converged_ = found.n_rounds, found.n_rounds < MAX_ROUNDS
+            return self
         self.n_iter_ = max(own.n_iter for own in solved)
         self.duality_gap_ = float(sum(own.certificate.gap for own in solved))
         self.converged_ = all(own.converged for own in solved)
@@ -221,8 +252,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         n, k = len(X), answers.n_classes
         answered = np.bincount(answers.sample, minlength=n) > 0
         weights = answered.astype(float)
-        log_prior = np.zeros((n, k))
-        found = infer_labels(answers, log_prior)
+        found = infer_labels(answers)
         index = np.argmax(found.labels, axis=1)
         signs = _signs(index, k)
         sure = found.labels.max(axis=1)
@@ -283,6 +313,11 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> FloatArray:
         """f, shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
+        if self._function is None:
+            raise ValueError(
+                "the classifier was fitted with X=None, to answers alone, and cannot predict: fit "
+                "it with X."
+            )
         values = self._function.values(check_query_data(self, X)).reshape(len(X), -1)
         return values[:, 0] if values.shape[1] == 1 else values
 

@@ -43,36 +43,12 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
         return [RandomForestClassifier(n_jobs=-1 if n_jobs is None else n_jobs)]
     bases = list(base) if isinstance(base, (list, tuple)) else [base]
     for one in bases:
-        if not (is_classifier(one) and hasattr(one, "predict_proba")):
+        if not (hasattr(one, "predict_proba") and is_classifier(one)):
             raise ValueError(
                 f"base={one!r} has no predict_proba, or is no classifier: use one that has, such "
-                "as RandomForestClassifier(), or SVC(probability=True)."
+                "as RandomForestClassifier(), or CalibratedClassifierCV(LinearSVC())."
             )
     return bases
-
-
-def check_pred_probs(pred_probs: Any, classes: np.ndarray, n_samples: int) -> FloatArray | None:
-    """Probabilities of a user's own models, shape (n_models, n_samples, n_classes)."""
-    if pred_probs is None:
-        return None
-    several = isinstance(pred_probs, (list, tuple)) and np.ndim(pred_probs[0]) == 2
-    models = [
-        np.asarray(own, dtype=np.float64) for own in (pred_probs if several else [pred_probs])
-    ]
-    if not several and models[0].ndim == 3:
-        models = list(models[0])
-    for own in models:
-        if own.shape != (n_samples, len(classes)):
-            raise ValueError(
-                f"pred_probs has shape {own.shape}: it needs a row for each of the {n_samples} "
-                f"samples and a column for each of the {len(classes)} classes, in sorted order."
-            )
-        if not np.all(np.isfinite(own)) or np.any(own < 0.0) or np.any(own.sum(axis=1) <= 0.0):
-            raise ValueError(
-                "pred_probs has values that are no probabilities (negative, missing, or a row of "
-                "zeros): pass what predict_proba gives."
-            )
-    return np.stack([own / own.sum(axis=1, keepdims=True) for own in models])
 
 
 def held_out_scores(
@@ -240,7 +216,7 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
 
 def log_votes(probabilities: FloatArray) -> FloatArray:
     """Logarithms of smoothed probabilities."""
-    n_classes = probabilities.shape[1]
+    n_classes = probabilities.shape[-1]
     smoothed = (VOTES * probabilities + 0.5) / (VOTES + 0.5 * n_classes)
     scores: FloatArray = np.log(smoothed)
     return scores

@@ -17,7 +17,6 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
-from .base_member import check_pred_probs
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     Labelled,
@@ -30,6 +29,7 @@ from .fit_settings import (
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier, warn_not_converged
 from .kernel_parameters import TUNED, make_kernel
+from .pred_probs import check_pred_probs
 from .screening_methods import ScreeningMixin
 from .state_fit import StateFit, fit_states, state_attributes
 from .validation import check_block_labels, check_choice, check_training_data, check_weights

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.words import counted
 from ..rows.notes import Note
 
 
@@ -33,12 +34,14 @@ def repeated_rows(
             if keep
             else "the first of them is learned from"
         )
+        n, verb = int(repeats.sum()), "repeats" if repeats.sum() == 1 else "repeat"
         parts.append(
-            f"{int(repeats.sum())} rows repeat an earlier row in all columns that are used: {done}"
+            f"{counted(n, 'row')} {verb} an earlier row in all columns that are used: {done}"
         )
     if contradicting:
         other = "label" if groups is None else "label or group"
-        parts.append(f"{contradicting} rows repeat an earlier row with another {other}")
+        verb = "repeats" if contradicting == 1 else "repeat"
+        parts.append(f"{counted(contradicting, 'row')} {verb} an earlier row with another {other}")
     return repeats, [Note("duplicates", "; ".join(parts))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,6 +108,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     >>> from sklearn.pipeline import make_pipeline
     >>> from gemmed import GEMMEDClassifier, TablePreparation
     >>> model = make_pipeline(TablePreparation(drop=["comment"]), GEMMEDClassifier())
+
+    With named columns, ``explain`` of the classifier names them too:
+
+    >>> model = model.set_output(transform="pandas")
     """
 
     def __init__(
@@ -161,8 +166,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.left_out_ = dict(plan.left_out)
         self.formats_ = as_plain(plan.formats)
         self.words_ = {name: list(words) for name, words in plan.words.items()}
-        self.notes_ = [note.text for note in plan.notes]
-        self.notes_ += [f"column {n!r} is left out: {why}" for n, why in self.left_out_.items()]
+        notes = [note.text for note in plan.notes]
+        notes += [f"column {n!r} is left out: {why}" for n, why in self.left_out_.items()]
+        self.notes_ = [_for_python(text) for text in notes]
         self.columns_ = _column_transformer(frame, plan, self.scaling).fit(frame)
         if not hasattr(self, "n_features_in_"):
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
@@ -171,8 +177,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> FloatArray:
         """Rows of numbers, shape (n_samples, n_features_out)."""
+        return self.transform_frame(self.read(X))
+
+    def read(self, X: Any) -> Any:
+        """The used columns of X as a DataFrame: numbers as floats, categories as text."""
         check_is_fitted(self, "columns_")
-        return self.transform_frame(feature_frame(self._table(X, fitting=False), self.plan_))
+        return feature_frame(self._table(X, fitting=False), self.plan_)
 
     def transform_frame(self, frame: Any) -> FloatArray:
         """Rows of numbers of a frame that :func:`feature_frame` made as planned."""
@@ -237,6 +247,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                     + "\n".join(f"- {name}" for name in sorted(absent))
                 )
         return table
+
+
+def _for_python(note: str) -> str:
+    """A note with parameters in place of the options of the command line."""
+    named = re.sub(r"--(\w+) ('[^']*')", r"\1=[\2]", note)
+    named = re.sub(r"--(spelling|decimal) (as-written|,)", r"\1='\2'", named)
+    return re.sub(r"--(\w+)", r"\1", named)
 
 
 def _column_transformer(frame: Any, plan: ColumnPlan, scaling: str) -> ColumnTransformer:

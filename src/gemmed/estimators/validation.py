@@ -18,13 +18,16 @@ from .._core.parameter_checks import check_choice as check_choice
 from .._core.parameter_checks import check_number as check_number
 from .._core.parameter_checks import check_number_or_auto as check_number_or_auto
 from .._core.types import FloatArray
+from .data_errors import check_no_missing_labels, data_errors
 
 
 def check_training_data(
     estimator: Any, X: Any, y: Any, *, multi_class: bool = False
 ) -> tuple[FloatArray, np.ndarray]:
     """Validated X (float64) and y of a classification problem; feature names are remembered."""
-    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
+    check_no_missing_labels(y)
+    with data_errors(X):
+        X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind != "binary" and not (multi_class and kind == "multiclass"):
@@ -79,13 +82,15 @@ def _width_and_finite(X: np.ndarray, _: None) -> tuple[int, bool]:
 
 def check_query_data(estimator: Any, X: Any) -> FloatArray:
     """Validated X (float64) at prediction time."""
-    X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    with data_errors(X):
+        X = validate_data(estimator, X, dtype=np.float64, reset=False)
     return np.asarray(X, dtype=np.float64)
 
 
 def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
     """Validated X (float64) of a detector at fit time."""
-    X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
+    with data_errors(X):
+        X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
     return np.asarray(X, dtype=np.float64)
 
 

@@ -43,6 +43,8 @@ class Audited:
     settled: Settled | None = None
     further: list[SliceColumn] = field(default_factory=list)
     """Columns that were not learned from, in which faults may concentrate."""
+    judges_measurements: bool = True
+    """False if the columns are no measurements, so that only labels can be wrong."""
     arguments: str | None = None
     """Of ``gemmed review`` for the same table; None if there is no such command."""
 

@@ -13,6 +13,7 @@ from .._core.optional import require
 from .._core.types import FloatArray
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
+from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
 from .findings import Audited, Findings
@@ -95,7 +96,6 @@ def audit_report(
         Notebooks show it; ``save("report.html")`` writes it.
     """
     require("pandas", "reports need", "cli")
-    import pandas as pd
 
     classifier = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(classifier, GEMMEDClassifier):
@@ -105,6 +105,40 @@ def audit_report(
         )
     check_is_fitted(classifier)
     X = in_pandas(X)
+    steps = list(model[:-1]) if isinstance(model, Pipeline) else []
+    audited = audited_frame(
+        classifier,
+        X,
+        y,
+        model[:-1].transform(X) if steps else None,
+        preparation=next((one for one in steps[:1] if isinstance(one, TablePreparation)), None),
+        name=name,
+        target=target,
+        identifiers=identifiers,
+    )
+    return HtmlReport(Findings(audited), threshold=threshold, each=each)
+
+
+def audited_frame(
+    classifier: GEMMEDClassifier,
+    X: Any,
+    y: Any,
+    seen: Any,
+    *,
+    preparation: TablePreparation | None,
+    name: str,
+    target: str,
+    identifiers: Mapping[str, Any] | None,
+) -> Audited:
+    """A frame or an array and the classifier that was fitted to it.
+
+    Parameters
+    ----------
+    seen : what the classifier saw; None if that is X
+    preparation : fitted; how columns were read, if it was the first step
+    """
+    import pandas as pd
+
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if not isinstance(X, pd.DataFrame):
         frame.columns = [f"x{i}" for i in range(frame.shape[1])]
@@ -119,21 +153,22 @@ def audit_report(
         is_range = isinstance(frame.index, pd.RangeIndex)
         identifiers = {} if is_range else {str(frame.index.name or "index"): frame.index}
     named = {key: np.asarray(values).astype(str) for key, values in identifiers.items()}
-    numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
-    categories = [c for c in frame.columns if c not in numeric]
-    shown = frame.reset_index(drop=True)
-    shown = shown.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
-    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else frame
-    audited = Audited(
+    if preparation is not None:
+        shown, categories = preparation.read(X), list(preparation.categories_)
+    else:
+        numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
+        categories = [c for c in frame.columns if c not in numeric]
+        shown = frame.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
+    return Audited(
         name=name,
         target=target,
         table_rows=np.arange(n_fitted),
         labels=labels,
-        frame=shown,
+        frame=shown.reset_index(drop=True),
         categories=[str(c) for c in categories],
-        X=np.asarray(seen, dtype=float),
+        X=np.asarray(frame if seen is None else seen, dtype=float),
         classifier=classifier,
         fitted=np.arange(n_fitted),
         identifiers=named,
+        facts=[] if preparation is None else [("note", text) for text in preparation.notes_],
     )
-    return HtmlReport(Findings(audited), threshold=threshold, each=each)

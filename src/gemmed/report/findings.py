@@ -14,7 +14,7 @@ from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import Verdicts, verdicts_of
 from .audited import Audited, Share
 from .distributions import Distribution, distribution
-from .plain_values import missing_cells, plain, plain_column
+from .plain_values import missing_cells, plain, plain_column, spread_out
 from .settled import Settled
 from .verdict_facts import Signal, flags, signal_of
 from .wording import flag_sentence, signal_sentence
@@ -27,6 +27,7 @@ RANKINGS = {
     "measurement": "bad measurement",
 }
 """Orders in which samples can be looked at, and what is the most likely first in each."""
+ESTIMATED = {"joint": "faulty rows", "label": "wrong labels", "measurement": "bad measurements"}
 N_NEIGHBOURS = 3
 """Trusted rows of each class that a sample is shown with."""
 FLAGGED = 0.5
@@ -52,21 +53,26 @@ class Findings:
         n = len(audited.labels)
         self.fitted: BoolArray = np.zeros(n, dtype=bool)
         self.fitted[audited.fitted] = True
-        self.nominal = _spread_out(found.nominal, audited.fitted, n)
+        self.nominal = spread_out(found.nominal, audited.fitted, n)
         self.states = None
         if found.states is not None:
-            self.states = _spread_out(found.states, audited.fitted, n)
+            self.states = spread_out(found.states, audited.fitted, n)
         self.held_out = None
         if found.held_out is not None:
-            self.held_out = _spread_out(found.held_out, audited.fitted, n)
-        self._crowding = _spread_out(found.crowding, audited.fitted, n)
+            self.held_out = spread_out(found.held_out, audited.fitted, n)
+        self._crowding = spread_out(found.crowding, audited.fitted, n)
         self.verdicts = np.full(n, LEFT_OUT, dtype=object)
         self.verdicts[audited.fitted] = np.where(flags(model), found.verdicts, OK)
         self._suggested = np.full(n, -1)
         self._suggested[audited.fitted] = np.where(flags(model), found.suggested, -1)
         self.signal: Signal | None = signal_of(model, audited.labels[audited.fitted])
         if not self.judges_labels:
-            self._withdraw_labels()
+            self.verdicts[self.verdicts == LABEL] = OK
+            self._suggested[:] = -1
+            self._without_state(1)
+        if not audited.judges_measurements:
+            self.verdicts[self.verdicts == MEASUREMENT] = OK
+            self._without_state(2)
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
         self._left, self._mended = 1.0, dict[str, float]()
@@ -90,13 +96,11 @@ class Findings:
         """Whether the columns tell the classes apart, so that labels can be judged."""
         return self.signal is None or self.signal.is_informative
 
-    def _withdraw_labels(self) -> None:
-        """No label is called wrong; what is said of measurements stays."""
-        self.verdicts[self.verdicts == LABEL] = OK
-        self._suggested[:] = -1
+    def _without_state(self, state: int) -> None:
+        """What cannot be judged counts as right."""
         if self.states is not None:
-            self.states[:, 0] += self.states[:, 1]
-            self.states[:, 1] = 0.0
+            self.states[:, 0] += self.states[:, state]
+            self.states[:, state] = 0.0
             self.nominal = self.states[:, 0].copy()
 
     # -- numbers of all rows -------------------------------------------------------------------
@@ -169,9 +173,10 @@ class Findings:
 
         As many as make up, with the flagged rows, the estimated number of faulty rows.
         """
-        if "joint" not in self.shares or not self.judges_labels:
+        shares = self.shares.get("joint", self.shares.get("label"))
+        if shares is None or not self.judges_labels:
             return np.empty(0, dtype=np.intp)
-        share = self.shares["joint"].mean
+        share = shares.mean
         n_left = round(share * int(self.fitted.sum())) - int(self.is_flagged.sum())
         order = self.order()
         rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > share)]
@@ -206,6 +211,8 @@ class Findings:
         ):
             if ranking != "measurement" and not self.judges_labels:
                 continue
+            if ranking != "label" and not self.audited.judges_measurements:
+                continue
             if hasattr(model, mean) and hasattr(model, interval):
                 less = self._mended.get(ranking, 0.0)
                 ends = getattr(model, mean), *getattr(model, interval)
@@ -221,14 +228,15 @@ class Findings:
 
     def sentence(self, threshold: float | None = None) -> str:
         """Rows flagged and rows estimated, with what each means."""
-        kind = "joint" if self.judges_labels else "measurement"
+        kind = "joint" if self.audited.judges_measurements else "label"
+        kind = kind if self.judges_labels else "measurement"
         settled = self.audited.settled
         return flag_sentence(
             int(self.fitted.sum()),
             len(self.flagged(threshold)),
             threshold,
             self.shares.get(kind),
-            "faulty rows" if self.judges_labels else "bad measurements",
+            ESTIMATED[kind],
             0 if settled is None else settled.n_checked,
         )
 
@@ -409,10 +417,3 @@ class Findings:
     @cached_property
     def _places(self) -> dict[str, int]:
         return {str(name): i for i, name in enumerate(self.numeric)}
-
-
-def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:
-    """Values of the fitted rows among all, NaN elsewhere."""
-    found = np.full((n, *values.shape[1:]), np.nan)
-    found[rows] = values
-    return found

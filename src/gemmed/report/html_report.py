@@ -122,7 +122,7 @@ class HtmlReport:
         script = page_file("sample.js") + page_file("report.js")
         return str(
             template(page_file("report.html")).render(
-                policy=_policy(style, script),
+                policy=policy(style, script),
                 name=findings.audited.name,
                 target=findings.audited.target,
                 version=__version__,
@@ -386,7 +386,7 @@ def _cell(value: Any) -> str:
     return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Only this style and this script, pictures and sounds inside the file, nothing else."""
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "

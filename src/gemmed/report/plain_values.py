@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.types import FloatArray
 from ..rows.table import MISSING_TEXT
 
 
@@ -32,3 +33,10 @@ def plain_column(column: Any) -> dict[str, Any]:
         found[name] = plain(found[name])
     found["odd"] = bool(found["odd"])
     return dict(found)
+
+
+def spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:
+    """Values of the fitted rows among all, NaN elsewhere."""
+    found = np.full((n, *values.shape[1:]), np.nan)
+    found[rows] = values
+    return found

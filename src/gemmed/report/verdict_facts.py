@@ -56,7 +56,8 @@ def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
     beats = float(stats.binom.sf(k - 1, n, majority)) < CHANCE
     expected = sum(np.mean(given == c) * np.mean(predicted == c) for c in classes)
     agrees = len(set(predicted)) > 1 and float(stats.binom.sf(k - 1, n, expected)) < CHANCE
-    return Signal(k / n, lower, upper, majority, bool(beats or agrees))
+    is_informative = bool(beats or agrees) and bool(getattr(model, "is_informative_", True))
+    return Signal(k / n, lower, upper, majority, is_informative)
 
 
 def flags(model: Any, kind: str = "plain") -> BoolArray:

@@ -20,7 +20,11 @@ from .._core.exceptions import TableError
 
 COMPRESSED = {"gz": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
 """First bytes of compressed files, by the suffix they have."""
-NOT_READ = {b"PK\x03\x04": "a zip archive or an Excel workbook", b"\x28\xb5\x2f\xfd": "a zst file"}
+NOT_READ = {
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
+    b"PK\x03\x04": "a zip archive or a workbook that is not .xlsx",
+    b"\x28\xb5\x2f\xfd": "a zst file",
+}
 """First bytes of formats that are refused, and what they are."""
 MAX_RATIO = 100
 """Decompressed bytes for each byte of the file, beyond FREE_BYTES."""

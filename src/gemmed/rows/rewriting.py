@@ -22,6 +22,7 @@ from .._core.whole_files import replacing
 from .compressed_files import COMPRESSED, compressed, decompressed
 from .csv_form import CSVForm
 from .csv_records import records
+from .excel_files import EXCEL_SUFFIXES, is_workbook
 from .parquet_files import read_parquet
 from .table import Table, shortened
 from .tables import PARQUET_SUFFIXES, digest_of, write_table
@@ -47,7 +48,8 @@ def rewrite_table(
     table : from :func:`gemmed.rows.tables.read_table`; its file must still be what it was
     path : name of the file to write; it may be the file itself. CSV stays CSV with its separator
         and encoding, compressed if the name ends in .gz, .bz2 or .xz; a table whose name asks for
-        the other format (Parquet) is written in that one.
+        another format (Parquet, Excel) is written in that one. Of an Excel file the values stay,
+        not the formats and formulas.
     changes : ``{column: {position: text}}``; positions count from 0, in the order of the table
     leave_out : positions of rows not to write
     added : further columns at the end, ``{name: texts}`` with one text for every row of the table,
@@ -64,7 +66,8 @@ def rewrite_table(
     _check(table, changes, gone, added)
     content = _unchanged_content(table)
     to_parquet = str(path).lower().endswith(PARQUET_SUFFIXES)
-    if table.form is not None and not to_parquet:
+    to_excel = str(path).lower().endswith(EXCEL_SUFFIXES)
+    if table.form is not None and not to_parquet and not to_excel:
         text = _csv_text(table, table.form, content, changes, gone, added)
         try:
             new = table.form.content(text)
@@ -76,7 +79,7 @@ def rewrite_table(
         suffix = Path(path).suffix.lower().removeprefix(".")
         with replacing(path) as temporary:
             temporary.write_bytes(compressed(new, suffix if suffix in COMPRESSED else None))
-    elif table.form is None and to_parquet:
+    elif table.form is None and to_parquet and not is_workbook(content):
         arrow = _parquet_table(table, content, changes, gone, added)
         from pyarrow import parquet
 

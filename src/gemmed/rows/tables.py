@@ -1,4 +1,4 @@
-"""Tables in files: CSV (also compressed) and Parquet, read as written and written again.
+"""Tables in files: CSV (also compressed), Parquet and Excel, read as written and written again.
 
 ``read_table`` returns a :class:`Table` with the cells of the file, and notes on what was decided.
 ``rewrite_table`` (in ``rewriting``) writes it again as it was, with changes.
@@ -34,6 +34,7 @@ from .compressed_files import (
 )
 from .csv_form import COMMENT, HEAD_BYTES, HEADERS, CSVForm, HeadOptions, check_names, find_form
 from .csv_records import records
+from .excel_files import EXCEL_SUFFIXES, is_workbook, sheet_as_csv, write_workbook
 from .notes import Note
 from .table import MISSING_MARKS, MISSING_TEXT, Table, missing_marks, shortened
 
@@ -55,8 +56,7 @@ BASIS = "gemmed_basis"
 """Key of a Parquet file under which components say what they are components of."""
 PARQUET_SUFFIXES = (".parquet", ".pq")
 OTHER_FORMATS = {
-    ".xlsx": "an Excel workbook",
-    ".xls": "an Excel workbook",
+    ".xls": "an old Excel workbook",
     ".ods": "a spreadsheet",
     ".json": "JSON",
     ".jsonl": "JSON",
@@ -80,8 +80,9 @@ def read_table(
     header: str = "auto",
     comment: str | None = None,
     decimal: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
-    """Read a CSV or Parquet file.
+    """Read a CSV, Parquet or Excel file.
 
     Parameters
     ----------
@@ -93,6 +94,7 @@ def read_table(
     comment : what comment lines begin with, or "none"; if None, # where such lines stand above the
         header
     decimal : decimal mark of all numbers, "." or ","; None leaves it to each column
+    sheet : of an Excel file; None for the first
 
     Returns
     -------
@@ -118,15 +120,21 @@ def read_table(
     stored = _bytes_of(source, name)
     origin = None if str(source) == "-" else os.fspath(source)
     digest = digest_of(stored)
-    refuse_other_archives(stored, name)
-    content, compression = decompressed(stored, name)
     notes: list[Note] = []
+    if is_excel := is_workbook(stored):
+        content, notes = sheet_as_csv(stored, name, sheet)
+        compression, encoding = None, "utf-8"
+    else:
+        if sheet is not None:
+            raise TableError(f"{name} is no Excel workbook: leave --sheet {sheet!r} out")
+        refuse_other_archives(stored, name)
+        content, compression = decompressed(stored, name)
     form, basis, index = None, None, None
     if content.startswith(b"PAR1"):
         frame, basis, index, notes = _read_parquet(content, name)
     else:
         refuse_endless_lines(content, name)
-        form, notes = find_form(
+        form, found = find_form(
             head := beginning(io.BytesIO(content)),
             name,
             HeadOptions(encoding, header, comment),
@@ -134,7 +142,7 @@ def read_table(
             compression=compression,
         )
         frame, further = _read_csv(content, form, name)
-        notes += further
+        notes += [*found, *further]
     if not len(frame):
         raise TableError(f"{name} has a header but no rows")
     return Table(
@@ -143,7 +151,7 @@ def read_table(
         decimal == "," if decimal else form is not None and form.decimal_comma,
         missing_marks(missing),
         notes=tuple(notes),
-        form=form,
+        form=None if is_excel else form,
         source=origin,
         digest=digest,
         decimal=decimal,
@@ -158,15 +166,15 @@ def check_table_name(path: str | os.PathLike[str]) -> None:
     if suffix in OTHER_FORMATS:
         raise OutputError(
             f"{os.fspath(path)!r} would be {OTHER_FORMATS[suffix]}, which is not written: choose a "
-            "name that ends in .csv, .tsv, .csv.gz or .parquet"
+            "name that ends in .csv, .tsv, .csv.gz, .parquet or .xlsx"
         )
 
 
 def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
     """Write a frame in the format that the name says, as a whole or not at all.
 
-    Parquet (.parquet, .pq), tab-separated (.tsv) or CSV; .gz, .bz2 and .xz are compressed. Names of
-    other formats are refused.
+    Excel (.xlsx), Parquet (.parquet, .pq), tab-separated (.tsv) or CSV; .gz, .bz2 and .xz are
+    compressed. Names of other formats are refused.
     """
     check_table_name(path)
     name = str(path).lower()
@@ -174,6 +182,9 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
         if name.endswith(PARQUET_SUFFIXES):
             require("pyarrow", "Parquet files need", "cli")
             frame.to_parquet(temporary, index=False)
+            return
+        if name.endswith(EXCEL_SUFFIXES):
+            write_workbook(frame, temporary)
             return
         stem, _, suffix = name.rpartition(".")
         compression = suffix if suffix in COMPRESSED else None
@@ -229,7 +240,7 @@ def _bytes_of(source: str | os.PathLike[str], name: str) -> bytes:
         return sys.stdin.buffer.read()
     path = Path(source)
     if path.is_dir():
-        raise TableError(f"{name} is a folder: name a CSV or Parquet file")
+        raise TableError(f"{name} is a folder: name a CSV, Parquet or Excel file")
     refuse_devices(path, name)
     try:
         return path.read_bytes()

@@ -1,10 +1,10 @@
-"""True labels and rates of annotators: variational Bayes for the means, Gibbs for the intervals.
+"""True labels and rates of annotators whose errors are independent, by variational Bayes.
 
     (50)  P(t, answers | x) = p(t | x) prod_{a answers n} R_a[t, y_na],
           R_a[t, .] ~ Dirichlet(s m on the diagonal, s (1 - m)/(K - 1) elsewhere)
 
 R_a may say the opposite of the truth: an adversarial annotator informs as well as a good one. The
-mean m and the strength s are those of all annotators together.
+mean m is that of all annotators together. Without x, p(t) are the learned class shares.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ STRENGTH = 4.0
 """Answers that the common mean counts for, in every row of an annotator's rates."""
 FIRST_MEAN = 0.7
 MEAN_ANSWERS = 20.0
-"""Right answers beforehand, a share FIRST_MEAN of so many, by which the common mean is held."""
-SWEEPS, BURN_IN = 300, 50
+"""Answers, a share FIRST_MEAN of them right, added to those that the common mean counts."""
+EVEN_SHARE = 0.02
+"""Samples with even classes, as a share of all, added where class shares are learned."""
 MAX_ROUNDS, SETTLED = 100, 1e-4
-LEVEL = 0.9
 
 
 class Answers(NamedTuple):
@@ -59,21 +59,23 @@ def majority(answers: Answers) -> FloatArray:
 
 
 def infer_labels(
-    answers: Answers, log_prior: FloatArray, start: FloatArray | None = None
+    answers: Answers, log_prior: FloatArray | None = None, start: FloatArray | None = None
 ) -> TrueLabels:
     """Labels and rates by turns.
 
     Parameters
     ----------
-    log_prior : log p(t | x), shape (n_samples, n_classes)
+    log_prior : log p(t | x), shape (n_samples, n_classes); None: class shares are learned
     start : labels to start from; by default the majority
     """
     labels = majority(answers) if start is None else start
     n_rounds = 0
     for n_rounds in range(1, MAX_ROUNDS + 1):  # noqa: B007
-        pseudo = counts_of(answers, labels) + common_prior(answers, labels)
+        counts = counts_of(answers, labels)
+        pseudo = counts + common_prior(counts)
         log_rates = special.digamma(pseudo) - special.digamma(pseudo.sum(axis=2, keepdims=True))
-        new = special.softmax(log_prior + votes_of(answers, log_rates), axis=1)
+        prior = np.log(class_shares(labels)) if log_prior is None else log_prior
+        new = special.softmax(prior + votes_of(answers, log_rates), axis=1)
         change = float(np.mean(np.abs(new - labels)))
         labels = new
         if change < SETTLED:
@@ -97,41 +99,24 @@ def votes_of(answers: Answers, log_rates: FloatArray) -> FloatArray:
     return votes
 
 
-def common_prior(answers: Answers, labels: FloatArray) -> FloatArray:
-    """Dirichlet parameters of every row of rates, shape (n_classes, n_classes)."""
-    k = answers.n_classes
-    right = float(labels[answers.sample, answers.label].sum())
-    mean = (right + MEAN_ANSWERS * FIRST_MEAN) / (len(answers.sample) + MEAN_ANSWERS)
+def class_shares(labels: FloatArray) -> FloatArray:
+    """Shares of the classes, somewhat nearer to even ones."""
+    n, k = labels.shape
+    shares: FloatArray = (labels.sum(axis=0) + (EVEN_SHARE * n + 1.0) / k) / (
+        (1.0 + EVEN_SHARE) * n + 1.0
+    )
+    return shares
+
+
+def common_prior(counts: FloatArray) -> FloatArray:
+    """Dirichlet parameters of every row of rates, shape (n_classes, n_classes).
+
+    Parameters
+    ----------
+    counts : answers by annotator, true label and label given
+    """
+    k = counts.shape[1]
+    right = float(np.trace(counts.sum(axis=0)))
+    mean = (right + MEAN_ANSWERS * FIRST_MEAN) / (float(counts.sum()) + MEAN_ANSWERS)
     mean = min(max(mean, 1.05 / k), 0.98)
     return STRENGTH * (mean * np.eye(k) + (1.0 - mean) / (k - 1) * (1.0 - np.eye(k)))
-
-
-class RateIntervals(NamedTuple):
-    """Share of right answers of every annotator."""
-
-    mean: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    """90 %, shape (n_annotators,)."""
-
-
-def rate_intervals(
-    answers: Answers, log_prior: FloatArray, found: TrueLabels, rng: np.random.Generator
-) -> RateIntervals:
-    """Intervals of the shares of right answers, from draws of labels and rates."""
-    prior = common_prior(answers, found.labels)
-    labels = found.labels
-    shares = labels.mean(axis=0)
-    draws = []
-    for sweep in range(BURN_IN + SWEEPS):
-        cumulated = np.cumsum(labels, axis=1)
-        drawn = (rng.random((len(labels), 1)) > cumulated[:, :-1]).sum(axis=1)
-        one_hot = np.eye(answers.n_classes)[drawn]
-        rates = rng.standard_gamma(counts_of(answers, one_hot) + prior)
-        rates /= rates.sum(axis=2, keepdims=True)
-        labels = special.softmax(log_prior + votes_of(answers, np.log(rates + 1e-12)), axis=1)
-        if sweep >= BURN_IN:
-            draws.append(np.einsum("att,t->a", rates, shares))
-    values = np.array(draws)
-    lower, upper = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0], axis=0)
-    return RateIntervals(values.mean(axis=0), lower, upper)

@@ -1,0 +1,207 @@
+"""Accuracies of annotators who may be wrong together: intervals over two readings.
+
+Equation (50) takes the errors of annotators as independent. People err together on hard samples,
+and no answers can show that the label most of them agree on is wrong. Two readings are combined:
+
+- independent: labels and rates are drawn from (50);
+- shared errors: on a share kappa of the samples the true label differs from the drawn one.
+
+The data bound kappa. Let rho be the correlation of the residuals of two answers to a sample under
+(50), and A the share of pairs of answers that agree. The assumption, with rho_95 the 95 % quantile:
+
+    kappa <= (1 - A) min(1, rho_95 / FULL_CORRELATION)
+
+Intervals hold under both readings, for the share of right answers among those given and for the
+rate behind it. Probabilities of labels and mean accuracies take kappa / 2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from ..._core.types import FloatArray
+from .rates import (
+    STRENGTH,
+    Answers,
+    TrueLabels,
+    class_shares,
+    common_prior,
+    counts_of,
+    votes_of,
+)
+
+N_SWEEPS, N_BURN_IN = 300, 100
+LEVEL = 0.9
+FULL_CORRELATION = 0.1
+"""Correlation from which on the answers do not limit shared errors any further."""
+
+
+class Accuracies(NamedTuple):
+    """Share of right answers of every annotator, and labels, over both readings."""
+
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    """90 %, shape (n_annotators,)."""
+    labels: FloatArray
+    """P(true label), shape (n_samples, n_classes)."""
+    correlation: float
+    """Mean of rho; NaN if no sample has two answers."""
+    shared_errors: float
+    """Largest kappa."""
+
+
+def accuracies_of(
+    answers: Answers, log_prior: FloatArray | None, found: TrueLabels, rng: np.random.Generator
+) -> Accuracies:
+    """Accuracies with intervals.
+
+    Parameters
+    ----------
+    log_prior : log p(t | x), shape (n_samples, n_classes); None: class shares are learned
+    found : labels to start from
+    """
+    drawn, labels, correlations = _draws(answers, log_prior, found.labels, rng)
+    shares = _answer_shares(answers)
+    n_answers = np.bincount(answers.annotator, minlength=answers.n_annotators)
+    agreement = _pair_agreement(answers)
+    bound = 0.0
+    if len(correlations):
+        largest = float(np.quantile(correlations, (1.0 + LEVEL) / 2.0)) / FULL_CORRELATION
+        bound = (1.0 - agreement) * min(max(largest, 0.0), 1.0)
+    readings = []
+    for share in (0.0, bound):
+        given = [_with_shared_errors(own, share, answers.n_classes, rng) for own in drawn]
+        counts = np.array([_right_answers(answers, own) for own in given])
+        readings.append((counts / n_answers, _drawn_rates(counts, n_answers, rng)))
+    ends = np.array(
+        [
+            np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0], axis=0)
+            for reading in readings
+            for values in reading
+        ]
+    )
+    return Accuracies(
+        np.mean([rates.mean(axis=0) for _, rates in readings], axis=0),
+        ends[:, 0].min(axis=0),
+        ends[:, 1].max(axis=0),
+        _less_certain(labels, shares, 0.5 * bound),
+        float(np.mean(correlations)) if len(correlations) else float("nan"),
+        bound,
+    )
+
+
+def _draws(
+    answers: Answers, log_prior: FloatArray | None, labels: FloatArray, rng: np.random.Generator
+) -> tuple[list[np.ndarray], FloatArray, FloatArray]:
+    """Gibbs draws of the labels, their mean probabilities, and rho of every draw."""
+    k = answers.n_classes
+    drawn, correlations, total = [], [], np.zeros_like(labels)
+    for sweep in range(N_BURN_IN + N_SWEEPS):
+        true = _draw(labels, rng)
+        one_hot = np.eye(k)[true]
+        counts = counts_of(answers, one_hot)
+        rates = rng.standard_gamma(counts + common_prior(counts)) + 1e-12
+        rates /= rates.sum(axis=2, keepdims=True)
+        if log_prior is None:
+            prior = np.log(rng.dirichlet(len(true) * class_shares(one_hot)))
+        else:
+            prior = log_prior
+        labels = special.softmax(prior + votes_of(answers, np.log(rates)), axis=1)
+        if sweep >= N_BURN_IN:
+            drawn.append(true)
+            total += labels
+            correlations.append(_residual_correlation(answers, true, rates))
+    found = np.array(correlations)
+    return drawn, total / N_SWEEPS, found[np.isfinite(found)]
+
+
+def _draw(proba: FloatArray, rng: np.random.Generator) -> np.ndarray:
+    below = np.cumsum(proba, axis=1)[:, :-1]
+    drawn: np.ndarray = (rng.random((len(proba), 1)) > below).sum(axis=1)
+    return drawn
+
+
+def _residual_correlation(answers: Answers, true: np.ndarray, rates: FloatArray) -> float:
+    """Correlation of "answer is right" between two answers to a sample, given the true label."""
+    own = true[answers.sample]
+    expected = rates[answers.annotator, own, own]
+    residual = (answers.label == own) - expected
+    scale = np.sqrt(expected * (1.0 - expected))
+    product, size = _pairs(answers, residual), _pairs(answers, scale)
+    return product / size if size > 0 else float("nan")
+
+
+def _pairs(answers: Answers, values: FloatArray) -> float:
+    """Sum over samples and ordered pairs of their answers of the products of values."""
+    sums = np.bincount(answers.sample, values, minlength=answers.n_samples)
+    return float(sums @ sums - values @ values)
+
+
+def _pair_agreement(answers: Answers) -> float:
+    """Share of the pairs of answers to a sample that are the same; 1 without any pair."""
+    counts = _answer_counts(answers)
+    n = counts.sum(axis=1)
+    n_pairs = float((n * (n - 1)).sum())
+    return float((counts * (counts - 1)).sum()) / n_pairs if n_pairs else 1.0
+
+
+def _answer_counts(answers: Answers) -> FloatArray:
+    counts = np.zeros((answers.n_samples, answers.n_classes))
+    np.add.at(counts, (answers.sample, answers.label), 1.0)
+    return counts
+
+
+def _answer_shares(answers: Answers) -> FloatArray:
+    """Shares of the answers to every sample, with one answer more spread over the classes."""
+    counts = _answer_counts(answers)
+    shares: FloatArray = (counts + 1.0 / answers.n_classes) / (
+        counts.sum(axis=1, keepdims=True) + 1.0
+    )
+    return shares
+
+
+def _with_shared_errors(
+    true: np.ndarray, share: float, n_classes: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Labels of which a share is another class."""
+    other = (true + rng.integers(1, n_classes, len(true))) % n_classes
+    return np.where(rng.random(len(true)) < share, other, true)
+
+
+def _right_answers(answers: Answers, true: np.ndarray) -> FloatArray:
+    """How many answers of every annotator are right, given the true labels."""
+    is_right = (answers.label == true[answers.sample]).astype(float)
+    counts: FloatArray = np.bincount(
+        answers.annotator, is_right, minlength=answers.n_annotators
+    ).astype(float)
+    return counts
+
+
+def _drawn_rates(counts: FloatArray, n_answers: np.ndarray, rng: np.random.Generator) -> FloatArray:
+    """Draws of the rates of right answers, near the rate of all annotators together.
+
+    Parameters
+    ----------
+    counts : right answers by draw and annotator
+    """
+    mean = (counts.sum(axis=1, keepdims=True) + 1.0) / (n_answers.sum() + 2.0)
+    return rng.beta(counts + STRENGTH * mean, n_answers - counts + STRENGTH * (1.0 - mean))
+
+
+def _less_certain(labels: FloatArray, shares: FloatArray, share: float) -> FloatArray:
+    """Probabilities of labels with a mean share of shared errors.
+
+    Shared errors are likelier where the answers disagree, and the true label is then likelier one
+    that somebody gave.
+    """
+    best = np.argmax(labels, axis=1)
+    rest = shares.copy()
+    np.put_along_axis(rest, best[:, None], 0.0, axis=1)
+    disagreement = rest.sum(axis=1)
+    error = np.minimum(share * disagreement / disagreement.mean(), 0.5)[:, None]
+    mixed: FloatArray = (1.0 - error) * labels + error * rest / disagreement[:, None]
+    return mixed
