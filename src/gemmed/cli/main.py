@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 from .. import __version__
 from .._core.exceptions import GemmedError
 from .._core.words import did_you_mean
-from . import audit, completion, export, features, fit, predict, reproduce, review, simulate
+from . import (
+    audit,
+    completion,
+    export,
+    features,
+    fit,
+    predict,
+    reproduce,
+    review,
+    sensor_faults,
+    simulate,
+    watch,
+)
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -22,7 +34,12 @@ UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
 RESUMED = "what was finished is kept, the same command goes on"
 PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
 OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
-KEPT = {features.run: RESUMED, reproduce.run: RESUMED, review.run: "all marks are kept"}
+KEPT = {
+    features.run: RESUMED,
+    reproduce.run: RESUMED,
+    review.run: "all marks are kept",
+    watch.run: "the state is kept if there is --state",
+}
 """What is true after an interrupt, of commands that keep something."""
 NOT_KEPT = "the same command starts again from the beginning"
 
@@ -65,6 +82,8 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_command(commands)
     audit.add_command(commands)
     review.add_command(commands)
+    sensor_faults.add_command(commands)
+    watch.add_command(commands)
     features.add_command(commands)
     reproduce.add_command(commands)
     simulate.add_command(commands)

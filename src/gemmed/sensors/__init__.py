@@ -2,15 +2,20 @@
 
 from .classifier import SensorGEMMEDClassifier
 from .detector import SensorDetector
-from .monitor import MonitorResult, SensorMonitor
+from .judging import MonitorResult
+from .monitor import SensorMonitor
 from .screens import SensorScreen
 from .spans import Span
+from .stream import FaultEvent, FaultSpan, SensorStream
 
 __all__ = [
+    "FaultEvent",
+    "FaultSpan",
     "MonitorResult",
     "SensorDetector",
     "SensorGEMMEDClassifier",
     "SensorMonitor",
     "SensorScreen",
+    "SensorStream",
     "Span",
 ]

@@ -12,40 +12,46 @@ from .._core.types import FloatArray
 N_KNOTS = 60
 TAIL_SHARE = 0.05
 """Share of the largest normal values whose mean excess continues the curve beyond them."""
+N_TAIL = 500
+"""Values in the tail of pooled nats; with more values the tail begins farther out."""
+ROWS_BY_COLUMN = 64
+"""Rows from which on columns are looked up one by one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tails:
     """-log P(a normal value is at least as large), for many statistics at once.
 
-    Between quantiles of the normal values the curve is interpolated. Beyond the quantile
-    1 - ``TAIL_SHARE`` it is a straight line: an exponential tail with the same mean excess.
+    Between quantiles of the normal values the curve is interpolated. Beyond the last knot it is a
+    straight line: an exponential tail with the same mean excess.
     """
 
     knots: FloatArray
     """Values, shape (n_knots, n_statistics)."""
     nats: FloatArray
-    """At the knots, shape (n_knots,)."""
+    """At the knots, in equal steps, shape (n_knots,)."""
     scale: FloatArray
     """Mean excess beyond the last knot, shape (n_statistics,)."""
 
     def of(self, values: FloatArray) -> FloatArray:
         """Shape (n_rows, n_statistics)."""
-        step = self.nats[1] - self.nats[0]
-        # The knots are at equal steps in nats: count the knots below, then interpolate.
-        place = (values[:, None, :] > self.knots[None]).sum(axis=1) - 1
+        if len(values) < ROWS_BY_COLUMN:
+            place = (values[:, None, :] > self.knots[None]).sum(axis=1) - 1
+        else:
+            found = [np.searchsorted(*pair) for pair in zip(self.knots.T, values.T, strict=True)]
+            place = np.stack(found, axis=1) - 1
         inside = np.clip(place, 0, len(self.knots) - 2)
         columns = np.arange(values.shape[1])
         left, right = self.knots[inside, columns], self.knots[inside + 1, columns]
         share = np.clip((values - left) / np.maximum(right - left, 1e-12), 0.0, 1.0)
-        found = self.nats[0] + step * (inside + share)
+        step = self.nats[1] - self.nats[0]
         beyond = np.maximum(values - self.knots[-1], 0.0) / self.scale
-        return found + beyond
+        return np.asarray(self.nats[0] + step * (inside + share) + beyond)
 
 
-def fit_tails(values: FloatArray) -> Tails:
+def fit_tails(values: FloatArray, tail_share: float = TAIL_SHARE) -> Tails:
     """From normal values, shape (n_rows, n_statistics)."""
-    nats = np.linspace(0.0, -np.log(TAIL_SHARE), N_KNOTS)
+    nats = np.linspace(0.0, -np.log(tail_share), N_KNOTS)
     knots = np.quantile(values, 1.0 - np.exp(-nats), axis=0)
     excess = np.maximum(values - knots[-1], 0.0)
     above = np.maximum((values > knots[-1]).sum(axis=0), 1)
@@ -54,13 +60,28 @@ def fit_tails(values: FloatArray) -> Tails:
     return Tails(knots, nats, scale)
 
 
-def threshold_of_rate(scores: FloatArray, rate: float) -> float:
-    """Value that a share ``rate`` of the scores exceeds; an exponential tail beyond the data."""
-    tails = fit_tails(scores[:, None])
-    n_tail = TAIL_SHARE * len(scores)
-    if rate >= TAIL_SHARE or rate * len(scores) >= min(10.0, n_tail):
-        return float(np.quantile(scores, 1.0 - rate))
-    return float(tails.knots[-1, 0] + tails.scale[0] * np.log(TAIL_SHARE / rate))
+def fit_pooled(nats: FloatArray) -> Tails:
+    """Tail of the held-out nats of all items together."""
+    share = float(np.clip(N_TAIL / nats.size, 1e-3, TAIL_SHARE))
+    return fit_tails(nats.reshape(-1, 1), share)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """Nats that keep their promise on blocks of normal rows that were held out.
+
+    The largest of several tests of an item (a sensor, the plant) is first compared with its own
+    normal values. Then it is corrected by how such nats turned out in held-out blocks, of all items
+    together: a score above -log(rate) is seen in a share ``rate`` of them.
+    """
+
+    items: Tails
+    held_out: Tails
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Shape (n_rows, n_items)."""
+        nats = self.items.of(values)
+        return self.held_out.of(nats.reshape(-1, 1)).reshape(nats.shape)
 
 
 def share_in_blocks(flags: Sequence[np.ndarray]) -> tuple[float, float, float]:

@@ -30,6 +30,7 @@ from ..model.kernels.radial import RADIAL
 from .chains.product_space import Inferred
 from .chains.sequences import Sequences, sequences_of
 from .explained import explained
+from .missing_channels import channel_fills, fill_channels, without_silent
 from .recordings import vouching_groups, with_new
 from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
@@ -52,8 +53,8 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     ----------
     views : None, int, list or dict, default=None
         Columns of each sensor: a mapping of names to slices, positions or column names, a list of
-        them, or a number of equal blocks. None is one sensor. A sensor with a NaN in a sample is
-        missing there.
+        them, or a number of equal blocks. None is one sensor. Missing channels (NaN) are filled
+        from the others of the sensor; with less than half of them the sensor is missing.
     screen_views : None, list or dict, default=None
         Columns in which faults of each sensor are looked for, if not those of ``views``: summaries
         of a recording show faults that the features of a classifier hide.
@@ -189,13 +190,14 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             Their readings take part in learning what broken sensors look like and how often they
             fail (transductive); their labels are not guessed.
         """
+        if y is None:
+            raise ValueError(f"{self!r} requires y to be passed, but the target y is None.")
         settings = self._settings()
         X, y, names = check_sensor_data(self, X, y)
         weights = check_weights(sample_weight, X, y)
         classes, class_index = np.unique(y, return_inverse=True)
         n = len(X)
-        own_groups = check_groups(groups, n)
-        stamps = check_order("order", order, n)
+        own_groups, stamps = check_groups(groups, n), check_order("order", order, n)
         everything, all_groups, all_stamps = X, own_groups, stamps
         if X_new is not None:
             more = check_sensor_data(self, X_new)[0]
@@ -209,6 +211,9 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             )
         views = resolve_views(self.views, X.shape[1], names)
         screening = resolve_screening(self.screen_views, views, X.shape[1], names)
+        views, screening = without_silent(everything, views, screening)
+        fills = channel_fills(everything, (views, screening))
+        everything = fill_channels(everything, fills)
         blocks, screened, present = blocks_of(everything, views, screening)
         sequences = sequences_of(len(everything), all_stamps, all_groups)
         if not self.bursts:
@@ -228,7 +233,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         rng = np.random.default_rng(settings.seed)
         with blas_threads(self.n_jobs, n):
             found = fit_sensors(rows, len(classes), settings, options, rng)
-        self._views, self._screening = views, screening
+        self._views, self._screening, self._fills = views, screening, fills
         self._store(found, classes, y, stamps, groups, n)
         return self
 
@@ -309,7 +314,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
 
     def _inferred(self, X: Any, order: Any, groups: Any) -> tuple[Inferred, np.ndarray, Sequences]:
         check_is_fitted(self)
-        X = check_sensor_data(self, X, reset=False)[0]
+        X = fill_channels(check_sensor_data(self, X, reset=False)[0], self._fills)
         blocks, screened, present = blocks_of(X, self._views, self._screening)
         sequences = sequences_of(
             len(X), check_order("order", order, len(X)), check_groups(groups, len(X))

@@ -23,6 +23,7 @@ from .chains.factors import Factors
 from .chains.learning import infer
 from .chains.sequences import Sequences, sequences_of
 from .faults.detection import detect_faults
+from .missing_channels import channel_fills, fill_channels, without_silent
 from .recordings import vouching_groups
 from .screens import SensorScreen
 from .spans import Span, spans_of
@@ -95,8 +96,12 @@ class SensorDetector(BaseEstimator):
         """
         check_n_jobs(self.n_jobs)
         X, _, names = check_sensor_data(self, X)
+        if len(X) < 2:
+            raise ValueError(f"X has n_samples={len(X)}: readings of two samples are needed.")
         views = resolve_views(self.views, X.shape[1], names)
-        blocks, _, present = blocks_of(X, views, views)
+        views = without_silent(X, views, views)[0]
+        fills = channel_fills(X, (views,))
+        blocks, _, present = blocks_of(fill_channels(X, fills), views, views)
         stamps, recordings = check_order("order", order, len(X)), check_groups(groups, len(X))
         sequences = self._sequences(len(X), stamps, recordings)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -111,6 +116,7 @@ class SensorDetector(BaseEstimator):
                 rng=np.random.default_rng(seed),
             )
         self._views, self._rules, self._rates = views, found.rules, found.rates
+        self._fills = fills
         self.sensor_names_ = tuple(views)
         self.broken_proba_ = np.where(present, found.found.broken, 0.0)
         self.fault_rates_ = found.rates.described(self.sensor_names_)
@@ -125,7 +131,7 @@ class SensorDetector(BaseEstimator):
         """Which sensors of which samples are broken, as in :class:`SensorGEMMEDClassifier`."""
         check_is_fitted(self)
         check_number("threshold", threshold, at_least=0, at_most=1)
-        X = check_sensor_data(self, X, reset=False)[0]
+        X = fill_channels(check_sensor_data(self, X, reset=False)[0], self._fills)
         blocks, _, present = blocks_of(X, self._views, self._views)
         n = len(X)
         sequences = self._sequences(n, check_order("order", order, n), check_groups(groups, n))

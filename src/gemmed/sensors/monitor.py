@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,36 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import GemmedWarning
-from .._core.types import BoolArray, FloatArray
+from .._core.types import FloatArray
 from ..estimators.validation import check_groups, check_number, check_order, check_sensor_data
-from .calibration import share_in_blocks, threshold_of_rate
-from .chains.sequences import sequences_of
-from .normal_fit import N_BLOCKS, fit_normal
-from .running import TESTS, State
+from .judging import Judge, MonitorResult
+from .normal_fit import MIN_BLOCKS, fit_normal
+from .running import State
+from .stream import MAX_GAP, FaultSpan, SensorStream, span_of
 from .view_columns import resolve_views
 
-MAX_GAP = 3.0
-"""Usual steps; after a longer gap the past is forgotten."""
 ROWS_AT_ONCE = 1000
-
-
-class MonitorResult(NamedTuple):
-    """What is said of consecutive rows."""
-
-    names: tuple[str, ...]
-    """Of the sensors."""
-    scores: FloatArray
-    """Nats against "normal" of every sensor, shape (n_rows, n_sensors); 0 if it is not judged."""
-    alarms: BoolArray
-    """Whether the score is above the sensor's threshold, of the same shape."""
-    tests: np.ndarray
-    """Name of each sensor's strongest test, of the same shape; "" if it is not judged."""
-    missing: BoolArray
-    """Whether all channels of the sensor are missing, of the same shape."""
-    plant_score: FloatArray
-    """Mean nats of the tests of whole rows, shape (n_rows,)."""
-    plant_alarm: BoolArray
-    """Of the same shape."""
+MIN_MISSING = 2
+"""Rows for which a channel may be missing without an alarm, at least."""
 
 
 class SensorMonitor(BaseEstimator):
@@ -58,6 +40,7 @@ class SensorMonitor(BaseEstimator):
         is a sensor. A column belongs to one sensor only.
     false_alarm_rate : float, default=0.001
         At most 0.5. Allowed share of normal rows with an alarm, for each sensor and for the plant.
+        It may be changed after the fit with ``set_params``.
     lags : tuple of int, default=(1, 2, 4, 8)
         Past rows that take part in predictions.
     window : int, default=32
@@ -68,9 +51,8 @@ class SensorMonitor(BaseEstimator):
     Attributes
     ----------
     sensor_names_ : tuple of str
-    thresholds_ : array of shape (n_sensors,)
-        Nats; infinite for sensors that are not judged.
-    plant_threshold_ : float
+    usual_step_ : float or None
+        Median difference of the time stamps; None without them.
     achieved_rate_ : tuple of float
         Share of normal rows with a plant alarm, by thresholds without their block, with a 90 %
         interval.
@@ -128,10 +110,10 @@ class SensorMonitor(BaseEstimator):
         if not lags or any(lag != int(lag) or lag < 1 for lag in lags):
             raise ValueError(f"lags={self.lags!r} must be whole numbers of at least 1.")
         X, _, names = check_sensor_data(self, X)
-        least = N_BLOCKS * (self.window + max(lags))
+        least = MIN_BLOCKS * (self.window + max(lags))
         if len(X) < least:
             raise ValueError(
-                f"X has {len(X)} rows: {least} are needed for window={self.window} and "
+                f"X has n_samples={len(X)} rows: {least} are needed for window={self.window} and "
                 f"lags={lags}. Give more normal rows or a shorter window."
             )
         labels = [str(i + 1) for i in range(X.shape[1])] if names is None else list(names)
@@ -144,9 +126,10 @@ class SensorMonitor(BaseEstimator):
             raise ValueError("views: a column belongs to two sensors; name each column once.")
         self.sensor_names_ = tuple(self._views)
         varies = np.array([len(np.unique(c[np.isfinite(c)])) > 1 for c in X.T])
-        self._judged = [i for i, c in enumerate(self._views.values()) if varies[c].any()]
-        silent = [n for i, n in enumerate(self.sensor_names_) if i not in self._judged]
-        if not self._judged:
+        columns = tuple(self._views.values())
+        judged = tuple(i for i, own in enumerate(columns) if varies[own].any())
+        silent = [n for i, n in enumerate(self.sensor_names_) if i not in judged]
+        if not judged:
             raise ValueError("X: no channel varies, so nothing can be learned.")
         if silent:
             warnings.warn(
@@ -154,44 +137,42 @@ class SensorMonitor(BaseEstimator):
                 GemmedWarning,
                 stacklevel=2,
             )
-        columns = [list(self._views.values())[i] for i in self._judged]
-        kept = [own[varies[own]] for own in columns]
-        self._channels = np.concatenate(kept)
+        kept = [columns[i][varies[columns[i]]] for i in judged]
+        channels = np.concatenate(kept)
         sensor = np.repeat(np.arange(len(kept)), [len(own) for own in kept])
-        stretches = [X[rows][:, self._channels] for rows in self._stretches(len(X), order, groups)]
+        places = self._stretches(len(X), order, groups, None)
+        stretches = [X[rows][:, channels] for rows, _ in places]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._model, held = fit_normal(
+        model, held = fit_normal(
             stretches, sensor, lags, int(self.window), np.random.default_rng(seed)
         )
-        rate = float(self.false_alarm_rate)
-        self.thresholds_ = np.full(len(self.sensor_names_), np.inf)
-        self.thresholds_[self._judged] = [threshold_of_rate(s, rate) for s in held.sensors.T]
-        plant = held.plant.mean(axis=1)
-        self.plant_threshold_ = threshold_of_rate(plant, rate)
-        self.achieved_rate_ = share_in_blocks(
-            [
-                plant[held.blocks == b] > threshold_of_rate(plant[held.blocks != b], rate)
-                for b in np.unique(held.blocks)
-            ]
+        self.achieved_rate_ = held.achieved(float(self.false_alarm_rate))
+        stamps, recordings = check_order("order", order, len(X)), check_groups(groups, len(X))
+        self.usual_step_ = None if stamps is None else usual_step(stamps, recordings)
+        self._judge = Judge(
+            model,
+            self.sensor_names_,
+            columns,
+            judged,
+            channels,
+            float(-np.log(self.false_alarm_rate)),
+            np.maximum(longest_missing(stretches), MIN_MISSING),
+            self.usual_step_,
         )
         self.reset()
         return self
 
     def judge(self, X: Any, *, order: Any = None, groups: Any = None) -> MonitorResult:
         """Judge a batch; parameters as in :meth:`fit`. The stream's state is not touched."""
-        check_is_fitted(self)
-        X = check_sensor_data(self, X, reset=False)[0]
-        parts, places = [], []
-        for rows in self._stretches(len(X), order, groups):
-            state = self._model.rules.fresh_state()
-            for first in range(0, len(rows), ROWS_AT_ONCE):
-                own = rows[first : first + ROWS_AT_ONCE]
-                found, state = self._consecutive(X[own], state)
-                parts.append(found[1:])
-                places.append(own)
-        back = np.argsort(np.concatenate(places))
-        values = (np.concatenate(own)[back] for own in zip(*parts, strict=True))
-        return MonitorResult(self.sensor_names_, *values)
+        return self._run(X, order, groups)[0]
+
+    def spans(self, X: Any, *, order: Any = None, groups: Any = None) -> list[FaultSpan]:
+        """Faults of a batch from their beginning to their end, with their kinds."""
+        return self._run(X, order, groups)[1]
+
+    def stream(self) -> SensorStream:
+        """A new stream, whose rows may come one at a time."""
+        return SensorStream(self._present_judge())
 
     def update(self, row: Any) -> MonitorResult:
         """Judge the next row of a stream, shape (n_channels,), and remember it."""
@@ -201,42 +182,73 @@ class SensorMonitor(BaseEstimator):
             raise ValueError(f"row has {X.shape[1]} values: {self.n_features_in_} are expected.")
         if np.isinf(X).any():
             raise ValueError("row holds an infinite value: use NaN for a missing reading.")
-        found, later = self._consecutive(X, self._state)
-        self._state = later
+        found, _, self._state = self._present_judge().consecutive(X, self._state)
         return found
 
     def reset(self) -> None:
         """Forget the stream: the next :meth:`update` is its first row."""
         check_is_fitted(self)
-        self._state = self._model.rules.fresh_state()
+        self._state = self._judge.model.rules.fresh_state()
 
-    def _consecutive(self, X: FloatArray, state: State) -> tuple[MonitorResult, State]:
-        judged, later = self._model.judge(X[:, self._channels], state)
-        shape = (len(X), len(self.sensor_names_))
-        scores, tests = np.zeros(shape), np.full(shape, "", dtype=object)
-        scores[:, self._judged] = judged.tests.max(axis=2)
-        tests[:, self._judged] = np.array(TESTS, dtype=object)[judged.tests.argmax(axis=2)]
-        missing = np.column_stack([np.isnan(X[:, c]).all(axis=1) for c in self._views.values()])
-        plant = judged.plant_tests.mean(axis=1)
-        found = MonitorResult(
-            self.sensor_names_,
-            scores,
-            scores > self.thresholds_,
-            tests,
-            missing,
-            plant,
-            plant > self.plant_threshold_,
-        )
-        return found, later
+    def _present_judge(self) -> Judge:
+        check_is_fitted(self)
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0, at_most=0.5)
+        return replace(self._judge, threshold=float(-np.log(self.false_alarm_rate)))
 
-    def _stretches(self, n: int, order: Any, groups: Any) -> list[np.ndarray]:
-        """Positions of rows that follow each other without a gap."""
-        stamps = check_order("order", order, n)
-        if stamps is None:
-            stamps = np.arange(n, dtype=np.float64)
-        sequences = sequences_of(n, stamps, check_groups(groups, n))
-        found = []
-        for rows, gaps in zip(sequences.samples, sequences.gaps, strict=True):
-            own = rows[rows >= 0]
-            found += np.split(own, np.flatnonzero(gaps[: len(own)] > MAX_GAP))
-        return found
+    def _run(self, X: Any, order: Any, groups: Any) -> tuple[MonitorResult, list[FaultSpan]]:
+        check_is_fitted(self)
+        X = check_sensor_data(self, X, reset=False)[0]
+        recordings = None if groups is None else np.asarray(groups)
+        parts, places, spans = [], [], []
+        judge = self._present_judge()
+        for rows, stamps in self._stretches(len(X), order, groups, judge.step):
+            stream = SensorStream(judge)
+            events = []
+            for first in range(0, len(rows), ROWS_AT_ONCE):
+                own = slice(first, first + ROWS_AT_ONCE)
+                found, said = stream.push(X[rows[own]], stamps[own].tolist())
+                parts.append(found[1:])
+                events += said
+            events += stream.finish()
+            places.append(rows)
+            name = None if recordings is None else recordings[rows[0]]
+            spans += [span_of(event, name) for event in events if event.event == "end"]
+        back = np.argsort(np.concatenate(places))
+        values = (np.concatenate(own)[back] for own in zip(*parts, strict=True))
+        return MonitorResult(self.sensor_names_, *values), spans
+
+    def _stretches(
+        self, n: int, order: Any, groups: Any, step: float | None
+    ) -> list[tuple[np.ndarray, FloatArray]]:
+        """Positions and time stamps of rows that follow each other without a gap."""
+        given = check_order("order", order, n)
+        stamps = np.arange(n, dtype=np.float64) if given is None else given
+        recordings = check_groups(groups, n)
+        labels = np.zeros(n) if recordings is None else recordings
+        rows = np.lexsort((stamps, labels))
+        is_new = np.diff(labels[rows]) != 0
+        if given is not None:
+            step = usual_step(stamps, recordings) if step is None else step
+            is_new |= np.diff(stamps[rows]) > MAX_GAP * step
+        parts = np.split(rows, np.flatnonzero(is_new) + 1)
+        return [(own, stamps[own]) for own in parts]
+
+
+def usual_step(stamps: FloatArray, groups: np.ndarray | None) -> float:
+    """Median difference of time stamps that follow each other in a recording."""
+    labels = np.zeros(len(stamps)) if groups is None else groups
+    rows = np.lexsort((stamps, labels))
+    between = np.diff(stamps[rows])[np.diff(labels[rows]) == 0]
+    between = between[between > 0]
+    return float(np.median(between)) if len(between) else 1.0
+
+
+def longest_missing(stretches: list[FloatArray]) -> FloatArray:
+    """Most consecutive rows in which each channel is missing."""
+    longest = np.zeros(stretches[0].shape[1])
+    for X in stretches:
+        run = np.zeros_like(longest)
+        for missing in np.isnan(X):
+            run = np.where(missing, run + 1, 0)
+            longest = np.maximum(longest, run)
+    return longest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class References:
     blocks: np.ndarray
     """Block of the training rows that each reference is from, shape (n_references,)."""
 
+    @cached_property
+    def _squares(self) -> FloatArray:
+        return np.asarray(np.sum(self.vectors**2, axis=2))
+
     def log_distance(self, values: FloatArray, blocks: np.ndarray | None = None) -> FloatArray:
         """Log of the mean distance to the nearest references, shape (n_rows, n_items).
 
@@ -32,7 +37,6 @@ class References:
         n, n_items, n_dimensions = values.shape
         n_references = self.vectors.shape[1]
         k = max(1, min(N_NEIGHBORS, n_references // 4))
-        squares = np.sum(self.vectors**2, axis=2)
         size = max(1, VALUES_AT_ONCE // max(1, n_items * n_references))
         found = np.empty((n, n_items))
         for start in range(0, n, size):
@@ -42,7 +46,7 @@ class References:
                 for i in range(n_dimensions):
                     distance += (part[:, :, i, None] - self.vectors[:, None, :, i]) ** 2
             else:
-                distance = np.sum(part**2, axis=2)[:, :, None] + squares[:, None, :]
+                distance = np.sum(part**2, axis=2)[:, :, None] + self._squares[:, None, :]
                 distance -= 2.0 * part @ self.vectors.transpose(0, 2, 1)
             if blocks is not None:
                 own = blocks[start : start + size, None] == self.blocks

@@ -9,13 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .calibration import Tails, fit_tails
+from .calibration import Calibrated, Tails, fit_pooled, fit_tails, share_in_blocks
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
-from .running import N_INPUTS, Measured, Rules, State, measure, residual_pairs
+from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
 
-N_BLOCKS = 5
+MIN_BLOCKS, MAX_BLOCKS = 5, 10
 """Consecutive parts of the normal data; each is judged by what the others have taught."""
+WINDOWS_OF_BLOCK = 4
+"""Windows in a block from which on there are more blocks than the fewest."""
 MAX_SENSOR_REFERENCES, MAX_ROW_REFERENCES = 256, 1000
 EXPLAINED_VARIANCE = 0.9
 """Share of the variance that the principal directions of normal rows explain."""
@@ -30,21 +32,19 @@ class NormalModel:
     rules: Rules
     tests: Tails
     """Of all tests of all sensors."""
+    sensors: Calibrated
+    """Of the largest test of each sensor."""
     plant_tests: Tails
+    plant: Calibrated
+    """Of the mean test of the plant."""
 
     def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
         """Scores of consecutive rows."""
         measured, later = measure(self.rules, X, state)
-        nats, plant = self.nats(measured)
-        return Judged(nats, plant, measured), later
-
-    def nats(self, measured: Measured) -> tuple[FloatArray, FloatArray]:
-        n, n_sensors, n_tests = measured.sensors.shape
-        nats = self.tests.of(measured.sensors.reshape(n, -1)).reshape(n, n_sensors, n_tests)
-        nats = np.minimum(nats, MAX_NATS)
-        worst = nats.max(axis=2)
-        plant = np.column_stack([measured.plant, worst.max(axis=1), worst.mean(axis=1)])
-        return nats, np.minimum(self.plant_tests.of(plant), MAX_NATS)
+        nats = test_nats(self.tests, measured)
+        largest = nats.max(axis=2)
+        plant = plant_nats(self.plant_tests, plant_statistics(measured, largest))
+        return Judged(nats, self.sensors.of(largest), self.plant.of(plant)[:, 0], measured), later
 
 
 class Judged(NamedTuple):
@@ -52,8 +52,10 @@ class Judged(NamedTuple):
 
     tests: FloatArray
     """Shape (n_rows, n_sensors, n_tests)."""
-    plant_tests: FloatArray
-    """Shape (n_rows, n_plant_tests)."""
+    sensors: FloatArray
+    """Shape (n_rows, n_sensors)."""
+    plant: FloatArray
+    """Shape (n_rows,)."""
     measured: Measured
 
 
@@ -61,17 +63,51 @@ class HeldOut(NamedTuple):
     """Normal rows as judged without the block they are in."""
 
     sensors: FloatArray
-    """Largest nats of each sensor, shape (n_rows, n_sensors)."""
+    """Shape (n_rows, n_sensors)."""
     plant: FloatArray
+    """Shape (n_rows, 1)."""
     blocks: np.ndarray
     """Block of each row, shape (n_rows,)."""
 
+    def achieved(self, rate: float) -> tuple[float, float, float]:
+        """Share of rows with an alarm of the plant, calibrated by other blocks; 90 % interval."""
+        return share_in_blocks(
+            [
+                fit_pooled(self.plant[self.blocks != block]).of(self.plant[self.blocks == block])
+                > -np.log(rate)
+                for block in np.unique(self.blocks)
+            ]
+        )
 
-def blocks_of_rows(stretches: Sequence[FloatArray]) -> list[np.ndarray]:
-    """Block number of each row: consecutive, equally long parts of all stretches together."""
+
+def test_nats(tails: Tails, measured: Measured) -> FloatArray:
+    """Shape (n_rows, n_sensors, n_tests)."""
+    values = measured.sensors
+    return tails.of(values.reshape(len(values), -1)).reshape(values.shape)
+
+
+def plant_statistics(measured: Measured, largest: FloatArray) -> FloatArray:
+    """Shape (n_rows, n_plant_tests); ``largest`` are the largest nats of each sensor."""
+    largest = np.minimum(largest, MAX_NATS)
+    return np.column_stack([measured.plant, largest.max(axis=1), largest.mean(axis=1)])
+
+
+def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
+    """Mean nats of the tests of whole rows, shape (n_rows, 1)."""
+    return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
+
+
+def blocks_of_rows(stretches: Sequence[FloatArray], n_past: int) -> list[np.ndarray]:
+    """Block number of each row: consecutive, equally long parts of all stretches together.
+
+    Parameters
+    ----------
+    n_past : rows that a score depends on
+    """
     lengths = [len(X) for X in stretches]
     total = sum(lengths)
-    numbers = np.arange(total) * N_BLOCKS // total
+    n_blocks = int(np.clip(total // (WINDOWS_OF_BLOCK * n_past), MIN_BLOCKS, MAX_BLOCKS))
+    numbers = np.arange(total) * n_blocks // total
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
 
@@ -89,16 +125,16 @@ def fit_normal(
     stretches : rows without interruption, each of shape (n_rows, n_channels)
     sensor : number of the sensor of each channel, never falling
     """
-    blocks = blocks_of_rows(stretches)
+    blocks = blocks_of_rows(stretches, window + max(lags))
+    row_blocks = np.concatenate(blocks)
     starts = np.flatnonzero(np.diff(sensor, prepend=-1))
-    folds = [_without(stretches, blocks, number) for number in range(N_BLOCKS)]
+    folds = [_without(stretches, blocks, number) for number in np.unique(row_blocks)]
     ridge = _best_ridge(stretches, blocks, folds, sensor, lags)
     predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
     final = fit_predictor(stretches, sensor, lags, ridge)
     inflation = _inflation(stretches, blocks, predictors)
     predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
     final = replace(final, inflation=inflation, _made={})
-    row_blocks = np.concatenate(blocks)
     # First pass: held-out residuals, which become references and normal values of the filters.
     bare = [_rules(p, starts, window) for p in (*predictors, final)]
     first = _held_out(bare, stretches, blocks, window)
@@ -111,18 +147,45 @@ def fit_normal(
         replace(r, usual=usual, residuals=residuals, rows=rows, row_residuals=row_residuals)
         for r in bare
     ]
-    plant = _held_out(ready, stretches, blocks, window).plant[:, :3].mean(axis=0)
+    plant = _held_out(ready, stretches, blocks, window).plant[:, :N_PLANT].mean(axis=0)
     ready = [replace(r, usual_plant=plant) for r in ready]
     # Second pass: held-out statistics, which calibrate.
     second = _held_out(ready, stretches, blocks, window)
-    tests = fit_tails(second.sensors.reshape(len(row_blocks), -1))
-    made = NormalModel(ready[-1], tests, fit_tails(np.zeros((2, 8))))
-    n = len(row_blocks)
-    nats = np.minimum(tests.of(second.sensors.reshape(n, -1)), MAX_NATS)
-    worst = nats.reshape(second.sensors.shape).max(axis=2)
-    plant = np.column_stack([second.plant, worst.max(axis=1), worst.mean(axis=1)])
-    made = replace(made, plant_tests=fit_tails(plant))
-    return made, HeldOut(worst, np.minimum(made.plant_tests.of(plant), MAX_NATS), row_blocks)
+    return _calibrated(ready[-1], second, row_blocks)
+
+
+def _calibrated(
+    rules: Rules, held_out: Measured, blocks: np.ndarray
+) -> tuple[NormalModel, HeldOut]:
+    """Nats of all statistics; each block is compared with the others only."""
+    everything = np.ones(len(blocks), dtype=bool)
+    sensors = np.empty(held_out.sensors.shape[:2])
+    plant = np.empty((len(blocks), 1))
+    for number in np.unique(blocks):
+        own = blocks == number
+        parts = _tails(held_out, ~own)
+        largest = test_nats(parts[0], held_out).max(axis=2)
+        mean = plant_nats(parts[1], plant_statistics(held_out, largest))
+        sensors[own] = fit_tails(largest[~own]).of(largest[own])
+        plant[own] = fit_tails(mean[~own]).of(mean[own])
+    tests, plant_tests = _tails(held_out, everything)
+    largest = test_nats(tests, held_out).max(axis=2)
+    mean = plant_nats(plant_tests, plant_statistics(held_out, largest))
+    model = NormalModel(
+        rules,
+        tests,
+        Calibrated(fit_tails(largest), fit_pooled(sensors)),
+        plant_tests,
+        Calibrated(fit_tails(mean), fit_pooled(plant)),
+    )
+    return model, HeldOut(sensors, plant, blocks)
+
+
+def _tails(measured: Measured, rows: np.ndarray) -> tuple[Tails, Tails]:
+    """Of the tests of sensors and of the plant."""
+    tests = fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
+    largest = test_nats(tests, measured).max(axis=2)
+    return tests, fit_tails(plant_statistics(measured, largest)[rows])
 
 
 def _without(
@@ -198,8 +261,9 @@ def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:
         starts,
         window,
         usual,
-        np.zeros(3),
+        np.zeros(N_PLANT),
         vectors[:, order[:n_kept]].T,
+        np.maximum(values[order[:n_kept]], 1e-9),
         empty,
         row,
         row,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,10 @@ class Predictor:
     """Held-out deviation of both predictions over the model's, shape (2, n_channels)."""
     _made: dict[int, tuple[Coefficients, Coefficients]] = field(default_factory=dict, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Coefficients are many numbers, and quickly computed.
+        return {**self.__dict__, "_made": {}}
+
     def coefficients(self, without: int = -1) -> tuple[Coefficients, Coefficients]:
         """Of the cross and the step prediction, without one sensor (-1: with all)."""
         if without not in self._made:
@@ -90,6 +95,11 @@ class Predictor:
                 self._solve(without, own_past=True),
             )
         return self._made[without]
+
+    def prepare(self) -> None:
+        """Compute all coefficients now: every later row takes the same time."""
+        for sensor in range(-1, int(self.sensor.max()) + 1):
+            self.coefficients(sensor)
 
     def _solve(self, without: int, *, own_past: bool) -> Coefficients:
         n, size = len(self.sensor), len(self.precision)
@@ -138,11 +148,11 @@ def without_gaps(
 
     Returns
     -------
-    filled rows, and last and age after them
+    filled rows, last after them, and age at every row
     """
     known = np.isfinite(Z)
     if known.all() and len(Z):
-        return Z, Z[-1], np.zeros_like(age)
+        return Z, Z[-1], np.zeros(Z.shape)
     position = np.where(known, np.arange(len(Z))[:, None], -1)
     latest = np.maximum.accumulate(position, axis=0)
     columns = np.arange(Z.shape[1])
@@ -150,7 +160,7 @@ def without_gaps(
     since = np.where(latest >= 0, np.arange(len(Z))[:, None] - latest, 0.0)
     since = np.where(latest >= 0, since, np.arange(1, len(Z) + 1)[:, None] + age)
     filled = np.where(known, Z, value * memory**since)
-    return filled, value[-1], since[-1]
+    return filled, value[-1], since
 
 
 def fit_predictor(

@@ -33,13 +33,17 @@ TESTS = (
     "amplified",
 )
 """Statistics of a sensor; each is large where the sensor seems broken."""
+N_PLANT = 4
+"""Statistics of a single row, without those of the sensors."""
 N_INPUTS = 8
 """Quantities of each channel that are averaged over time."""
 PLANT_TESTS = (
     "residual_space",
+    "principal_space",
     "readings",
     "prediction",
     "residual_space_mean",
+    "principal_space_mean",
     "readings_mean",
     "prediction_mean",
     "worst_sensor",
@@ -54,13 +58,15 @@ class State:
 
     before: FloatArray
     """Last rows in standard units without gaps, shape (longest lag, n_channels)."""
+    before_guess: FloatArray
+    """The same, with gaps filled by the last reading only."""
     last: FloatArray
     age: FloatArray
     """Last known reading of each channel, and the rows since then."""
     inputs: FloatArray
     """Last values of the averaged quantities, shape (window - 1, N_INPUTS, n_channels)."""
     plant: FloatArray
-    """Last values of the plant's statistics, shape (window - 1, 3)."""
+    """Last values of the plant's statistics, shape (window - 1, N_PLANT)."""
     is_new: bool = True
     """Whether no row was seen since the beginning or a gap."""
 
@@ -77,9 +83,11 @@ class Rules:
     usual: FloatArray
     """Normal values of the averaged quantities, shape (N_INPUTS, n_channels)."""
     usual_plant: FloatArray
-    """Normal values of the plant's statistics, shape (3,)."""
+    """Normal values of the plant's statistics, shape (N_PLANT,)."""
     components: FloatArray
     """Principal directions of normal rows, shape (n_components, n_channels)."""
+    variances: FloatArray
+    """Of normal rows along them, shape (n_components,)."""
     residuals: References
     """Normal residuals of each sensor."""
     rows: References
@@ -95,6 +103,7 @@ class Rules:
         n, longest = len(self.predictor.sensor), max(self.predictor.lags, default=0)
         return State(
             np.zeros((longest, n)),
+            np.zeros((longest, n)),
             np.zeros(n),
             np.zeros(n),
             np.tile(self.usual, (self.window - 1, 1, 1)),
@@ -109,7 +118,7 @@ class Measured:
     sensors: FloatArray
     """Shape (n_rows, n_sensors, len(TESTS))."""
     plant: FloatArray
-    """The first six of ``PLANT_TESTS``, shape (n_rows, 6)."""
+    """``PLANT_TESTS`` without the last two, shape (n_rows, 2 * N_PLANT)."""
     scaled: FloatArray
     """Readings in standard units, NaN where missing, shape (n_rows, n_channels)."""
     expected: FloatArray
@@ -118,6 +127,8 @@ class Measured:
     step: FloatArray
     """Residuals in normal deviations, 0 where missing."""
     filled: FloatArray
+    age: FloatArray
+    """Rows since the last reading; 0 where there is one."""
 
 
 def running_mean(values: FloatArray, window: int) -> FloatArray:
@@ -184,9 +195,20 @@ def measure(
     predictor = rules.predictor
     Z = predictor.scaling.of(X)
     known = np.isfinite(Z)
-    filled, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
-    before = np.repeat(filled[:1], len(state.before), axis=0) if state.is_new else state.before
-    whole = np.concatenate([before, filled])
+    guess, last, age = without_gaps(Z, predictor.memory, state.last, state.age)
+    longest = len(state.before)
+    before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
+    filled = guess
+    if not known.all():
+        model = predictor.coefficients()[0]
+        said = windows(guess, before_guess, predictor.lags) @ model.weights
+        # Two independent opinions of a missing reading, the last one and the other sensors',
+        # weighted by their precisions; each of them contains the prior of variance 1.
+        own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age), 1e-3)
+        others = 1.0 / np.minimum(model.deviation, 0.999) ** 2
+        filled = np.where(known, Z, (own * guess + others * said) / (own + others - 1.0))
+    before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
+    whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
     expected, cross, step, suspicion = residuals_of(rules, filled, W, known, state)
     moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
@@ -219,10 +241,12 @@ def measure(
     of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
     entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
     sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
-    rest = filled - (filled @ rules.components.T) @ rules.components
+    along, size = filled @ rules.components.T, max(len(rules.components), 1)
+    rest = filled - along @ rules.components
     plant = np.stack(
         [
             0.5 * np.log(np.mean(rest**2, axis=1) + 1e-9),
+            0.5 * np.log(np.sum(along**2 / rules.variances, axis=1) / size + 1e-9),
             rules.rows.log_distance(filled[:, None], row_blocks)[:, 0],
             rules.row_residuals.log_distance(cross[:, None], row_blocks)[:, 0],
         ],
@@ -231,15 +255,23 @@ def measure(
     plant_values = np.concatenate([state.plant, plant])
     plant_means = running_mean(plant_values[long - short :], short)
     later = State(
-        whole[len(whole) - len(before) :],
+        whole[len(whole) - longest :],
+        guesses[len(guesses) - longest :],
         last,
-        age,
+        age[-1],
         inputs[len(inputs) - long + 1 :],
         plant_values[len(plant_values) - long + 1 :],
         is_new=False,
     )
     found = Measured(
-        sensors, np.concatenate([plant, plant_means], axis=1), Z, expected, cross, step, filled
+        sensors,
+        np.concatenate([plant, plant_means], axis=1),
+        Z,
+        expected,
+        cross,
+        step,
+        filled,
+        age,
     )
     return found, later
 

@@ -111,7 +111,9 @@ def fit_sensors(
         inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
         posterior = _labels(scores, good, rows)
-    functions = _refit(rows, learners, good, posterior.true_label, signs)
+    doubt = doubts(posterior.true_label, signs)
+    functions, scores = _refit(rows, learners, good, doubt, n_classes)
+    slopes = _labels(scores, good, rows).slopes
     if inferred is None:
         inferred = _everybody_good(posterior, present)
     return SensorFit(
@@ -119,8 +121,8 @@ def fit_sensors(
         rates,
         learners,
         functions,
-        posterior.slopes,
-        intercepts_of(scores, posterior.slopes, log_prior, present),
+        slopes,
+        intercepts_of(scores, slopes, log_prior, present, good),
         log_prior,
         inferred,
         posterior,
@@ -161,25 +163,44 @@ def infer_new(
 
 
 def intercepts_of(
-    scores: FloatArray, slopes: FloatArray, log_prior: FloatArray, present: np.ndarray
+    scores: FloatArray,
+    slopes: FloatArray,
+    log_prior: FloatArray,
+    present: np.ndarray,
+    good: FloatArray | None = None,
 ) -> FloatArray:
-    """Intercepts with which the mean probabilities of each sensor are the class shares.
+    """Intercepts with which mean probabilities are the class shares, of each sensor and of all.
 
     Scores of a function that was trained on unequal classes lean to the frequent ones. Without an
     intercept of its own, every sensor would count the class shares once more.
+
+    Parameters
+    ----------
+    good : P(good), shape (n_rows, n_views); None: no common correction
     """
     intercepts = np.tile(log_prior, (len(scores), 1))
     for view, own in enumerate(centred_scores(scores) * slopes[:, None, None]):
-        logits = own[present[:, view]]
-        if not len(logits):
-            continue
-        for _ in range(MAX_INTERCEPT_ROUNDS):
-            mean = np.mean(special.softmax(logits + intercepts[view], axis=1), axis=0)
-            change = log_prior - np.log(np.maximum(mean, 1e-12))
-            intercepts[view] += change
-            if np.max(np.abs(change)) <= INTERCEPT_TOLERANCE:
-                break
+        if present[:, view].any():
+            intercepts[view] += _shift(own[present[:, view]] + log_prior, log_prior)
+    speaking = slopes > 0
+    if good is not None and speaking.any():
+        votes = votes_of(scores, slopes, intercepts, log_prior, present)
+        total = log_prior + np.einsum("nv,nvk->nk", good, votes)
+        per_row = max(float(np.mean(good[:, speaking].sum(axis=1))), 1e-3)
+        intercepts[speaking] += _shift(total, log_prior) / per_row
     return intercepts
+
+
+def _shift(logits: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """What must be added to logits, so that their mean probabilities are the class shares."""
+    shift = np.zeros(len(log_prior))
+    for _ in range(MAX_INTERCEPT_ROUNDS):
+        mean = np.mean(special.softmax(logits + shift, axis=1), axis=0)
+        change = log_prior - np.log(np.maximum(mean, 1e-12))
+        shift += change
+        if np.max(np.abs(change)) <= INTERCEPT_TOLERANCE:
+            break
+    return shift
 
 
 def votes_of(
@@ -207,6 +228,17 @@ def class_shares(rows: Rows, n_classes: int) -> FloatArray:
     return counts / counts.sum()
 
 
+def balanced_weights(rows: Rows, n_classes: int) -> FloatArray:
+    """Sample weights with which all classes have the same total, shape (n_labelled,).
+
+    Without them, the functions of weak sensors answer the most frequent class everywhere. The class
+    shares come back with the intercepts. No weight is raised: a row of weight 2 counts as two
+    copies, and a copy would be there when the other is held out.
+    """
+    shares = class_shares(rows, n_classes)
+    return rows.weights * shares.min() / shares[rows.class_index]
+
+
 def _learn(
     rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
 ) -> tuple[list[ViewLearner | None], FloatArray]:
@@ -214,9 +246,10 @@ def _learn(
     n, n_views = good.shape
     scores = np.zeros((n_views, n, n_classes))
     learners: list[ViewLearner | None] = []
+    balanced = balanced_weights(rows, n_classes)
     for view in range(n_views):
         own = np.flatnonzero(rows.present[:n, view])
-        weights = rows.weights[own] * good[own, view]
+        weights = balanced[own] * good[own, view]
         if not _learnable(rows.class_index[own], weights, n_classes):
             learners.append(None)
             continue
@@ -225,7 +258,7 @@ def _learn(
             signs[own],
             rows.class_index[own],
             None if rows.groups is None else rows.groups[own],
-            rows.weights[own],
+            balanced[own],
             good[own, view],
             settings,
         )
@@ -292,18 +325,22 @@ def _refit(
     rows: Rows,
     learners: list[ViewLearner | None],
     good: FloatArray,
-    true_label: FloatArray,
-    signs: FloatArray,
-) -> list[ViewFunction | None]:
+    doubt: FloatArray,
+    n_classes: int,
+) -> tuple[list[ViewFunction | None], FloatArray]:
+    """Final functions, and their held-out class scores: doubts move functions to the other side."""
     functions: list[ViewFunction | None] = []
-    doubt = doubts(true_label, signs)
+    balanced = balanced_weights(rows, n_classes)
+    scores = np.zeros((len(learners), len(good), n_classes))
     for view, learner in enumerate(learners):
         if learner is None:
             functions.append(None)
             continue
         own = np.flatnonzero(rows.present[: len(good), view])
-        functions.append(learner.refit(rows.weights[own] * good[own, view], doubt[own]))
-    return functions
+        weights = balanced[own] * good[own, view]
+        scores[view, own] = class_scores(learner.held_out(weights, doubt[own]))
+        functions.append(learner.refit(weights, doubt[own]))
+    return functions, scores
 
 
 def _everybody_good(posterior: StatePosterior, present: np.ndarray) -> Inferred:

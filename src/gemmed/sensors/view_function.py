@@ -95,11 +95,11 @@ class ViewLearner:
         self._prior = self._make_prior(good)
         self.n_iter, self.gap, self.converged = 0, 0.0, True
 
-    def held_out(self, weights: FloatArray) -> FloatArray:
+    def held_out(self, weights: FloatArray, doubt: FloatArray | None = None) -> FloatArray:
         """Decision values of every row without it, or without its group; (n_rows, n_functions)."""
         groups = self._groups if self._prior.feature_map is None else None
         learned = learn_med(
-            self._prior.space, self._signs, weights, self._settings.c, groups=groups
+            self._prior.space, self._signs, weights, self._settings.c, groups=groups, doubt=doubt
         )
         return learned.held_out * self._signs
 

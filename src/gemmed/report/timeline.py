@@ -1,0 +1,287 @@
+"""Faults of sensors over time as one HTML page: nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.types import FloatArray
+from .._core.whole_files import replacing
+from .._core.words import counted
+from .html_report import page_file
+
+WIDTH, LANE, HEIGHT, LEFT = 1100, 18, 76, 150
+"""Of pictures, in pixels."""
+MOST_SPANS, MOST_CLOSE_UPS = 200, 30
+"""Faults in the table, and faults with a picture of their own."""
+MIN_AROUND = 30
+"""Rows that are shown before and after a fault, at least."""
+COLOURS = {
+    "stuck": "#7b3fa0",
+    "drift": "#b85c00",
+    "offset": "#d99a2b",
+    "scale": "#1b6ca8",
+    "spikes": "#c2304a",
+    "noisy": "#2c7d4f",
+    "swapped": "#0e8a8a",
+    "missing": "#8a94a3",
+    "unusual": "#586577",
+}
+STYLE = """
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--ink); font: 12px var(--font); }
+svg .muted { fill: var(--muted); }
+svg .curve { fill: none; stroke: var(--accent); stroke-width: 1; }
+svg .lane { fill: var(--soft); }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); }
+.key span { display: inline-block; margin-right: 14px; }
+.key i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 5px; }
+figure { margin: 0 0 14px; } figcaption { color: var(--muted); font-size: .9rem; }
+"""
+
+
+class ShownSpan(NamedTuple):
+    """A fault to show."""
+
+    sensor: str
+    kind: str
+    first: int
+    last: int
+    """Rows."""
+    start: str
+    stop: str
+    """Times as they are shown."""
+    score: float
+
+
+class SensorReadings(NamedTuple):
+    """Readings of a sensor to show."""
+
+    name: str
+    channels: tuple[str, ...]
+    values: FloatArray
+    """Shape (n_rows, n_channels)."""
+
+
+def write_timeline(
+    path: str | os.PathLike[str],
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    sensors: Sequence[SensorReadings],
+    spans: Sequence[ShownSpan],
+    shown_time: Callable[[int], str],
+) -> None:
+    """Write a page with one lane and one curve per sensor, and a table of faults.
+
+    Parameters
+    ----------
+    facts : names and values for the head of the page
+    shown_time : text for the time of a row
+    """
+    n_rows = len(sensors[0].values)
+    of = {sensor.name: sensor for sensor in sensors}
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>{escape(title)}</title><style>{page_file('look.css')}{STYLE}</style></head>",
+        f"<body><main><h1>{escape(title)}</h1>",
+        f"<p class='lead'>{_summary(spans, len(sensors))}</p>",
+        "<section class='card'><dl class='facts'>",
+        *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts),
+        "</dl></section><section class='card'><h2>All sensors</h2>",
+        _key(spans),
+        _lanes([*of, "plant"], spans, n_rows, shown_time),
+        "</section><section class='card'><h2>Faults</h2>",
+        _table(spans, of),
+        "</section><section class='card'><h2>Readings around faults</h2>",
+        *_close_ups(spans, of, n_rows, shown_time),
+        "</section><section class='card'><h2>All readings</h2>",
+        *(_curve(own, spans, 0, n_rows, shown_time) for own in sensors),
+        "</section></main></body></html>",
+    ]
+    with replacing(path) as temporary:
+        temporary.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _summary(spans: Sequence[ShownSpan], n_sensors: int) -> str:
+    own = [span for span in spans if span.sensor != "plant"]
+    if not own:
+        return f"No faults of {counted(n_sensors, 'sensor')} were found."
+    names = dict.fromkeys(span.sensor for span in own)
+    listed = ", ".join(escape(name) for name in names)
+    return f"{counted(len(own), 'fault')} of {counted(len(names), 'sensor')}: {listed}."
+
+
+def _key(spans: Sequence[ShownSpan]) -> str:
+    kinds = dict.fromkeys(span.kind for span in spans)
+    entries = (f"<span><i style='background:{_colour(k)}'></i>{escape(k)}</span>" for k in kinds)
+    return f"<p class='key'>{''.join(entries)}</p>"
+
+
+def _colour(kind: str) -> str:
+    return COLOURS.get(kind, COLOURS["unusual"])
+
+
+def _x(row: float, first: int, end: int) -> float:
+    return LEFT + (WIDTH - LEFT - 10) * (row - first) / max(end - first, 1)
+
+
+def _svg(height: float, label: str, parts: Sequence[str]) -> str:
+    return (
+        f"<svg viewBox='0 0 {WIDTH} {height:g}' role='img' aria-label='{escape(label)}'>"
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _axis(y: float, first: int, end: int, shown_time: Callable[[int], str]) -> list[str]:
+    rows = np.linspace(first, end - 1, 5).astype(int)
+    anchors = ("start", "middle", "middle", "middle", "end")
+    return [
+        f"<text class='muted' x='{_x(row, first, end):.1f}' y='{y:g}' text-anchor='{anchor}'>"
+        f"{escape(shown_time(int(row)))}</text>"
+        for row, anchor in zip(rows, anchors, strict=True)
+    ]
+
+
+def _lanes(
+    names: Sequence[str],
+    spans: Sequence[ShownSpan],
+    n_rows: int,
+    shown_time: Callable[[int], str],
+) -> str:
+    parts = []
+    for i, name in enumerate(names):
+        y = i * (LANE + 3)
+        parts.append(f"<text x='0' y='{y + LANE - 4}'>{escape(name[:22])}</text>")
+        parts.append(
+            f"<rect class='lane' x='{LEFT}' y='{y}' width='{WIDTH - LEFT - 10}' height='{LANE}'/>"
+        )
+        parts += [_block(span, 0, n_rows, y, LANE, 1.0) for span in spans if span.sensor == name]
+    height = len(names) * (LANE + 3)
+    parts += _axis(height + 14, 0, n_rows, shown_time)
+    return _svg(height + 20, "faults of all sensors over time", parts)
+
+
+def _block(span: ShownSpan, first: int, end: int, y: float, height: float, opacity: float) -> str:
+    left = _x(max(span.first, first), first, end)
+    right = _x(min(span.last + 1, end), first, end)
+    said = f"{span.sensor}: {span.kind}, {span.start} to {span.stop}"
+    return (
+        f"<rect x='{left:.1f}' y='{y:g}' width='{max(right - left, 2):.1f}' height='{height:g}' "
+        f"fill='{_colour(span.kind)}' opacity='{opacity:g}'><title>{escape(said)}</title></rect>"
+    )
+
+
+def _table(spans: Sequence[ShownSpan], of: dict[str, SensorReadings]) -> str:
+    if not spans:
+        return "<p>None.</p>"
+    rows = [
+        f"<tr><td>{escape(s.sensor)}</td><td>{escape(s.kind)}</td><td>{escape(s.start)}</td>"
+        f"<td>{escape(s.stop)}</td><td>{s.last - s.first + 1}</td><td>{s.score:.1f}</td>"
+        f"<td>{_level(s, of)}</td></tr>"
+        for s in spans[:MOST_SPANS]
+    ]
+    more = len(spans) - MOST_SPANS
+    rest = f"<p class='muted'>{more} more are in the file of spans.</p>" if more > 0 else ""
+    head = "".join(
+        f"<th>{name}</th>"
+        for name in ("sensor", "kind", "from", "to", "rows", "score", "readings before → during")
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+
+
+def _level(span: ShownSpan, of: dict[str, SensorReadings]) -> str:
+    """Medians of the first channel before and during a fault."""
+    sensor = of.get(span.sensor)
+    if sensor is None:
+        return ""
+    length = span.last - span.first + 1
+    before = sensor.values[max(0, span.first - max(length, 20)) : span.first, 0]
+    during = sensor.values[span.first : span.last + 1, 0]
+    return f"{_median(before)} → {_median(during)}"
+
+
+def _median(values: FloatArray) -> str:
+    known = values[np.isfinite(values)]
+    return f"{np.median(known):.4g}" if len(known) else "missing"
+
+
+def _curve(
+    sensor: SensorReadings,
+    spans: Sequence[ShownSpan],
+    first: int,
+    end: int,
+    shown_time: Callable[[int], str],
+) -> str:
+    """All readings of a sensor, with its faults behind them."""
+    own = [span for span in spans if span.sensor == sensor.name]
+    parts = [_block(span, first, end, 0, HEIGHT, 0.35) for span in own]
+    for i, (name, values) in enumerate(zip(sensor.channels, sensor.values.T, strict=True)):
+        low, high = _range(values[first:end])
+        parts.append(f"<text x='0' y='{14 + 16 * i}'>{escape(name[:22])}</text>")
+        parts.append(f"<path class='curve' d='{_path(values[first:end], low, high)}'/>")
+        if not i:
+            parts.append(f"<text class='muted' x='0' y='{HEIGHT - 16}'>max {high:.4g}</text>")
+            parts.append(f"<text class='muted' x='0' y='{HEIGHT - 2}'>min {low:.4g}</text>")
+    parts += _axis(HEIGHT + 14, first, end, shown_time)
+    label = f"readings of {sensor.name}"
+    said = ", ".join(f"{s.kind} {s.start} to {s.stop}" for s in own[:8]) or "no fault"
+    picture = _svg(HEIGHT + 20, label, parts)
+    return (
+        f"<figure>{picture}<figcaption>{escape(sensor.name)}: {escape(said)}</figcaption></figure>"
+    )
+
+
+def _close_ups(
+    spans: Sequence[ShownSpan],
+    of: dict[str, SensorReadings],
+    n_rows: int,
+    shown_time: Callable[[int], str],
+) -> list[str]:
+    """Pictures of the faults with the largest scores, in their order."""
+    own = [i for i, span in enumerate(spans) if span.sensor in of]
+    chosen = sorted(sorted(own, key=lambda i: -spans[i].score)[:MOST_CLOSE_UPS])
+    pictures = []
+    for span in (spans[i] for i in chosen):
+        around = max(span.last - span.first + 1, MIN_AROUND)
+        first, end = max(0, span.first - around), min(n_rows, span.last + 1 + around)
+        pictures.append(_curve(of[span.sensor], [span], first, end, shown_time))
+    left_out = len(own) - len(chosen)
+    if left_out:
+        pictures.append(f"<p class='muted'>{left_out} faults with smaller scores are left out.</p>")
+    return pictures or ["<p>None.</p>"]
+
+
+def _range(values: FloatArray) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return 0.0, 1.0
+    return float(known.min()), float(known.max())
+
+
+def _path(values: FloatArray, low: float, high: float) -> str:
+    """A line through the smallest and the largest reading of each pixel; missing ones break it."""
+    n_bins = min(len(values), WIDTH - LEFT - 10)
+    edges = np.linspace(0, len(values), n_bins + 1).astype(int)
+    height = max(high - low, 1e-300)
+    drawn, is_open = [], False
+    for i, (first, end) in enumerate(itertools.pairwise(edges)):
+        part = values[first:end]
+        known = part[np.isfinite(part)]
+        if not len(known):
+            is_open = False
+            continue
+        x = LEFT + (WIDTH - LEFT - 10) * i / n_bins
+        points = dict.fromkeys((float(known.min()), float(known.max())))
+        for value in points:
+            y = HEIGHT - 2 - (HEIGHT - 4) * (value - low) / height
+            drawn.append(f"{'L' if is_open else 'M'}{x:.0f} {y:.1f}")
+            is_open = True
+    return "".join(drawn)
