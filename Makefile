@@ -57,6 +57,14 @@ test-oldest:  ## the default tests with the oldest versions that pyproject.toml 
 	$(OLDEST)/bin/python $(INSTALL) --constraint $(OLDEST)/oldest.txt --editable ".[all]" --group test
 	$(OLDEST)/bin/python -m pytest -n auto -m "not slow"
 
+AUDIT ?= .venv-audit
+.PHONY: vulnerabilities
+vulnerabilities:  ## known vulnerabilities of the dependencies; skipped where the database is out of reach
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check \
+		"pip-audit>=2.7" --editable ".[audio,cli,dask,onnx,polars,review]"
+	$(AUDIT)/bin/python .ci/known_vulnerabilities.py
+
 SECONDS ?= 60
 SEED ?= 0
 GROUPS ?=

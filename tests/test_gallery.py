@@ -8,8 +8,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "examples" / "gallery"
 EXAMPLES = sorted(FOLDER.glob("plot_*.py"))
-QUICK = ("01_table", "02_dead", "07_groups", "12_annotators", "13_metadata")
-"""Some twenty processor seconds together; between them they use most of what users call."""
+QUICK = ("01_table", "02_dead", "07_groups", "12_annotators")
+"""Some five processor seconds together; between them they use most of what users call."""
 NEEDS = {"08_many": "pandas", "01_table": "pandas", "13_metadata": "pandas"}
 
 

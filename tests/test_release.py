@@ -1,6 +1,8 @@
 """Files that repeat a fact say the same: version, Python versions, dates, commands."""
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -65,3 +67,32 @@ def test_actions_are_pinned_by_hash_with_their_version():
     assert used
     for line in used:
         assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", line), line
+
+
+@pytest.mark.parametrize(
+    ("packages", "code", "said"),
+    [
+        ([{"name": "a", "skip_reason": "not found"}], 0, "skipped, no package could be checked"),
+        ([{"name": "a", "version": "1", "vulns": []}], 0, "0 in 1 packages, 0 unchecked"),
+        (
+            [{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}],
+            1,
+            "a 1: X-1, mended in 2",
+        ),
+    ],
+)
+def test_known_vulnerabilities_are_an_error_and_no_answer_is_told(packages, code, said, tmp_path):
+    fake = tmp_path / "pip_audit.py"
+    fake.write_text(
+        "import json, sys\n"
+        "[path] = [a[9:] for a in sys.argv if a.startswith('--output=')]\n"
+        f"json.dump({{'dependencies': {packages!r}}}, open(path, 'w'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "known_vulnerabilities.py"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr

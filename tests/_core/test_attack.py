@@ -17,3 +17,10 @@ def test_every_file_is_read_or_refused_in_one_line(name):
     assert found["wrong"] == []
     assert found["tried"] > 2 and found["refused"] > 0
     assert found["memory"] < 300_000_000
+
+
+@pytest.mark.parametrize("name", ["encodings", "readers", "formats"])
+def test_what_is_read_does_not_depend_on_how(name):
+    found = attack_group(name, seconds=1.0)
+    assert found["wrong"] == []
+    assert found["tried"] > 20

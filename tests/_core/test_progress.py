@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier, Solver
 from gemmed._core.progress import STAGES, listening, report, reported
@@ -231,14 +231,14 @@ def test_n_jobs_limits_the_threads(n_jobs, n_components):
     def count(event):
         seen.add(max(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"))
 
-    before = threadpool_info()
-    with listening(count):
-        GEMMEDClassifier(solver=Solver(n_components=n_components), n_jobs=n_jobs, **KERNEL).fit(
-            X, y
-        )
+    solver = Solver(n_components=n_components)
+    with threadpool_limits(2):
+        before = threadpool_info()
+        with listening(count):
+            GEMMEDClassifier(solver=solver, n_jobs=n_jobs, **KERNEL).fit(X, y)
+        assert threadpool_info() == before
     # Passes over blocks have threads of our own, beside which BLAS has one; few samples need one.
     assert seen == {1}
-    assert threadpool_info() == before
 
 
 @pytest.mark.parametrize(("n_jobs", "n_samples", "wanted"), [(2, 20_000, 2), (2, 5000, 1)])

@@ -11,41 +11,48 @@ import zipfile
 ROW = b"1,2,0\n"
 
 
-def _stream(opened, megabytes):
-    with opened as file:
-        for _ in range(megabytes):
-            file.write(ROW * (10**6 // len(ROW)))
-    return 10**6 * megabytes
+STREAM_MEGABYTES = 10
+"""Rows are compressed once, in a stream of its own that is repeated."""
+
+
+def _rows(megabytes):
+    return ROW * (megabytes * (10**6 // len(ROW)))
+
+
+def _streams(path, compress, megabytes):
+    """A header and many equal streams; readers go on from one to the next."""
+    n_streams = max(1, megabytes // STREAM_MEGABYTES)
+    rows = _rows(min(megabytes, STREAM_MEGABYTES))
+    path.write_bytes(compress(b"a,b,y\n") + compress(rows) * n_streams)
+    return len(rows) * n_streams
 
 
 def gz(path, megabytes=4000):
-    return _stream(gzip.open(_headed(path, gzip), "ab"), megabytes)
+    return _streams(path, gzip.compress, megabytes)
 
 
 def bz2_(path, megabytes=4000):
-    return _stream(bz2.open(_headed(path, bz2), "ab"), megabytes)
+    return _streams(path, bz2.compress, megabytes)
 
 
 def xz(path, megabytes=4000):
-    return _stream(lzma.open(_headed(path, lzma), "ab"), megabytes)
-
-
-def _headed(path, module):
-    """The file with a header line as a stream of its own; further streams may follow."""
-    path.write_bytes(module.compress(b"a,b,y\n"))
-    return path
+    return _streams(path, lzma.compress, megabytes)
 
 
 def zip_(path, megabytes=4000):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        return _stream(archive.open("t.csv", "w", force_zip64=True), megabytes)
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("t.csv", "w", force_zip64=True) as file,
+    ):
+        for _ in range(megabytes):
+            file.write(_rows(1))
+    return 10**6 * megabytes
 
 
 def zst(path, megabytes=4000):
     import pyarrow
 
-    with pyarrow.CompressedOutputStream(str(path), "zstd") as file:
-        return _stream(file, megabytes)
+    return _streams(path, lambda text: pyarrow.compress(text, "zstd", asbytes=True), megabytes)
 
 
 def parquet_rows(path, rows=2 * 10**9):
@@ -118,3 +125,13 @@ BOMBS = {
     "delta.parquet": parquet_delta,
     "page.parquet": parquet_page,
 }
+
+
+def write_bomb(name, path, megabytes):
+    """The bomb of this name with about so many megabytes inside; how many bytes they are."""
+    sizes = {"megabytes": megabytes}
+    if name == "rows.parquet":
+        sizes = {"rows": megabytes * 10**6 // 16}
+    elif name in ("text.parquet", "delta.parquet"):
+        sizes = {"rows": megabytes // 5, "length": 5 * 10**6}
+    return BOMBS[name](path, **sizes)

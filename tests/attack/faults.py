@@ -5,19 +5,24 @@ before, or a whole new one in its place; and the same command has to end well wh
 """
 
 import hashlib
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from .limited import environment, gemmed
+from .limited import environment, forked_gemmed, gemmed, import_everything
 from .reviewing import reviews
 
 OLD = b"what was there before\n"
+DISK_BYTES = 200_000_000
+COMMANDS = ("fit", "audit", "features") * 5 + ("reproduce",)
+"""In turn; reproduce takes ten times as long as the others."""
 
 
 class Job:
@@ -29,11 +34,17 @@ class Job:
         self.name = name
         self.arguments, self.out = getattr(self, f"_{name}")()
         start = time.perf_counter()
-        done = gemmed(*self.arguments)
+        done = self.run()
         assert done.returncode == 0, done.stderr
         self.seconds = time.perf_counter() - start
         self.expected = self._digest()
         self.again_takes_up = name in ("features", "reproduce")
+
+    def run(self, **options):
+        """The whole command; one that starts processes of its own is not forked."""
+        if self.name == "cluster":
+            return gemmed(*self.arguments)
+        return forked_gemmed(*self.arguments, **options)
 
     def _digest(self):
         """Of the result: tables are the same bytes again, models are not (archives have times)."""
@@ -121,7 +132,7 @@ class Job:
     def run_again(self):
         """What is wrong with a second run, or None."""
         start = time.perf_counter()
-        done = gemmed(*self.arguments)
+        done = self.run()
         if not self.again_takes_up:  # the first one was perhaps slow: blows have to come in time
             self.seconds = min(self.seconds, time.perf_counter() - start)
         if done.returncode:
@@ -131,14 +142,19 @@ class Job:
 
 def struck(job, rng, number):
     """The command, sent a signal at a random moment; its exit code."""
-    start = time.perf_counter()
+    moment, start = rng.uniform(0.1, 0.9) * job.seconds, time.perf_counter()
+    if job.name != "cluster":
+        code = job.run(blow=(moment, number)).returncode
+        if code == 0:
+            job.seconds = min(job.seconds, time.perf_counter() - start)
+        return code
     process = subprocess.Popen(
         [sys.executable, "-m", "gemmed", *map(str, job.arguments)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(),
         start_new_session=True,
     )  # fmt: skip
     try:
-        process.wait(rng.uniform(0.2, 1.0) * job.seconds)
+        process.wait(moment)
         job.seconds = min(job.seconds, time.perf_counter() - start)
     except subprocess.TimeoutExpired:
         process.send_signal(number)
@@ -147,6 +163,7 @@ def struck(job, rng, number):
 
 
 def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4):
+    import_everything()
     begin, jobs, wrong, tried, finished = time.perf_counter(), {}, [], 0, 0
     rng = random.Random(seed)
     while tried < len(names) or time.perf_counter() < begin + seconds:
@@ -165,13 +182,13 @@ def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4
         if job.again_takes_up or tried % go_on_every == 0:
             faults.append(job.run_again())
         wrong += [f"{name} {seed}-{tried}: {fault}" for fault in faults if fault]
-    return {"tried": tried, "wrong": wrong, "refused": tried - finished}
+    return {"tried": tried, "wrong": wrong, "struck": tried - finished}
 
 
 def kills(folder, seconds, seed):
     """kill -9: temporary files may stay, for nobody can remove them."""
     return _attack(
-        folder, seconds, seed, ("fit", "audit", "features", "reproduce"),
+        folder, seconds, seed, COMMANDS,
         lambda job, rng: struck(job, rng, signal.SIGKILL), leaves_nothing=False,
     )  # fmt: skip
 
@@ -179,43 +196,82 @@ def kills(folder, seconds, seed):
 def stops(folder, seconds, seed):
     """Ctrl-C, an end of the session or of the computer: nothing may stay."""
     return _attack(
-        folder, seconds, seed, ("fit", "audit", "features", "reproduce"),
+        folder, seconds, seed, COMMANDS,
         lambda job, rng: struck(job, rng, rng.choice([signal.SIGINT, signal.SIGTERM])),
         leaves_nothing=True,
     )  # fmt: skip
 
 
 def full_disk(folder, seconds, seed):
-    """No file can grow beyond a random size."""
+    """A file system with little room left; where none can be mounted, files that cannot grow."""
+    disk = SmallDisk(folder / "disk")
 
     def blow(job, rng):
         size = int(rng.choice([0, 100, 1000, 10_000, 50_000]) * rng.uniform(0.5, 1.5))
-        done = gemmed(*job.arguments, file_size=size)
+        if disk.is_mounted:
+            with disk.room_for(size):
+                done = job.run()
+        else:
+            done = job.run(file_size=size)
         if done.returncode and "Traceback" in done.stderr:
             raise AssertionError(f"{job.name} with {size} bytes: {done.stderr[-300:]}")
         return done.returncode
 
-    names = ("fit", "audit", "features", "reproduce")
-    return _attack(folder, seconds, seed, names, blow, leaves_nothing=True)
+    with disk:
+        found = _attack(disk.folder, seconds, seed, COMMANDS, blow, leaves_nothing=True)
+    return {**found, "on a full file system": found["tried"] if disk.is_mounted else 0}
+
+
+class SmallDisk:
+    """A file system in memory, whose size can be changed; none without the right to mount."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir()
+        self.is_mounted = self._mount(f"size={DISK_BYTES}")
+
+    def _mount(self, options):
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.folder)]
+        try:
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+    @contextmanager
+    def room_for(self, size):
+        """So many bytes are left, in whole pages."""
+        blocks = os.statvfs(self.folder)
+        used = (blocks.f_blocks - blocks.f_bfree) * blocks.f_frsize
+        assert self._mount(f"remount,size={max(used + size, 4096)}")
+        try:
+            yield
+        finally:
+            assert self._mount(f"remount,size={DISK_BYTES}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.is_mounted:
+            subprocess.run(["umount", str(self.folder)], check=True)
 
 
 def no_memory(folder, seconds, seed):
-    """An address space that ends somewhere between the imports and the result.
+    """An address space that ends somewhere between the start and the result.
 
-    Some runs do not end, inside SciPy (OpenBLAS asks for buffers again and again, it seems): they
-    are ended by a limit on processor time, and counted.
+    With some megabytes left some runs do not end: no thread can be started, and a library waits for
+    one. They are ended after a while, and counted.
     """
     endless = 0
 
     def blow(job, rng):
         nonlocal endless
-        memory, limit = rng.uniform(3e8, 1.2e9), 10.0 * job.seconds + 30.0
-        done = gemmed(*job.arguments, memory=memory, seconds=limit, timeout=None)
+        more, limit = rng.uniform(0.0, 1.2e8), 10.0 * job.seconds + 10.0
+        done = job.run(more_memory=int(more), seconds=limit, timeout=limit)
         endless += done.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
         return done.returncode
 
-    names = ("fit", "audit", "features", "reproduce")
-    found = _attack(folder, seconds, seed, names, blow, leaves_nothing=False)
+    found = _attack(folder, seconds, seed, COMMANDS, blow, leaves_nothing=False)
     return {**found, "endless": endless}
 
 

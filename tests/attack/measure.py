@@ -13,9 +13,11 @@ from pathlib import Path
 if __package__ is None:
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
 
+from attack.bombs import BOMBS, write_bomb
 from attack.hostile_models import write_hostile
 from attack.limited import GIGABYTE, python
 
+BOMB_MEGABYTES = 1000
 READ = """
 import resource, sys, time, warnings
 from gemmed import load_model
@@ -62,21 +64,24 @@ def honest_model(folder):
 
 def main():
     print(f"{'file':38} {'bytes':>11} {'seconds':>8} {'memory':>8}  what is said")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         model = honest_model(folder)
         table, tables = write_tables(folder)
         cases = [("model", model, path) for path in write_hostile(model, folder)]
+        for name in BOMBS:
+            write_bomb(name, folder / name, BOMB_MEGABYTES)
+        tables += [folder / name for name in BOMBS]
         cases += [("table", table, path) for path in tables]
         for kind, honest, path in cases:
             done = python(READ, kind, honest, path, memory=4 * GIGABYTE, seconds=60)
             size = path.stat().st_size
             if done.returncode:
-                print(f"{path.stem:38} {size:11,}  ended with {done.returncode}")
+                print(f"{path.name:38} {size:11,}  ended with {done.returncode}")
                 continue
             seconds, memory, said = done.stdout.strip().split(" ", 2)
             taken = f"{float(seconds):8.2f} {float(memory) / 1e6:5.0f} MB"
-            print(f"{path.stem:38} {size:11,} {taken}  {said.replace(name, '')}", flush=True)
+            print(f"{path.name:38} {size:11,} {taken}  {said.replace(temporary, '')}", flush=True)
 
 
 if __name__ == "__main__":

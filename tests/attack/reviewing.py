@@ -46,7 +46,7 @@ def reviews(folder, seconds, seed):
         if tried % 3 == 0:
             faults += exported(table, marks, folder / "corrected.csv")
         wrong += [f"review {seed}-{tried} ({blow}): {fault}" for fault in faults]
-    return {"tried": tried, "wrong": wrong, "refused": tried, "confirmed": confirmed}
+    return {"tried": tried, "wrong": wrong, "struck": tried, "confirmed": confirmed}
 
 
 def write_table(path):

@@ -23,15 +23,14 @@ from attack.limited import GIGABYTE, run
 SLOWEST = 10.0
 """Seconds of processor time that a small file may take."""
 
-MORE = ("confirmed", "endless")
+MORE = ("struck", "confirmed", "endless", "on a full file system")
 """What some groups count besides."""
 
 
 def main(arguments=None):
     from attack.faults import FAULTS
-    from attack.files import TARGETS
 
-    groups = [*TARGETS, "estimators", *FAULTS]
+    groups = [*targets(), "estimators", *FAULTS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -55,9 +54,7 @@ def main(arguments=None):
         print(
             f"{name:12} {found['tried']:7} {len(found['wrong']):6} {found.get('refused', 0):8} "
             f"{found.get('slowest', 0.0):7.2f} s {found.get('memory', 0) / 1e6:6.0f} MB"
-            + "".join(
-                f"  {found[more]} {more}" for more in ("confirmed", "endless") if more in found
-            ),
+            + "".join(f"  {found[more]} {more}" for more in MORE if more in found),
             flush=True,
         )
         for line in found["wrong"][:20]:
@@ -82,9 +79,15 @@ def attack_group(name, seconds, seed=0, keep=None):
         return json.loads(lines[-1])
 
 
-def child(options):
+def targets():
+    """Groups of files by name."""
+    from attack.differential import DIFFERENTIAL
     from attack.files import TARGETS
 
+    return {**TARGETS, **DIFFERENTIAL}
+
+
+def child(options):
     [name] = options.groups
     if name == "estimators":
         from attack.estimators import attack_estimators
@@ -93,7 +96,7 @@ def child(options):
     keep = Path(options.keep)
     keep.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        return attack_files(TARGETS[name](folder), name, options.seconds, options.seed, keep)
+        return attack_files(targets()[name](folder), name, options.seconds, options.seed, keep)
 
 
 def attack_files(target, name, seconds, seed, keep):
@@ -107,7 +110,7 @@ def attack_files(target, name, seconds, seed, keep):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     warnings.simplefilter("ignore")
-    target.attack_honest = _outcome(target, target.seeds[0])  # imports are not counted
+    _outcome(target, target.case(0, generator(seed, 0)))  # imports are not counted
     before, begin, number = peak(), time.process_time(), 0
     wrong, refused, slowest = [], 0, 0.0
     while time.process_time() < begin + seconds or number < len(target.seeds):

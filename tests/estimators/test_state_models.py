@@ -65,7 +65,6 @@ def test_states_and_labels_are_distributions(model, data):
     np.testing.assert_allclose(model.anomaly_scores_, 1.0 - model.nominal_proba_)
     assert len(np.unique(model.nominal_proba_)) == n  # no ties
     assert model.converged_
-    assert model.effective_draws_ > 20
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -134,7 +133,7 @@ def test_what_is_told_of_a_sample_moves_its_log_odds(data, model):
     X, y, *_ = data
     prior = np.full(len(y), 0.95)
     prior[0] = 0.5
-    told = GEMMEDClassifier(random_state=0).fit(X, y, prior_nominal=prior)
+    told = clone(model).fit(X, y, prior_nominal=prior)
     assert told.nominal_proba_[0] < model.nominal_proba_[0]
     np.testing.assert_allclose(told.nominal_proba_[1:], model.nominal_proba_[1:], atol=1e-12)
 
@@ -220,7 +219,8 @@ def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
     """f minimises |f|^2 / 2 and (51), as it is written in docs/research/model.md."""
     X, y = damaged(n_classes=n_classes)[:2]
     given = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
-    model = GEMMEDClassifier(solver=Solver(tol=1e-14), random_state=0, **given).fit(X, y)
+    model = GEMMEDClassifier(base=None, solver=Solver(tol=1e-14), random_state=0, **given)
+    model.fit(X, y)
     index = np.searchsorted(model.classes_, y)
     good, proba = 1.0 - model.state_proba_[:, 2], model.true_label_proba_
     rho = model.label_error_rates_

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401  SciPy has a BLAS of its own
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gemmed._core.exceptions import WorkerDiedError
 from gemmed.experiments.runner import RunStore, Task, run_tasks
@@ -131,5 +131,6 @@ def threads_of_blas():
 def test_runs_have_one_blas_thread(tmp_path, monkeypatch, jobs):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     task = Task("threads", threads_of_blas, {})
-    found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["threads"]["threads"]
+    with threadpool_limits(2):
+        found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["threads"]["threads"]
     assert found and set(found) == {1}

@@ -40,7 +40,7 @@ def chosen(n_clusters, *, n_threads=1, listener=None):
 
 
 def numbers_from(fewest, monkeypatch):
-    monkeypatch.setattr("gemmed.model.how_many.FEWEST", fewest)
+    monkeypatch.setattr("gemmed.model.how_many.FEWEST_LANDMARKS", fewest)
 
 
 def test_numbers_double_up_to_the_limit():
@@ -66,6 +66,14 @@ def test_the_last_number_is_taken_without_asking(monkeypatch):
     assert [level.n_landmarks for level in found.levels] == [25, 50, 100, 200]
     assert len(found.prior.feature_map.landmarks) > 300
     assert found.prior.space.known is None
+
+
+def test_a_search_that_cannot_end_early_is_not_made(monkeypatch):
+    """Of three numbers the last is taken whatever the fits of the others would say."""
+    numbers_from(100, monkeypatch)
+    found = chosen(150)
+    assert found.levels == []
+    assert len(found.prior.feature_map.landmarks) > 300
 
 
 def test_threads_do_not_change_the_choice(monkeypatch):
@@ -102,7 +110,8 @@ def test_a_number_is_taken_as_it_is():
 
 
 def test_many_functions_have_fewer_landmarks():
-    assert [most_landmarks(k) for k in (1, 4, 16)] == [8000, 4000, 2000]
+    assert [most_landmarks(k, 10**5) for k in (1, 4, 16)] == [8000, 4000, 2000]
+    assert [most_landmarks(k, 5000) for k in (1, 4, 16, 26)] == [8000, 2500, 625, 500]
     rng = np.random.default_rng(0)
     X, classes = rng.normal(size=(1400, 2)), np.arange(1400) % 64
     made = feature_prior(
@@ -115,4 +124,4 @@ def test_many_functions_have_fewer_landmarks():
         c=3.0,
         weights=np.ones(1400),
     )
-    assert made.feature_map.n_features <= most_landmarks(64) + 1 < 1350
+    assert made.feature_map.n_features <= most_landmarks(64, 1400) + 1 < 1350

@@ -200,8 +200,8 @@ def test_which_samples_keep_the_exact_kernel():
     assert all(isinstance(limit, AtMost) for limit in found[1:])
     assert not isinstance(components_for(50, 100), AtMost)
     assert components_for("auto", 2000, n_iterated=100) is None
-    for n, wanted in ((5000, None), (5001, 1250)):
-        assert components_for("auto", n, n_iterated=18, kernel_is_chosen=True) == wanted
-    assert components_for("auto", ITERATED_UP_TO, n_iterated=1, kernel_is_chosen=True) is None
+    for n, wanted in ((1000, None), (1001, 500), (2100, 525)):
+        assert components_for("auto", n, n_iterated=18, cross_fitted=True) == wanted
+    assert components_for("auto", ITERATED_UP_TO, n_iterated=1, cross_fitted=True) is None
     assert components_for(50, 100, n_iterated=1) == 50
     assert components_for(None, 10**6) is None

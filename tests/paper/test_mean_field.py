@@ -179,12 +179,8 @@ def test_restarts_never_raise_the_bound(seed):
 
 
 def test_a_restart_finds_a_lower_bound_where_the_first_start_is_caught():
-    caught = [random_problem(seed, n=16, n_features=1, c=20.0) for seed in range(30)]
-    gains = []
-    for problem in caught:
-        solution = MeanField().solve(problem)
-        gains.append(solution.diagnostics["first_bound"] - solution.dual_value)
-    assert max(gains) > 1e-3
+    solution = MeanField().solve(random_problem(2, n=16, n_features=1, c=20.0))
+    assert solution.diagnostics["first_bound"] - solution.dual_value > 0.1
 
 
 def test_unknown_form_is_refused():

@@ -268,6 +268,14 @@ def test_absent_columns_are_named(patients):
         training_data(table_of(patients[["name", "diagnosis"]]), "diagnosis")
 
 
+def test_rows_of_weight_0_are_left_out(patients):
+    table = table_of(patients.assign(w=np.where(np.arange(60) < 3, 0.0, 1.0)))
+    data = training_data(table, "diagnosis", weight="w")
+    assert data.rows.tolist() == list(range(3, 60))
+    assert len(data.frame) == len(data.options["sample_weight"]) == 57
+    assert "left out: 3 rows of weight 0 in column 'w'" in [note.text for note in data.notes]
+
+
 def test_groups_and_weights_must_be_complete(patients):
     with pytest.raises(TableError, match=r"'ward'.*group.*row 9"):
         training_data(table_of(patients), "diagnosis", group="ward")

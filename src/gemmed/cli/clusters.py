@@ -7,7 +7,6 @@ TLS with certificates of its own, which never leave these processes, and has no 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import importlib
 import logging
 import warnings
@@ -112,6 +111,8 @@ def _local(n_workers: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
+    import asyncio  # takes a third of the time in which the command line starts
+
     distributed = importlib.import_module("distributed")
     security = distributed.Security()
     if options.tls_ca is not None:
@@ -137,6 +138,8 @@ def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
 
 async def _check_scheduler(address: str, security: Any) -> None:
     """Ask who is there: a client would wait without end for a server that says nothing."""
+    import asyncio
+
     core = importlib.import_module("distributed.core")
     arguments = security.get_connection_args("client")
     async with asyncio.timeout(ANSWER_WITHIN), core.rpc(address, connection_args=arguments) as peer:

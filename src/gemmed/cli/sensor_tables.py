@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.exceptions import TableError
 from .outputs import check_not_an_input, check_output
+from .reading_options import add_reading_options, reading_of
 from .terminal import busy, note, warnings_as_notes
-from .training import add_reading_options, reading_of, report_notes
+from .training import report_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +37,8 @@ def add_monitor_options(parser: Any) -> None:
         "--false-alarms",
         type=false_alarms,
         metavar="RATE",
-        help="allowed false alarms of each sensor: 1 (default) is one per thousand rows, 2/day is "
-        "two rows a day (--order in seconds or as dates)",
+        help="allowed rows with a false alarm, of all sensors together: 1 (default) is one row in "
+        "a thousand, 2/day two rows a day (--order in seconds or as dates)",
     )
     group.add_argument(
         "--window",
@@ -178,7 +179,7 @@ def fit_monitor(
 
     times = readings.times
     step = None if times is None else usual_step(times, None)
-    rate = rate_of(options.false_alarms or DEFAULT_RATE, step)
+    rate = rate_of(options.false_alarms or DEFAULT_RATE, step, len(views))
     monitor = SensorMonitor(
         views, false_alarm_rate=rate, window=options.window, random_state=options.seed
     )
@@ -188,21 +189,21 @@ def fit_monitor(
     monitor.time_column_ = None if clock is None else list(clock)
     low, high = monitor.achieved_rate_[1:]
     note(
-        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; held-out normal "
-        f"rows with an alarm of the plant: {monitor.achieved_rate_[0]:.2%} ({low:.2%} to "
-        f"{high:.2%}), asked: {rate:.2%}"
+        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; alarms of the plant "
+        f"in held-out normal rows: {monitor.achieved_rate_[0]:.3%} ({low:.3%} to {high:.3%}), "
+        f"asked of the plant and of each sensor: {rate:.3%}"
     )
     return monitor
 
 
-def rate_of(false_alarms: tuple[float, bool], step: float | None) -> float:
-    """Share of rows; ``step`` is the usual one between two rows."""
+def rate_of(false_alarms: tuple[float, bool], step: float | None, n_sensors: int) -> float:
+    """Share of rows, for each sensor; ``step`` is the usual one between two rows."""
     value, is_daily = false_alarms
     if not is_daily:
-        return value / 1000.0
+        return value / 1000.0 / n_sensors
     if step is None:
         raise ValueError("--false-alarms N/day needs --order with seconds or dates")
-    return value * step / SECONDS_OF_DAY
+    return value * step / SECONDS_OF_DAY / n_sensors
 
 
 def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
@@ -219,7 +220,7 @@ def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
             "sensors --save or gemmed watch --save"
         )
     if options.false_alarms is not None:
-        rate = rate_of(options.false_alarms, monitor.usual_step_)
+        rate = rate_of(options.false_alarms, monitor.usual_step_, len(monitor.sensor_names_))
         monitor.set_params(false_alarm_rate=rate)
     stored = getattr(monitor, "time_column_", None)
     clock = None if stored is None else Clock(*stored)

@@ -102,15 +102,14 @@ def _add_classifier_options(group: Any) -> None:
         "--base",
         choices=["auto", "forest", "boosting", "none"],
         default="auto",
-        help="a second classifier whose held-out predictions count beside the kernel's (default: "
-        "auto, as GEMMEDClassifier; forests can be audited with, but not be saved)",
+        help="a classifier whose held-out predictions count beside those of the kernel; auto "
+        "(default): a random forest where the rows are in memory",
     )
     group.add_argument(
         "--kernel",
         choices=["tuned", "rbf", "rational_quadratic", "linear", "poly"],
         default="tuned",
-        help="tuned (default): rbf, or with more than 2,000 rows rational_quadratic if that "
-        "predicts rows that are left out better",
+        help="tuned (default) is rbf",
     )
     group.add_argument(
         "--gamma",
@@ -205,22 +204,6 @@ def handling_of(options: argparse.Namespace) -> Handling:
     return Handling(options.spelling, options.duplicates, options.min_class_rows)
 
 
-def base_of(options: argparse.Namespace) -> Any:
-    """The second classifier that the options ask for; None if there is none.
-
-    "auto" is the default of the classifier, which has none.
-    """
-    if options.base in ("auto", "none"):
-        return None
-    if options.base == "forest":
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(random_state=options.seed)
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(random_state=options.seed)
-
-
 def classifier_of(options: argparse.Namespace) -> Any:
     """The classifier that the options ask for, not fitted."""
     if not 0 <= options.seed < 2**32:
@@ -233,7 +216,7 @@ def classifier_of(options: argparse.Namespace) -> Any:
         gamma=options.gamma,
         kernel_params={"degree": options.degree},
         C=options.C,
-        base=base_of(options),
+        base=None if options.base == "none" else options.base,
         n_neighbors=options.neighbors,
         solver=Solver(options.max_iter, n_components=_whole(options.components)),
         random_state=options.seed,

@@ -43,8 +43,9 @@ from .validation import (
     check_number,
     check_query_data,
     check_unlabelled_data,
+    leave_out_constant_columns,
 )
-from .whole_fit import fit_method
+from .whole_fit import fit_method, query_method
 
 ROUNDS = 4
 """Answers and classifier by turns."""
@@ -138,6 +139,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_method
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> AnnotatorGEMMEDClassifier:
         """Fit to a matrix of answers.
 
@@ -159,6 +161,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 )
         return self._fit(X, shape[0], samples, annotators, labels, names, groups)
 
+    @fit_method
     def fit_answers(
         self, X: Any, sample: Any, annotator: Any, label: Any, *, groups: Any = None
     ) -> AnnotatorGEMMEDClassifier:
@@ -186,7 +189,6 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         names, number = np.unique(who, return_inverse=True)
         return self._fit(X, n_samples, index, number.reshape(-1), given, names.tolist(), groups)
 
-    @fit_method
     def _fit(
         self,
         X: Any,
@@ -213,7 +215,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         if X is None:
             found = infer_labels(answers)
         else:
-            X = check_unlabelled_data(self, X)
+            X = leave_out_constant_columns(self, check_unlabelled_data(self, X))
             kernel = make_kernel(self, X, tunable=True)
             with blas_threads(self.n_jobs, len(X)):
                 found, log_prior, solved = self._learn(
@@ -310,6 +312,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
         return found, log_prior, solved
 
+    @query_method
     def decision_function(self, X: Any) -> FloatArray:
         """f, shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -321,12 +324,14 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         values = self._function.values(check_query_data(self, X)).reshape(len(X), -1)
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @query_method
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the true label, shape (n_samples, n_classes)."""
         values = self.decision_function(X)
         scores = _class_scores(values.reshape(len(values), -1))
         return special.softmax(self.probability_slope_ * scores, axis=1)
 
+    @query_method
     def predict(self, X: Any) -> np.ndarray:
         """Predicted classes, shape (n_samples,)."""
         proba = self.predict_proba(X)

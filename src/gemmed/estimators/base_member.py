@@ -178,8 +178,14 @@ def fit_with_states(
     if not takes_weights(model):
         good = weights > 0.5 * weights.max()
         return model.fit(X[good], np.argmax(true_label[good], axis=1))
-    rows, labels = np.nonzero(weights[:, None] * true_label > LEAST_LABEL * weights.max())
-    return _fit(model, X[rows], labels, (weights[:, None] * true_label)[rows, labels])
+    order = np.lexsort(X.T)  # the order of the rows does not matter
+    X, joint = X[order], (weights[:, None] * true_label)[order]
+    rows, labels = np.nonzero(joint > LEAST_LABEL * weights.max())
+    _fit(model, X[rows], labels, joint[rows, labels])
+    if "n_jobs" in model.get_params(deep=False):
+        # Threads add up the votes of a forest in any order: the last digits would differ.
+        model.set_params(n_jobs=None)
+    return model
 
 
 def base_scores(model: Any, X: FloatArray, n_classes: int) -> FloatArray:

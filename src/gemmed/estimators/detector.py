@@ -28,7 +28,7 @@ from .validation import (
     check_unlabelled_data,
     of_class,
 )
-from .whole_fit import fit_method
+from .whole_fit import fit_method, query_method
 
 QUERY_BLOCK = 4_000_000
 """Distances held in memory at a time while scoring new samples."""
@@ -148,6 +148,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         self.offset_ = offsets[0] if y is None else np.array(offsets)
         return self
 
+    @query_method
     def score_samples(self, X: Any, y: Any = None) -> FloatArray:
         """Minus the statistic: higher is more nominal.
 
@@ -155,14 +156,17 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         """
         return self._favourable(-self._all_statistics(X), y)
 
+    @query_method
     def decision_function(self, X: Any, y: Any = None) -> FloatArray:
         """score_samples - offset_: negative for anomalies."""
         return self._favourable(-self._all_statistics(X) - self.offset_, y)
 
+    @query_method
     def predict(self, X: Any, y: Any = None) -> np.ndarray:
         """+1 for nominal samples, -1 for anomalies."""
         return np.where(self.decision_function(X, y) >= 0.0, 1, -1)
 
+    @query_method
     def p_values(self, X: Any, y: Any = None) -> FloatArray:
         """Conformal p-value of the hypothesis that a sample is nominal."""
         statistics = self._all_statistics(X)

@@ -148,7 +148,7 @@ def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | 
         n_components,
         len(samples.labels),
         n_iterated=n_functions if kernel.has_width else 0,
-        kernel_is_chosen=True,
+        cross_fitted=True,
     )
 
 
@@ -166,7 +166,7 @@ def settings_of(
     return Settings(
         Neighbourhood(estimator.n_neighbors, graph, samples.groups, split_seed),
         c=float(estimator.C),
-        to_tune=to_tune if tunable else ToTune(False, False, False, False),
+        to_tune=to_tune if tunable else ToTune(False, False, False),
         priors=records.priors,
         n_components=n_components,
         max_iter=records.solver.max_iter,

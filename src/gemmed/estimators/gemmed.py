@@ -17,6 +17,7 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from .absent_samples import leave_out_absent_samples
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     Labelled,
@@ -32,8 +33,14 @@ from .kernel_parameters import TUNED, make_kernel
 from .pred_probs import check_pred_probs
 from .screening_methods import ScreeningMixin
 from .state_fit import StateFit, fit_states, state_attributes
-from .validation import check_block_labels, check_choice, check_training_data, check_weights
-from .whole_fit import CallbackSupportMixin, fit_method
+from .validation import (
+    check_block_labels,
+    check_choice,
+    check_training_data,
+    check_weights,
+    with_constant_columns,
+)
+from .whole_fit import CallbackSupportMixin, fit_method, query_method
 
 PRECISE_MEAN = 0.9
 """Mean probability of a fault in the precise list of ``flagged``."""
@@ -53,9 +60,8 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
 default="tuned"
         "rbf" is exp(-gamma d^2), "rational_quadratic" its mean over widths,
-        1 / sqrt(1 + 2 gamma d^2). "tuned" is "rbf" up to 2,000 samples; above, with a tuned gamma,
-        the one of the two that predicts samples that are left out better. A callable takes two
-        matrices and returns the kernel matrix between their rows.
+        1 / sqrt(1 + 2 gamma d^2). "tuned" is "rbf". A callable takes two matrices and returns the
+        kernel matrix between their rows.
     gamma : {"tuned", "scale", "auto"} or float, default="tuned"
         Width of radial kernels, scale of "poly". "scale" is 1 / (n_features * X.var()), "auto" is
         1 / n_features, "tuned" the best of a few around "scale" by leave-one-out predictions.
@@ -187,6 +193,7 @@ default="tuned"
         self.n_jobs = n_jobs
 
     @fit_method
+    @leave_out_absent_samples
     def fit(
         self,
         X: Any,
@@ -205,7 +212,8 @@ default="tuned"
         y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice in margins, entropy and coverage. The k-NN
-            distances do not change.
+            distances do not change. The model is the same without samples of weight 0; their own
+            probabilities are NaN.
         prior_nominal : array-like of shape (n_samples,), optional
             What is already known of each sample. 0.95 stands for "nothing"; other values move the
             log-odds by what theirs differ. 0 and 1 state a certainty and are respected exactly.
@@ -240,6 +248,7 @@ default="tuned"
         found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
         is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
+        X = with_constant_columns(self, X)
         kept = KeptSamples(
             X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
         )
@@ -282,6 +291,7 @@ default="tuned"
         self._store(found, samples, kept)
         return self
 
+    @query_method
     def explain(self, output: str | None = None) -> Any:
         """Why each training sample is trusted or not.
 
@@ -314,14 +324,16 @@ default="tuned"
         )
         return explain_samples(self._kept, self._reference(), self.classes_, judged, output)
 
+    @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
         """Training samples that are more likely faulty than not.
 
         Parameters
         ----------
         kind : {"plain", "precise"}, default="plain"
-            "plain": probability of a fault above one half. "precise": the largest set of these
-            samples whose mean probability of a fault is at least 0.9.
+            "plain": a wrong label or a bad measurement is likelier than "nominal". "precise": the
+            largest set of these samples whose probability of a fault is above one half each, and at
+            least 0.9 in the mean.
 
         Returns
         -------
@@ -329,10 +341,12 @@ default="tuned"
         """
         check_is_fitted(self)
         check_choice("kind", kind, ("plain", "precise"))
-        plain: np.ndarray = self.anomaly_scores_ > 0.5
+        plain: np.ndarray = np.argmax(self.state_proba_, axis=1) > 0
         if kind == "plain":
             return plain
-        order = np.argsort(-self.anomaly_scores_, kind="stable")[: np.count_nonzero(plain)]
+        likely = plain & (self.anomaly_scores_ > 0.5)
+        order = np.argsort(np.where(likely, -self.anomaly_scores_, 0.0), kind="stable")
+        order = order[: np.count_nonzero(likely)]
         means = np.cumsum(self.anomaly_scores_[order]) / np.arange(1, len(order) + 1)
         precise = np.zeros_like(plain)
         precise[order[: np.count_nonzero(means >= PRECISE_MEAN)]] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class KeptSamples:
     """Their rows, or the kernel matrix between them."""
     class_index: np.ndarray
     nominal: FloatArray
+    """NaN of samples of weight 0, which take no part."""
     groups: np.ndarray | None
     is_gram: bool = False
     is_part: bool = False
@@ -52,7 +53,14 @@ class KeptSamples:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
 
     def training_statistics(self, reference: TrustedReference) -> FloatArray:
-        """How far out each of them lies for each class, as if it were new."""
+        """How far out each of them lies for each class, as if it were new; NaN if absent."""
+        present = ~np.isnan(self.nominal)
+        if not present.all():
+            number = np.cumsum(present) - 1
+            among_present = replace(reference, reference_index=number[reference.reference_index])
+            found = np.full((len(present), len(reference.scales)), np.nan)
+            found[present] = self._only(present).training_statistics(among_present)
+            return found
         if self.is_gram:
             return reference.training_statistics(self.distances, self.class_index, self.groups)
         distances = training_distances(self.X, self.class_index, self.groups)
@@ -62,6 +70,11 @@ class KeptSamples:
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
+        present = ~np.isnan(self.nominal)
+        if not present.all():
+            found = self._only(present).reference(n_neighbors, class_names)
+            rows = np.flatnonzero(present)[found.reference_index]
+            return replace(found, reference_index=rows)
         options: dict[str, Any] = {
             "n_neighbors": n_neighbors,
             "groups": self.groups,
@@ -74,6 +87,17 @@ class KeptSamples:
             if self.is_gram:
                 return trust_distances(self.distances, self.class_index, trust, **options)
             return trust_points(self.X, self.class_index, trust, **options)
+
+    def _only(self, rows: np.ndarray) -> KeptSamples:
+        """Some of the samples; not of a kernel matrix."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self,
+            X=self.X[rows],
+            class_index=self.class_index[rows],
+            nominal=self.nominal[rows],
+            groups=groups,
+        )
 
     def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:
         """p-values of new samples against the reference made of these."""
@@ -145,7 +169,7 @@ def explain_samples(
         **judged.terms._asdict(),
         "verdict": verdicts,
         "suggested_label": classes[suggested],
-        "p_value": reference.own_class_p_values(own, class_index),
+        "p_value": np.where(np.isnan(own), np.nan, reference.own_class_p_values(own, class_index)),
         "conflicting": conflicting,
         **_reason_columns(kept, verdicts, suggested, classes, judged),
     }

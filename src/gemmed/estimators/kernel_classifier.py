@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.class_warnings import warn_of_class
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..model.calibration import MAX_MARGINS, fit_slope
@@ -20,6 +20,7 @@ from ..model.margin_loss import curvature_at
 from .base_member import base_scores
 from .stored_function import StoredFunction
 from .validation import check_query_data
+from .whole_fit import query_method
 
 
 class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
@@ -48,6 +49,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    @query_method
     def decision_function(self, X: Any) -> FloatArray:
         """Mean of the decision function f.
 
@@ -76,12 +78,14 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
                 values = values + weight * (scores - scores.mean(axis=1, keepdims=True))
         return values
 
+    @query_method
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class of each row of X, shape (n_samples,)."""
         values = self.decision_function(X)
         winner = (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
         return self.classes_[winner]
 
+    @query_method
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
@@ -160,7 +164,7 @@ def signs_of(index: np.ndarray, n_classes: int) -> FloatArray:
 def warn_not_converged(estimator: Any, reached: str) -> None:
     """The usual warning of an iterative estimator, with what was reached and the remedy."""
     where = " of solver=Solver(...)" if hasattr(estimator, "solver") else ""
-    warnings.warn(
+    warn_of_class(
         f"{type(estimator).__name__} stopped after {estimator.n_iter_} iterations without "
         f"converging ({reached}): raise max_iter{where}, raise tol, or scale X.",
         ConvergenceWarning,

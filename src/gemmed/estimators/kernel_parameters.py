@@ -87,23 +87,18 @@ def make_kernel(
 
 
 def kernel_name(name: str) -> str:
-    """The kernel that a tuned one starts from, or the given one."""
+    """The kernel that is tuned by default, or the given one."""
     return RADIAL[0] if name == TUNED else name
 
 
 def what_is_tuned(estimator: Any) -> ToTune:
-    """What of the kernel is chosen from the data; a given gamma belongs to one shape."""
+    """What of the kernel is chosen from the data."""
     options = kernel_options(estimator, tunable=True)
-    shape, gamma, variance, bias = (
+    gamma, variance, bias = (
         isinstance(value, str) and value == TUNED
-        for value in (
-            estimator.kernel,
-            estimator.gamma,
-            options.function_variance,
-            options.bias_variance,
-        )
+        for value in (estimator.gamma, options.function_variance, options.bias_variance)
     )
-    return ToTune(shape and gamma, gamma, variance, bias)
+    return ToTune(gamma, variance, bias)
 
 
 def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | None) -> float:

@@ -19,6 +19,7 @@ from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
+from .absent_samples import leave_out_absent_samples
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -118,6 +119,7 @@ default="rbf"
         self.random_state = random_state
 
     @fit_method
+    @leave_out_absent_samples
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MEDClassifier:
         """Fit the classifier.
 

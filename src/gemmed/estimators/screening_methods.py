@@ -11,6 +11,7 @@ from .._core.types import BoolArray, FloatArray
 from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
 from .kept_samples import KeptSamples
 from .validation import check_number, check_query_data
+from .whole_fit import query_method
 
 
 class ScreeningMixin:
@@ -25,6 +26,7 @@ class ScreeningMixin:
         """Of the classifier."""
         return super().predict(X)  # type: ignore[misc]
 
+    @query_method
     def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
         """How often a trusted sample lies as far out as each row of X.
 
@@ -39,10 +41,11 @@ class ScreeningMixin:
             that fits best, shape (n_samples,)
         """
         check_is_fitted(self)
-        X = check_query_data(self, X)
+        X = check_query_data(self, X, all_columns=True)  # a constant that changes is a sign
         result = self._kept.screened(X, self._reference())
         return result.class_p_values if by_class else result.p_values
 
+    @query_method
     def screen(
         self, X: Any, false_alarm_rate: float | None = 0.05, fdr: float | None = None
     ) -> BoolArray:
@@ -57,9 +60,10 @@ class ScreeningMixin:
         if fdr is not None:
             return screen(p_values, fdr=fdr)
         alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
-        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0))
+        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0), stacklevel=3)
         return alarms
 
+    @query_method
     def predict_or_abstain(
         self, X: Any, false_alarm_rate: float = 0.05, *, abstain: Any = None
     ) -> np.ndarray:

@@ -277,7 +277,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     bad_interval, interval = widened(posterior, found.measurements, found.shared)
     lam = np.column_stack([own.certificate.lam for own in solutions])
     # Decision values are in units of the kernel's function, unless it has no weight at all.
-    unit = float(found.slopes[0]) or float(found.slopes.max()) or 1.0
+    unit = float(found.slopes[0]) or float(found.slopes.max())
+    member_weights = found.slopes / unit if unit else np.eye(len(found.slopes))[0]
     return {
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
@@ -307,7 +308,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "probability_slope_": unit,
         "bases_": found.bases,
         "_calibrated_together": True,
-        "_member_weights": found.slopes / unit,
+        "_member_weights": member_weights,
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
     }

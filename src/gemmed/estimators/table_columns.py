@@ -68,8 +68,8 @@ class Handling(NamedTuple):
 class TrainingData(NamedTuple):
     """What a fit needs; arrays have one entry per used row.
 
-    ``rows`` are the positions of the used rows in the table: rows without a label, of rare classes
-    and repeated ones (if asked for) are left out. ``notes`` say what was read and done how.
+    ``rows`` are the positions of the used rows in the table: rows without a label, of weight 0, of
+    rare classes and repeated ones (if asked for) are left out. ``notes`` say what was done.
     """
 
     frame: Any
@@ -160,6 +160,7 @@ class Roles(NamedTuple):
         if self.prior is not None:
             options["prior_nominal"] = table.complete_numbers(self.prior, "prior")[rows]
         known = Known(found, rows, options, notes, len(labels) - len(rows))
+        known = _without_absent_rows(known, self.weight)
         known = _without_rare_classes(known, self.target, handling.min_rows)
         if self.known is not None:
             merged = handling.spelling == MERGED
@@ -326,6 +327,15 @@ def _spelt(labels: np.ndarray, target: str, spelling: str) -> tuple[np.ndarray, 
         f"({n_rows} rows: {listed(other)}; --spelling as-written keeps them apart)"
     )
     return replaced(labels, other).astype(str), [Note("labels", text, target)]
+
+
+def _without_absent_rows(known: Known, column: str | None) -> Known:
+    """Without rows of weight 0: they count as if they were not there."""
+    kept = known.options.get("sample_weight", np.ones(len(known.rows))) != 0.0
+    if kept.all() or not kept.any():  # no weight at all is refused by fit
+        return known
+    text = f"left out: {counted(int((~kept).sum()), 'row')} of weight 0 in column {column!r}"
+    return known.only(kept)._replace(notes=[*known.notes, Note("weights", text, column)])
 
 
 def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import PayloadError
+from .boosting_files import StoredBoosting, is_storable_boosting
+from .checked_nodes import LEAF, demand, is_count, node_depths
 
-LEAF, NO_FEATURE = -1, -2
-"""Child and feature of a leaf."""
+NO_FEATURE = -2
+"""Feature of a leaf."""
 NOT_STORED = {"estimator", "estimator_", "estimators_", "estimator_params"}
 """Attributes of a forest that follow from its class or from the arrays."""
 MAX_TREES = 100_000
@@ -86,12 +88,12 @@ class StoredForest:
 
 
 def with_stored_forests(model: Any) -> Any:
-    """The model with every fitted forest in its stored form; the model itself is not changed."""
+    """The model with forests and boosted trees in their stored forms; it is not changed itself."""
     return _replaced(model, {})
 
 
 def _replaced(value: Any, known: dict[int, Any]) -> Any:
-    """A value, or a shallow copy of it if there is a forest in it.
+    """A value, or a shallow copy of it if there is a forest or boosting in it.
 
     ``known`` has what became of each object, so that shared objects stay shared. It also keeps the
     originals, whose identity no other object may take meanwhile.
@@ -105,6 +107,8 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
     new = value
     if _is_storable(value):
         new = StoredForest.of(value)
+    elif is_storable_boosting(value):
+        new = StoredBoosting.of(value)
     elif isinstance(value, dict):
         items = {name: _replaced(item, known) for name, item in value.items()}
         if any(items[name] is not item for name, item in value.items()):
@@ -147,13 +151,13 @@ def _forest_of(
     _demand(forest.n_estimators == len(counts), f"{len(counts)} trees")
     n_features, n_classes = attributes["n_features_in_"], attributes["n_classes_"]
     classes = attributes["classes_"]
-    _demand(_is_count(n_features), f"n_features_in_={n_features!r:.40}")
-    _demand(_is_count(n_classes), f"n_classes_={n_classes!r:.40}")
+    _demand(is_count(n_features), f"n_features_in_={n_features!r:.40}")
+    _demand(is_count(n_classes), f"n_classes_={n_classes!r:.40}")
     _demand(np.shape(classes) == (n_classes,), f"{np.size(classes)} classes")
     _demand(attributes["n_outputs_"] == 1, f"n_outputs_={attributes['n_outputs_']!r:.40}")
     _check_shapes(seeds, counts, nodes, values, int(n_classes))
     starts = np.concatenate([[0], np.cumsum(counts)])
-    depths = _depths(nodes["left_child"], nodes["right_child"], starts)
+    depths = node_depths(nodes["left_child"], nodes["right_child"], starts, "forest")
     _check_nodes(nodes, int(n_features))
     _demand(bool(np.isfinite(values).all() and (values >= 0).all()), "values that are no shares")
     vars(forest).update(attributes)
@@ -194,28 +198,6 @@ def _check_shapes(
         _demand(is_right and array.shape == (total,), f"{name} of other type or length")
     is_right = type(values) is np.ndarray and values.dtype == np.float64
     _demand(is_right and values.shape == (total, n_classes), "values of other type or shape")
-
-
-def _depths(left: np.ndarray, right: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Depth of every node in its tree; an error if the nodes are no trees."""
-    counts = np.diff(starts)
-    first = np.repeat(starts[:-1], counts)
-    _demand(bool(((left == LEAF) == (right == LEAF)).all()), "nodes with one child")
-    parents = np.flatnonzero(left != LEAF)
-    children = np.stack([left[parents], right[parents]])
-    inside = (children > parents - first[parents]) & (children < np.repeat(counts, counts)[parents])
-    _demand(bool(inside.all()), "children that are not behind their parent in the tree")
-    children += first[parents]
-    n_parents = np.bincount(children.ravel(), minlength=len(left))
-    is_root = np.arange(len(left)) == first
-    _demand(bool((n_parents == ~is_root).all()), "nodes with another number of parents than one")
-    depths = np.zeros(len(left), dtype=np.int64)
-    level = starts[:-1]
-    while len(level := level[left[level] != LEAF]):
-        below = np.concatenate([left[level] + first[level], right[level] + first[level]])
-        depths[below] = np.tile(depths[level] + 1, 2)
-        level = below
-    return depths
 
 
 def _check_nodes(nodes: dict[str, np.ndarray], n_features: int) -> None:
@@ -271,11 +253,5 @@ def _max_features(wanted: Any, n_features: int) -> int:
     return max(1, int(wanted * n_features))
 
 
-def _is_count(value: Any) -> bool:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return is_whole and bool(value > 0)
-
-
 def _demand(is_true: bool, what: str) -> None:
-    if not is_true:
-        raise PayloadError(f"its forest has {what}")
+    demand(is_true, "forest", what)

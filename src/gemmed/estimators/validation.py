@@ -24,10 +24,13 @@ from .data_errors import check_no_missing_labels, data_errors
 def check_training_data(
     estimator: Any, X: Any, y: Any, *, multi_class: bool = False
 ) -> tuple[FloatArray, np.ndarray]:
-    """Validated X (float64) and y of a classification problem; feature names are remembered."""
+    """Validated X (float64, without constant columns) and y of a classification problem."""
     check_no_missing_labels(y)
     with data_errors(X):
-        X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, reset=True)
+        # Frames and slices have other layouts of the memory: sums would differ in the last bits.
+        X, y = validate_data(
+            estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2, reset=True
+        )
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind != "binary" and not (multi_class and kind == "multiclass"):
@@ -42,7 +45,30 @@ def check_training_data(
             f"y holds one class only, {classes.tolist()[0]!r}: a classifier needs samples of two "
             "classes."
         )
-    return X, y
+    return leave_out_constant_columns(estimator, X), y
+
+
+def leave_out_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
+    """X without the columns that hold one value; ``check_query_data`` leaves them out as well.
+
+    Kernel matrices stay whole, and so do rows for a kernel of the user, who may count columns.
+    """
+    estimator._varying_columns, estimator._first_row = None, None
+    kernel = getattr(estimator, "kernel", None)
+    varies = np.any(X[0] != X, axis=0)
+    if kernel == "precomputed" or callable(kernel) or varies.all() or not varies.any():
+        return X
+    estimator._varying_columns, estimator._first_row = np.flatnonzero(varies), X[0].copy()
+    return np.ascontiguousarray(X[:, estimator._varying_columns])
+
+
+def with_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
+    """The training rows with the constant columns that were left out."""
+    if estimator._varying_columns is None:
+        return X
+    whole: FloatArray = np.tile(estimator._first_row, (len(X), 1))
+    whole[:, estimator._varying_columns] = X
+    return whole
 
 
 def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -> np.ndarray:
@@ -71,6 +97,7 @@ def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -
     if len(widths) != 1:
         raise ValueError(f"blocks of X have different numbers of columns: {sorted(widths)}.")
     estimator.n_features_in_ = widths.pop()
+    estimator._varying_columns = None  # in blocks all columns count
     if hasattr(estimator, "feature_names_in_"):  # of an earlier fit; blocks have no names
         del estimator.feature_names_in_
     return y
@@ -80,15 +107,16 @@ def _width_and_finite(X: np.ndarray, _: None) -> tuple[int, bool]:
     return X.shape[1], bool(np.isfinite(X).all())
 
 
-def check_query_data(estimator: Any, X: Any) -> FloatArray:
-    """Validated X (float64) at prediction time."""
+def check_query_data(estimator: Any, X: Any, *, all_columns: bool = False) -> FloatArray:
+    """Validated X (float64) at prediction time, without columns that were constant in training."""
     with data_errors(X):
         X = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return np.asarray(X, dtype=np.float64)
+    columns = getattr(estimator, "_varying_columns", None)
+    return np.asarray(X if columns is None or all_columns else X[:, columns], dtype=np.float64)
 
 
 def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
-    """Validated X (float64) of a detector at fit time."""
+    """Validated X (float64) at fit time, with constant columns."""
     with data_errors(X):
         X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
     return np.asarray(X, dtype=np.float64)

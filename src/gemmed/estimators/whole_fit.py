@@ -1,7 +1,8 @@
 """What every ``fit`` does around its own work: all attributes or none, few warnings, callbacks.
 
-A fit that ends with an exception (wrong data, Ctrl-C, a listener that raises) leaves the estimator
-as it was, with its last solution if it had one.
+A fit works on a twin of the estimator and hands all attributes over at once. One that ends with an
+exception (wrong data, Ctrl-C, a listener that raises) changes nothing. A prediction in another
+thread meanwhile is that of the last model, or of the new one, never of parts of both.
 
 scikit-learn has callbacks from 1.9 on (``set_callbacks(ProgressBar())``), still experimental. Where
 they exist the events of ``_core.progress`` become their tasks: a stage is a task of the fit, a
@@ -17,7 +18,7 @@ from typing import Any, TypeVar, cast
 from .._core.class_warnings import class_warnings_kept, issue
 from .._core.progress import STAGES, Event, listening
 
-__all__ = ["CallbackSupportMixin", "fit_method"]
+__all__ = ["CallbackSupportMixin", "fit_method", "query_method"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -36,21 +37,33 @@ def fit_method(fit: _Fit) -> _Fit:
 
     @functools.wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            with class_warnings_kept() as kept:
-                if "_skl_callbacks" in before and with_callbacks is not None:
-                    result = _fit_with_callbacks(self, fit, *args, **kwargs)
-                else:
-                    result = fit(self, *args, **kwargs)
-            issue(kept, stacklevel=2)
-            return result
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+        twin = _twin(self, dict(vars(self)))
+        with class_warnings_kept() as kept:
+            if "_skl_callbacks" in vars(twin) and with_callbacks is not None:
+                _fit_with_callbacks(twin, fit, *args, **kwargs)
+            else:
+                fit(twin, *args, **kwargs)
+        issue(kept, stacklevel=2)
+        self.__dict__ = vars(twin)
+        return self
 
     return cast("_Fit", whole)
+
+
+def query_method(method: _Fit) -> _Fit:
+    """Decorator of what reads several attributes: all are of one fit, even if another one ends."""
+
+    @functools.wraps(method)
+    def of_one_fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(_twin(self, vars(self)), *args, **kwargs)
+
+    return cast("_Fit", of_one_fit)
+
+
+def _twin(estimator: Any, attributes: dict[str, Any]) -> Any:
+    twin = object.__new__(type(estimator))
+    twin.__dict__ = attributes
+    return twin
 
 
 if with_callbacks is not None:

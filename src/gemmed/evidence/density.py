@@ -42,7 +42,7 @@ class LogDensity:
 
     def _minus_log_density(self, distances: FloatArray) -> FloatArray:
         """Up to the number of terms: minus log of the sum of kernels."""
-        dimension = self._X.shape[1]
+        dimension = np.count_nonzero(np.any(self._X[0] != self._X, axis=0))
         exponents = -0.5 * (distances / self._bandwidth) ** 2
         log_sum = special.logsumexp(exponents, axis=1)
         constant = dimension * (np.log(self._bandwidth) + 0.5 * np.log(2.0 * np.pi))

@@ -78,9 +78,11 @@ def find_groups(
 
 def repeated_values(flagged: BoolArray, numbers: FloatArray, names: list[str]) -> list[OddGroup]:
     """Values that many flagged and few other rows have, the most frequent first."""
-    candidates = []
+    candidates, n_tried = [], 0
     for j, name in enumerate(names):
         column = numbers[:, j]
+        repeats = np.unique(column[np.isfinite(column)], return_counts=True)[1]
+        n_tried += int(np.sum(repeats >= MIN_REPEATS))
         values, counts = np.unique(column[flagged & np.isfinite(column)], return_counts=True)
         for value, count in zip(values, counts, strict=True):
             if count >= MIN_REPEATS:
@@ -90,7 +92,7 @@ def repeated_values(flagged: BoolArray, numbers: FloatArray, names: list[str]) -
     for count, name, value, holders in sorted(candidates, key=lambda entry: -entry[0]):
         n_holders = int(holders.sum())
         chance = float(stats.hypergeom.sf(count - 1, n, n_flagged, n_holders))
-        if count >= MOSTLY_FLAGGED * n_holders and chance * len(candidates) <= LEVEL:
+        if count >= MOSTLY_FLAGGED * n_holders and chance * n_tried <= LEVEL:
             part = f"all {count}" if count == n_holders else f"{count} of {n_holders}"
             text = f"{part} rows with {name} = {value:.6g} are flagged"
             found.append(OddGroup(REPEATED, text, np.flatnonzero(holders & flagged), name))

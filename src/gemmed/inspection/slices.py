@@ -1,11 +1,12 @@
 """Slices of a table in which faults are more frequent than elsewhere.
 
-A slice is a value of a category, or a range of a number, of the time or of the row order. Faults
-are flagged rows. Rows of one stratum are exchangeable if no slice matters. The number of faults in
-a slice is then a sum of hypergeometric variables, which is a sum of independent Bernoulli
-variables. Its upper tail is at most that of a binomial variable with the same mean (Hoeffding,
-1956). That tail is the p-value. It is multiplied by the number of slices of the column and by the
-number of columns, so that one false finding or more has a probability of at most ``level``.
+A slice is a value of a category, or a range of a number, of the time or of the row order. Rows of
+one stratum are exchangeable if no slice matters. The sum of the fault probabilities in a slice is
+then the sum of a random sample of each stratum, drawn without replacement: its mean and variance
+are exact. Its upper tail is that of a gamma variable with this mean and variance (for flags and
+few faults, of a Poisson variable). That tail is the p-value. It is multiplied by the number of
+slices of the column and by the number of columns, so that one false finding or more has a
+probability of about ``level`` at most.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from .._core.types import BoolArray, FloatArray
 
@@ -96,6 +97,7 @@ def find_slices(
     faults: BoolArray,
     strata: np.ndarray,
     *,
+    proba: FloatArray | None = None,
     level: float = 0.05,
     most: int = 5,
 ) -> list[Slice]:
@@ -106,6 +108,7 @@ def find_slices(
     columns : in which slices are looked for
     faults : which rows are flagged, shape (n_rows,)
     strata : integers of shape (n_rows,); faults are compared within them
+    proba : fault probabilities, shape (n_rows,); None if flags are all that is known
     level : probability of one false finding or more, if faults are spread evenly in every stratum
     most : slices to return
 
@@ -115,10 +118,11 @@ def find_slices(
     it, by another column, narrows it down if that is significant at the same level.
     """
     cuts = [cut for column in columns if (cut := _cut(column)) is not None]
+    weights = faults.astype(float) if proba is None else proba
     found: list[Slice] = []
     left: BoolArray = np.ones(len(faults), dtype=bool)
     while len(found) < most:
-        best = _best(cuts, faults, strata, left, level)
+        best = _best(cuts, faults, weights, strata, left, level)
         if best is None:
             break
         cut, number, p_value = best
@@ -126,7 +130,7 @@ def find_slices(
         names: tuple[str, ...] = (cut.column.name,)
         text = cut.text(number)
         rest = [other for other in cuts if other.column.name != cut.column.name]
-        narrower = _best(rest, faults, strata, inside, level)
+        narrower = _best(rest, faults, weights, strata, inside, level)
         if narrower is not None:
             inside = inside & _members(*narrower[:2])
             names = (*names, narrower[0].column.name)
@@ -137,28 +141,34 @@ def find_slices(
 
 
 def _best(
-    cuts: Sequence[_Cut], faults: BoolArray, strata: np.ndarray, part: BoolArray, level: float
+    cuts: Sequence[_Cut],
+    faults: BoolArray,
+    weights: FloatArray,
+    strata: np.ndarray,
+    part: BoolArray,
+    level: float,
 ) -> tuple[_Cut, int, float] | None:
     """The most significant slice of some rows; None if none is."""
-    n_faults = int(np.sum(faults & part))
-    if n_faults < MIN_FAULTS:
+    if int(np.sum(faults & part)) < MIN_FAULTS:
         return None
-    counts = np.bincount(strata[part])
-    shares = np.bincount(strata[part], faults[part]) / np.maximum(counts, 1)
-    expected = shares[strata] * part
+    n = np.bincount(strata[part]).astype(float)
+    mean = np.bincount(strata[part], weights[part]) / np.maximum(n, 1.0)
+    variance = np.bincount(strata[part], weights[part] ** 2) / np.maximum(n, 1.0) - mean**2
     best: tuple[_Cut, int, float] | None = None
     for cut in cuts:
         known = part & (cut.codes >= 0)
         codes, n_bins = cut.codes[known], len(cut.names)
-        rows, hits, mean = (
-            _sums(np.bincount(codes, values, n_bins), cut)
-            for values in (np.ones(len(codes)), faults[known].astype(float), expected[known])
-        )
+        counts = np.zeros((len(n), n_bins))
+        np.add.at(counts, (strata[known], codes), 1.0)
+        sizes = _sums(counts, cut)
+        rows = sizes.sum(axis=0)
+        hits = _sums(np.bincount(codes, faults[known].astype(float), n_bins), cut)
         tried = (rows >= MIN_ROWS) & (rows <= MAX_SHARE * part.sum())
         if not tried.any():
             continue
-        with np.errstate(invalid="ignore"):
-            tail = stats.binom.sf(hits - 1, n_faults, np.clip(mean / n_faults, 0.0, 1.0))
+        total = _sums(np.bincount(codes, weights[known], n_bins), cut)
+        left = (n[:, None] - sizes) / np.maximum(n - 1.0, 1.0)[:, None]
+        tail = _upper_tail(total, mean @ sizes, variance @ (sizes * left))
         tail = np.where(tried & (hits >= MIN_FAULTS), tail, 1.0)
         number = int(np.argmin(tail))
         p_value = float(tail[number]) * int(tried.sum()) * len(cuts)
@@ -167,10 +177,21 @@ def _best(
     return best
 
 
+def _upper_tail(total: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """P(at least ``total``), by a Poisson variable in units of variance / mean.
+
+    The gamma function continues the Poisson tail P(k or more) = gammainc(k, mean) to any k.
+    """
+    unit = np.maximum(variance, 1e-12) / np.maximum(mean, 1e-12)
+    tail: FloatArray = special.gammainc(np.maximum(total / unit, 1e-12), mean / unit)
+    return np.where(total > mean, tail, 1.0)
+
+
 def _sums(bins: np.ndarray, cut: _Cut) -> FloatArray:
-    """Of every slice, shape (n_slices,)."""
-    total = np.concatenate([[0.0], np.cumsum(bins)])
-    found: FloatArray = total[cut.last + 1] - total[cut.first]
+    """Of every slice, shape (..., n_slices)."""
+    zero = np.zeros((*bins.shape[:-1], 1))
+    total = np.concatenate([zero, np.cumsum(bins, axis=-1)], axis=-1)
+    found: FloatArray = total[..., cut.last + 1] - total[..., cut.first]
     return found
 
 

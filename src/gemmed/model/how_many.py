@@ -20,6 +20,7 @@ from ..rows.training_rows import BlockRows
 from .calibration import fit_slope
 from .decision_step import known_functions, solve_med_functions
 from .kernels.exact_or_features import (
+    FEWEST_LANDMARKS,
     MOST_LANDMARKS,
     AtMost,
     Prior,
@@ -29,14 +30,14 @@ from .kernels.exact_or_features import (
 from .kernels.kernel import Kernel
 from .label_losses import gain_over
 
-FEWEST = 500
-"""Landmarks of the first fit."""
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
 """Share of the rows that judge, and its limits."""
 WORTH = 0.003
 """Nats a row by which a doubling, or each of two on average, must have lowered the loss for the
 next one to be tried; at least the standard error of that gain. One may have bad luck with its
 landmarks, so two are tried in any case."""
+LEAST_LEVELS = 3
+"""Numbers of landmarks that are tried in any case: one, and two doublings of it."""
 GAP, MAX_STEPS = 3e-4, 30
 """Relative duality gap and Newton steps that are enough to compare numbers of landmarks."""
 GROWTH = 2.5
@@ -95,15 +96,20 @@ def feature_prior(
         signs,
         weights * trust,
         c,
-        min(int(n_components), most_landmarks(signs.shape[1])),
+        min(int(n_components), most_landmarks(signs.shape[1], rows.n_samples)),
         lambda number: landmark_bytes(rows.n_samples, number),
         seed,
     ).prior
 
 
-def most_landmarks(n_functions: int) -> int:
-    """The time of a fit with m landmarks grows as m^2 times the number of functions."""
-    return int(MOST_LANDMARKS / np.sqrt(n_functions))
+def most_landmarks(n_functions: int, n_samples: int) -> int:
+    """Landmarks that can be afforded.
+
+    The time of a fit with m landmarks grows as m^2 times the number of functions, and for a given m
+    with the number of functions.
+    """
+    for_samples = max(2 * n_samples // n_functions, FEWEST_LANDMARKS)
+    return min(int(MOST_LANDMARKS / np.sqrt(n_functions)), for_samples)
 
 
 def one_against_others(class_index: np.ndarray) -> FloatArray:
@@ -137,6 +143,8 @@ def choose_landmark_number(
     fitted = weights.copy()
     fitted[held] = 0.0
     numbers = list(landmark_numbers(most))
+    if len(numbers) <= LEAST_LEVELS:  # no fit could end the search before the last number
+        numbers = numbers[-1:]
     levels: list[Level] = []
     judged: list[FloatArray] = []
     seconds = 0.0
@@ -168,8 +176,8 @@ def choose_landmark_number(
 
 
 def landmark_numbers(most: int) -> Iterator[int]:
-    """FEWEST and its doubles; the last one is ``most`` if that is well above the one before."""
-    number = min(FEWEST, most)
+    """The fewest and its doubles; the last is ``most`` if that is well above the one before."""
+    number = min(FEWEST_LANDMARKS, most)
     yield number
     while 2 * number <= most:
         number *= 2

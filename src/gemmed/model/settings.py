@@ -33,7 +33,7 @@ class Priors(LabelPriors):
         scores into probabilities.
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
-    sharpness, sharpness_weight : float, default=2.0, 0.5
+    sharpness, sharpness_weight : float, default=2.0, 0.55
         If unclear predictions are due to wrong labels, the true classes are sharper than the
         predictions by this power; and the prior probability of that reading.
 

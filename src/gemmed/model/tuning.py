@@ -24,8 +24,6 @@ from .kernels.choose_space import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel
 from .med import learn_med
-from .refined_kernel import FROM as REFINED_FROM
-from .refined_kernel import refine_kernel
 from .settings import Selection
 
 SMALL_VARIANCES = (0.03,)
@@ -40,8 +38,9 @@ SHRINKAGE, BIAS_COST = 1.5, 10.0
 and for the larger of the two prior variances of its bias."""
 RISE = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
-MAX_FUNCTIONS = 50
-"""Decision functions that are judged where there are more classes: the loss is a mean over them."""
+MAX_FUNCTIONS = 6
+"""Decision functions that are judged where there are more classes: the loss is a mean over them,
+and the time of the choice would grow with their number."""
 SCREENED_FROM = 300
 """Rows from which on half of them choose which candidates all of them compare."""
 WORTH = 0.04
@@ -64,8 +63,6 @@ class Candidate(NamedTuple):
 class ToTune(NamedTuple):
     """What of a kernel is to be chosen from the data."""
 
-    shape: bool
-    """Which of the radial kernels; that of a few samples is "rbf"."""
     gamma: bool
     variance: bool
     bias: bool
@@ -75,7 +72,7 @@ class ToTune(NamedTuple):
     @property
     def is_given(self) -> bool:
         """Whether nothing is to be chosen."""
-        return not (self.shape or self.gamma or self.variance or self.bias)
+        return not (self.gamma or self.variance or self.bias)
 
 
 @dataclass(frozen=True)
@@ -101,11 +98,6 @@ class KernelChoice:
     seed: int
 
     def choose(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
-        """The kernel that predicts best, and the candidates that some of the samples compared."""
-        tuned, candidates = self.on_some(kernel)
-        return self.on_many(tuned), candidates
-
-    def on_some(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
         """The candidate that predicts a thousand samples best, and all of them."""
         to_tune, signs = self.to_tune, self.signs
         if to_tune.is_given:
@@ -130,24 +122,6 @@ class KernelChoice:
             tune_variance=to_tune.variance,
             tune_bias=to_tune.bias,
             selection=to_tune.selection,
-        )
-
-    def on_many(self, kernel: Kernel) -> Kernel:
-        """What ten times as many make of it, where there are so many (``refined_kernel``)."""
-        shape, gamma, variance = self.to_tune[:3]
-        has_many = kernel.has_width and self.rows.n_samples > REFINED_FROM
-        if not has_many or not (gamma or variance):
-            return kernel
-        return refine_kernel(
-            self.rows,
-            kernel,
-            self.signs,
-            self.weights * self.trusted,
-            self.c,
-            shape=shape,
-            gamma=gamma,
-            variance=variance,
-            seed=self.seed,
         )
 
 

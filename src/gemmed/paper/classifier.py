@@ -14,6 +14,7 @@ from .._core.exceptions import ConstraintWarning
 from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
+from ..estimators.absent_samples import leave_out_absent_samples
 from ..estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -181,6 +182,7 @@ default="rbf"
         self.n_jobs = n_jobs
 
     @fit_method
+    @leave_out_absent_samples
     def fit(
         self,
         X: Any,

@@ -96,6 +96,7 @@ class Patterns:
                 [column._replace(values=column.values[rows]) for column, _ in columns],
                 verdicts == faulty,
                 strata,
+                proba=findings.scores["label" if kind == MANY_LABELS else "measurement"][rows],
                 level=LEVEL / 2.0,
             )
             found += [SliceFinding(kind, self._spread_out(one)) for one in slices]

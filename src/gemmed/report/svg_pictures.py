@@ -62,7 +62,7 @@ def bars(names: list[str], values: list[int], label: str) -> str:
         y = 4 + i * step
         length = (WIDTH - 196) * value / largest
         parts.append(
-            f'<text x="150" y="{y + 14:g}" text-anchor="end">{escape(_cut(name, 22))}'
+            f'<text x="150" y="{y + 14:g}" text-anchor="end">{escape(_cut(name, 20))}'
             f"<title>{escape(name)}</title></text>"
             f'<rect class="mark" x="156" y="{y + 3:g}" width="{max(length, 1):.1f}" height="15" '
             f'rx="3"/><text class="muted" x="{161 + length:.1f}" y="{y + 15:g}">{value}</text>'

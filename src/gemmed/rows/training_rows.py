@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from .._core.types import FloatArray
-from .blocks import Blocks, local_threads, take_rows
+from .blocks import Blocks, take_rows
 
 
 class TrainingRows(Protocol):
@@ -65,8 +65,3 @@ class BlockRows:
 
     def take(self, rows: np.ndarray) -> FloatArray:
         return take_rows(self.blocks, rows).astype(np.float64)
-
-
-def threads_of(rows: TrainingRows) -> int:
-    """Threads of passes over the rows in this process."""
-    return local_threads(rows.blocks) if isinstance(rows, BlockRows) else 1

@@ -28,6 +28,8 @@ RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 """Candidates for the ridge, in units of the variance of a channel."""
 MAX_DEVIATIONS = 20.0
 """Readings are cut here, in standard units: predictions stay finite after a change of unit."""
+MAX_STORED = 20
+"""Pairs of sensors whose predictions without both are stored."""
 MIN_RELATIVE_WIDTH = 1e-9
 """A channel that varies less, relative to its size, is constant."""
 
@@ -81,15 +83,19 @@ class Predictor:
     """Correlation of each channel with its reading before, shape (n_channels,)."""
     inflation: FloatArray
     """Held-out deviation of both predictions over the model's, shape (2, n_channels)."""
-    _made: dict[int, tuple[Coefficients, Coefficients]] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[int, ...], tuple[Coefficients, Coefficients]] = field(
+        default_factory=dict, repr=False
+    )
 
     def __getstate__(self) -> dict[str, Any]:
         # Coefficients are many numbers, and quickly computed.
         return {**self.__dict__, "_made": {}}
 
-    def coefficients(self, without: int = -1) -> tuple[Coefficients, Coefficients]:
-        """Of the cross and the step prediction, without one sensor (-1: with all)."""
+    def coefficients(self, *without: int) -> tuple[Coefficients, Coefficients]:
+        """Of the cross and the step prediction, without some other sensors."""
         if without not in self._made:
+            if len(self._made) >= MAX_STORED + len(self.sensor):
+                del self._made[next(pair for pair in self._made if len(pair) > 1)]
             self._made[without] = (
                 self._solve(without, own_past=False),
                 self._solve(without, own_past=True),
@@ -98,10 +104,11 @@ class Predictor:
 
     def prepare(self) -> None:
         """Compute all coefficients now: every later row takes the same time."""
-        for sensor in range(-1, int(self.sensor.max()) + 1):
+        self.coefficients()
+        for sensor in range(int(self.sensor.max()) + 1):
             self.coefficients(sensor)
 
-    def _solve(self, without: int, *, own_past: bool) -> Coefficients:
+    def _solve(self, without: tuple[int, ...], *, own_past: bool) -> Coefficients:
         n, size = len(self.sensor), len(self.precision)
         entries = np.arange(size)
         weights, deviation = np.zeros((size, n)), np.ones(n)
@@ -110,8 +117,7 @@ class Predictor:
             unknown = of_entry == sensor
             if own_past:
                 unknown &= entries < n
-            if without >= 0:
-                unknown |= of_entry == without
+            unknown |= np.isin(of_entry, without)
             unknown_entries = np.flatnonzero(unknown)
             inner = self.precision[np.ix_(unknown_entries, unknown_entries)]
             own = np.flatnonzero(self.sensor == sensor)

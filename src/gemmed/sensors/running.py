@@ -16,8 +16,9 @@ from .prediction import Predictor, windows, without_gaps
 
 MAX_RESIDUAL = 6.0
 """Residuals are cut here, in their normal deviations: means forget a fault soon after its end."""
-MAX_SUSPICION = 50.0
-"""The same where sensors are compared with each other."""
+MAX_SUSPICION, CLEARLY_BROKEN = 1000.0, 25.0
+"""Largest residual where sensors are compared with each other, and the mean square from which on a
+second sensor is left out of predictions together with the first."""
 MIN_SQUARE = 1e-8
 """Smallest mean square whose logarithm is taken, in standard units."""
 TESTS = (
@@ -149,15 +150,15 @@ def residuals_of(
     """
     predictor = rules.predictor
 
-    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, without: int) -> list[FloatArray]:
+    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, *without: int) -> list[FloatArray]:
         found: list[FloatArray] = []
-        for model in predictor.coefficients(without):
+        for model in predictor.coefficients(*without):
             expected = rows @ model.weights
             raw = np.clip((Z - expected) / model.deviation, -MAX_SUSPICION, MAX_SUSPICION)
             found += [expected, np.where(there, raw, 0.0)]
         return found
 
-    expected, cross, _, step = both(W, filled, known, -1)
+    expected, cross, _, step = both(W, filled, known)
     squares = np.where(known, cross**2, 1.0)
     recent = np.concatenate(
         [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
@@ -166,13 +167,19 @@ def residuals_of(
     if of_sensor.shape[1] > 2:
         cross, step, expected = cross.copy(), step.copy(), expected.copy()
         ranked = np.argsort(-of_sensor, axis=1)[:, :2]
-        for rank in range(2):
-            for suspect in np.unique(ranked[:, rank]):
-                rows = np.flatnonzero(ranked[:, rank] == suspect)
+        suspects = [ranked[:, :1], ranked[:, 1:]]
+        if of_sensor.shape[1] > 3:  # two sensors that are clearly broken at the same time
+            second = np.take_along_axis(of_sensor, ranked[:, 1:], axis=1)
+            suspects.append(np.where(second > CLEARLY_BROKEN, np.sort(ranked, axis=1), -1))
+        for groups in suspects:
+            for left_out in np.unique(groups, axis=0):
+                if left_out[0] < 0:
+                    continue
+                rows = np.flatnonzero((groups == left_out).all(axis=1))
                 means, own_cross, _, own_step = both(
-                    W[rows], filled[rows], known[rows], int(suspect)
+                    W[rows], filled[rows], known[rows], *map(int, left_out)
                 )
-                others = predictor.sensor != suspect
+                others = ~np.isin(predictor.sensor, left_out)
                 better = (np.abs(own_cross) < np.abs(cross[rows])) & others
                 cross[rows] = np.where(better, own_cross, cross[rows])
                 expected[rows] = np.where(better, means, expected[rows])

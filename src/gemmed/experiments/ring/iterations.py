@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,10 +20,14 @@ from ..target import Options, Target
 from .curves import draw_iterations
 from .runs import CORRUPTION_RADIUS, NOISE_RATE
 
-LAYOUT = "separated"
+LAYOUT: Literal["separated"] = "separated"
 STEPS = (50, 150, 500, 1500, 2500, 5000)
-MODES = ("printed", "corrected", "convergent")
-SIZES = {10: {"phi": 0.05, "psi": 0.05, "tau": 0.05}, 200: {}}
+MODES: tuple[Literal["printed", "corrected", "convergent"], ...] = (
+    "printed",
+    "corrected",
+    "convergent",
+)
+SIZES: dict[int, dict[str, Any]] = {10: {"phi": 0.05, "psi": 0.05, "tau": 0.05}, 200: {}}
 """Training samples, and step sizes other than the paper's: 20 times fewer terms in a gradient."""
 
 

@@ -50,7 +50,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "GEM+MED": lambda seed: TwoStageClassifier(
         GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed), MEDClassifier("linear")
     ),
-    NEWER: lambda seed: GEMMEDClassifier("linear", random_state=seed),
+    NEWER: lambda seed: GEMMEDClassifier("linear", base=None, random_state=seed),
     REFERENCE: lambda seed: PaperGEMMEDClassifier(
         "linear", n_neighbors=N_NEIGHBORS, random_state=seed
     ),

@@ -22,12 +22,12 @@ EXACT_UP_TO = 2000
 ITERATED_UP_TO = 8000
 """The same where one decision function is solved for by products with the kernel matrix: 2 N^2
 bytes, and a time that grows as N^2 times the number of functions."""
-SEVERAL_UP_TO = 5000
-"""The same for several functions where the kernel is chosen first, which takes most of the time:
-landmarks would cost accuracy, and save little."""
+SEVERAL_UP_TO = 1000
+"""The same for several functions that are fitted again without parts of the rows: with landmarks
+one pass serves all functions, without them each has its own."""
 MOST_COMPONENTS = 1000
 """Features of a fit from blocks that is so small that ``fit`` would keep the kernel."""
-MOST_LANDMARKS, LEAST_ROWS_PER_LANDMARK = 8000, 4
+FEWEST_LANDMARKS, MOST_LANDMARKS, LEAST_ROWS_PER_LANDMARK = 500, 8000, 4
 """Limits of ``n_components="auto"``: a factor of 8,000 landmarks takes seconds and 0.5 GB."""
 TRUSTED = 0.5
 """Samples below this probability are never landmarks, nor references of new samples."""
@@ -80,21 +80,23 @@ def components_for(
     n_samples: int,
     *,
     n_iterated: int = 0,
-    kernel_is_chosen: bool = False,
+    cross_fitted: bool = False,
 ) -> int | None:
     """Number of Nystroem features, a limit for it (``AtMost``), or None for the exact kernel.
 
     ``n_iterated`` is the number of decision functions that can be solved for by products;
-    ``kernel_is_chosen`` is said by classifiers that compare kernels before they solve.
+    ``cross_fitted`` is said by classifiers that fit several of them again without parts of the
+    rows.
     """
     if n_components == "auto":
-        limit = ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0
-        if n_iterated and kernel_is_chosen:
-            limit = max(limit, SEVERAL_UP_TO)
-        if n_samples <= max(EXACT_UP_TO, limit):
+        limit = max(EXACT_UP_TO, ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0)
+        if cross_fitted and n_iterated > 1:
+            limit = SEVERAL_UP_TO
+        if n_samples <= limit:
             return None
         packed = CACHE_BYTES // n_samples  # more would have to be computed anew in every pass
-        return AtMost(min(MOST_LANDMARKS, n_samples // LEAST_ROWS_PER_LANDMARK, packed))
+        wanted = max(n_samples // LEAST_ROWS_PER_LANDMARK, FEWEST_LANDMARKS)
+        return AtMost(min(MOST_LANDMARKS, wanted, packed))
     return None if n_components is None else int(n_components)
 
 

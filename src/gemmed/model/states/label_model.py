@@ -49,7 +49,7 @@ class LabelPriors:
     """Power of the likelihood: held-out terms depend on each other through one classifier."""
     sharpness: float = 2.0
     """How much sharper than the predictions the true classes are if softness is label error."""
-    sharpness_weight: float = 0.5
+    sharpness_weight: float = 0.55
     """Prior probability of that reading; the other one is that the classes overlap."""
 
 

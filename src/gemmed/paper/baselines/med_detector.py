@@ -36,6 +36,7 @@ from ...estimators.validation import (
     check_squares,
     check_unlabelled_data,
     check_varying_features,
+    leave_out_constant_columns,
 )
 from ...estimators.whole_fit import fit_method
 from ...evidence.conformal import conformal_p_values, conformal_threshold
@@ -155,12 +156,14 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Columns that hold one value are ignored.
         y : ignored
         """
         self._check_parameters()
         X = check_unlabelled_data(self, X)
         check_varying_features(X)
         check_squares(X)
+        X = leave_out_constant_columns(self, X)
         # In an order that the samples decide themselves: sums, and with them the last digits, are
         # then the same in whatever order they come.
         order = np.lexsort(X.T)

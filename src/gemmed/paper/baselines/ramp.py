@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..._core.class_warnings import warn_of_class
 from ..._core.exceptions import GemmedWarning
 from ..._core.threads import blas_threads
 from ..._core.types import FloatArray
+from ...estimators.absent_samples import leave_out_absent_samples
 from ...estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
@@ -62,6 +63,7 @@ class SubsetSVC(KernelMarginClassifier, ABC):
     """
 
     @fit_method
+    @leave_out_absent_samples
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the classifier and decide which samples to leave out.
 
@@ -196,7 +198,7 @@ class SubsetSVC(KernelMarginClassifier, ABC):
         kept = weights * self.nominal_proba_
         for label, sign in zip(self.classes_.tolist(), (-1.0, 1.0), strict=True):
             if not kept[signs == sign].any():
-                warnings.warn(
+                warn_of_class(
                     f"{type(self).__name__} leaves out every sample of class {label!r}: its "
                     "objective is lowest with one class only. Raise C, weight the class with "
                     "sample_weight, or leave out fewer samples.",
