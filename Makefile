@@ -91,9 +91,9 @@ bench: $(READY)  ## timings as ratios; docs/benchmarks/benchmarks.md and its pic
 	$(BIN)/python benchmarks/large/page.py
 
 QUALITY ?=  # files of benchmarks/quality/run.py as NAME=FILE.csv
-figures: $(DOCS_READY)  ## pictures and tables of the pages that take minutes, not hours
-	$(DOCS)/bin/python docs/pictures/landing.py
+figures: $(DOCS_READY) $(READY)  ## pictures and tables of the pages that take minutes, not hours
 	$(DOCS)/bin/python examples/readme_picture.py
+	$(BIN)/python docs/draw_screenshots.py
 	$(DOCS)/bin/python docs/architecture/draw_rooms.py
 	$(if $(QUALITY),$(DOCS)/bin/python benchmarks/quality/page.py $(QUALITY))
 

@@ -158,8 +158,9 @@ def draw_iterations(rows: Rows, path: Path) -> None:
                 errors = [r[f"{name}_standard_error"] for r in points]
                 ax.errorbar(steps, [r[name] for r in points], errors, **options)
         exact = next(r["exact_error"] for r in rows if r["N"] == size)
-        axes[0, column].axhline(exact, color=REFERENCE_LINE, linestyle="--", linewidth=1)
-        axes[0, column].annotate("exact solution", (steps[0], exact))
+        axes[0, column].axhline(
+            exact, color=REFERENCE_LINE, linestyle="--", linewidth=1, label="exact solution"
+        )
         axes[0, column].set(title=f"N = {size}", ylabel="test error (%)", ylim=(-2, 65))
         axes[1, column].set(xlabel="steps", ylabel="D* - D (nats)", xscale="log", yscale="log")
         for ax in axes[:, column]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...datasets import make_ring
+from ...datasets import Layout, make_ring
 from ...paper import Exact, GEMMEDClassifier, PaperAlgorithm
 from ...paper.dual import DualProblem, Multipliers
+from ...paper.engines.algorithm_one import Mode
 from ...paper.engines.enumeration import MAX_SAMPLES, Enumeration
 from ...paper.engines.quadrature import Quadrature
 from ...paper.solution import Solution
@@ -20,13 +21,9 @@ from ..target import Options, Target
 from .curves import draw_iterations
 from .runs import CORRUPTION_RADIUS, NOISE_RATE
 
-LAYOUT: Literal["separated"] = "separated"
+LAYOUT: Layout = "separated"
 STEPS = (50, 150, 500, 1500, 2500, 5000)
-MODES: tuple[Literal["printed", "corrected", "convergent"], ...] = (
-    "printed",
-    "corrected",
-    "convergent",
-)
+MODES: tuple[Mode, ...] = ("printed", "corrected", "convergent")
 SIZES: dict[int, dict[str, Any]] = {10: {"phi": 0.05, "psi": 0.05, "tau": 0.05}, 200: {}}
 """Training samples, and step sizes other than the paper's: 20 times fewer terms in a gradient."""
 

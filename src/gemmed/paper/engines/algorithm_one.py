@@ -26,7 +26,8 @@ from .chains import Chains, projected_gradient_norm
 from .dual_ascent import promised_gain
 from .gibbs import integrate_dual_value
 
-MODES = ("convergent", "corrected", "printed")
+Mode = Literal["convergent", "corrected", "printed"]
+MODES: tuple[Mode, ...] = ("convergent", "corrected", "printed")
 N_CHAINS = 10
 """Persistent chains of the convergent mode, and chains behind the certificate."""
 CONSTANT_SHARE = 0.2
@@ -91,7 +92,7 @@ class PaperAlgorithm:
 
     name: ClassVar[str] = "paper"
 
-    mode: Literal["convergent", "corrected", "printed"] = "convergent"
+    mode: Mode = "convergent"
     phi: float = 1e-3
     psi: float = 1e-2
     tau: float = 2e-2
