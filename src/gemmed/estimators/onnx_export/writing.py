@@ -54,7 +54,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     path : name of the file
     dtype : {"float64", "float32"}, default="float64"
         Of numbers in the graph, ``X`` and results included. With float64 decision values are those
-        of the model to 1e-10, with a forest to 1e-5; float32 halves the file and costs 1e-6 to 2e-4.
+        of the model to 1e-10, with a forest to 1e-5. float32 halves the file and costs 1e-6 to
+        2e-4.
 
     Returns
     -------
