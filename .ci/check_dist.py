@@ -57,6 +57,9 @@ def check_names(wheel, sdist, version):
     files = {n for n in sources if (ROOT / "src" / n).is_file() and "__pycache__" not in n}
     assert files == {n for n in names if n.startswith("gemmed/")}, "files are missing in the wheel"
     assert f"Version: {version}\n" in metadata
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(re.findall(r"^Provides-Extra: (.+)$", metadata, re.M))
+    assert extras == set(project["optional-dependencies"]), f"the wheel has extras {sorted(extras)}"
     assert version in sdist.name
 
 

@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 matplotlib.use("agg")
 
 import gemmed  # noqa: E402
+import gemmed.paper  # noqa: E402
 
 project = "gemmed"
 author = "The gemmed developers"
@@ -30,7 +31,7 @@ extensions = [
     "command_line_page",
     "mathml",
 ]
-exclude_patterns = ["_templates", "_extensions"]
+exclude_patterns = ["_templates", "_extensions", "benchmarks"]
 templates_path = ["_templates"]
 nitpicky = False
 smartquotes = False
@@ -44,6 +45,14 @@ suppress_warnings = ["config.cache"]
 
 # Reference. Members that scikit-learn defines are documented there.
 autosummary_generate = True
+# Classes that two packages export are indexed once.
+autosummary_context = {
+    "twice": [
+        name
+        for name in gemmed.paper.__all__
+        if getattr(gemmed, name, None) is getattr(gemmed.paper, name)
+    ]
+}
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -145,20 +154,19 @@ def links_of_the_site(app, docname, source):
 
 
 def list_other_pages(app, docname, source):
-    """Pages that details.md does not name yet come last there, so that none is out of reach."""
-    if docname != "details":
+    """Pages of a folder that its index does not name come last there: none is out of reach."""
+    if not docname.endswith("/index") or app.env.doc2path(docname).suffix != ".md":
         return
-    named = set(re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)) | {"index", "details"}
-    others = sorted({page.stem for page in HERE.glob("*.md")} - named)
+    folder = HERE / Path(docname).parent
+    named = set(re.findall(r"^(?:.*<)?([\w-]+)>?$", source[0], re.MULTILINE)) | {"index"}
+    others = sorted({page.stem for page in folder.glob("*.md")} - named)
     if others:
-        head = "\n\n```{toctree}\n:caption: More\n:maxdepth: 1\n\n"
-        source[0] += head + "\n".join(others) + "\n```\n"
+        source[0] += "\n\n```{toctree}\n:maxdepth: 1\n\n" + "\n".join(others) + "\n```\n"
 
 
 def setup(app):
     app.connect("source-read", links_of_the_site)
     app.connect("source-read", list_other_pages)
-    app.connect("env-get-outdated", lambda app, env, added, changed, removed: ["details"])
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", plain_names, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

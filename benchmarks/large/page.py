@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its pictures, from what the other parts have measured.
+"""docs/benchmarks/benchmarks.md and its pictures, from what the other parts have measured.
 
 python benchmarks/large/page.py [--quick]   (--quick reads and writes build/bench)
 """
@@ -322,14 +322,13 @@ def main():
         [claim, measured, "yes" if holds else "**no**"] for claim, measured, holds in claims(parts)
     ]
     lines += [table(["", "measured", "holds"], held), ""]
-    where = "." if options.quick else "benchmarks"
     for part, (title, text, section) in SECTIONS.items():
         if parts[part]:
             lines += [f"## {title}\n", f"{text}\n"]
             if part in drawn:
-                lines += [f"![{title}]({where}/{part}.png)\n"]
+                lines += [f"![{title}]({part}.png)\n"]
             lines += [*section(parts[part]), ""]
-    target = folder / "benchmarks.md" if options.quick else FOLDER.parent / "benchmarks.md"
+    target = folder / "benchmarks.md"
     target.write_text("\n".join(lines).rstrip() + "\n")
     print(target)
 

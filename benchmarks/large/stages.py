@@ -26,7 +26,7 @@ from gemmed.evidence.neighbours import (
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import AVERAGED, ROUNDS, landmark_points
+from gemmed.model.kernels.landmarks import N_ROUNDS, ROWS_PER_MEAN, landmark_points
 from gemmed.model.kernels.nystroem import nystroem_map
 from gemmed.rows.blocks import LocalBlocks
 
@@ -74,7 +74,7 @@ def main():
     kernel = Kernel("rbf", gamma=gamma)
     weights = np.ones(n)
     points, _, seconds = timed(landmark_points, blocks, classes, m, rng, weights=weights)
-    moved = ROUNDS * AVERAGED * m * (m / 2) * p  # each class its own half
+    moved = N_ROUNDS * ROWS_PER_MEAN * m * (m / 2) * p  # each class its own half
     add("landmarks", seconds, multiplications=moved)
     feature_map, _, seconds = timed(nystroem_map, kernel, points)
     add("factor of the landmarks", seconds, multiplications=m**3 / 6)

@@ -1,4 +1,4 @@
-"""Damage, tables and measures of the comparison in docs/states.md."""
+"""Damage, tables and measures of the comparison in docs/research/decisions.md."""
 
 from pathlib import Path
 

@@ -74,7 +74,7 @@ def page():
     )
     lines = heading("Commands and options", "=")
     lines += ["This page is written from the parser: it is what ``--help`` says.", ""]
-    lines += ["What the commands do with a table is in :doc:`/command-line`.", ""]
+    lines += ["What the commands do with a table is in :doc:`/guide/command-line`.", ""]
     for name, command in commands.choices.items():
         lines += command_lines(name, command)
     return "\n".join(lines) + "\n"

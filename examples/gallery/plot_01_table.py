@@ -7,9 +7,8 @@ I look at first, and how many of the ones I am shown will be false alarms?
 """
 
 # %%
-# 569 tumours with 30 measurements come with scikit-learn. One label in ten is turned round, and 30
-# rows lose half of their measurements (they read zero). From here on nobody tells the
-# model which rows these are.
+# 569 tumours with 30 measurements come with scikit-learn. One label in ten is made wrong, and in
+# 30 rows half of the measurements read zero. The model does not know which rows these are.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer

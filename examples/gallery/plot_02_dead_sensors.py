@@ -60,9 +60,9 @@ for span in model.spans(X_new, order=order)[:6]:
     print(span)
 
 # %%
-# The picture: new rows from left to right, a line a sensor. Blue was broken and found, vermillion broken
-# and not found, yellow called broken without being so. What is missed lies at the edges of bursts or is a gap within one.
-# These faults are gross, and sensors fail independently: do not expect this of subtle ones.
+# The picture: new rows from left to right, one line per sensor. Blue: broken and found. Vermillion: broken and
+# not found. Yellow: false alarms. Misses lie at the edges of bursts or are gaps within one. These faults are gross, and
+# sensors fail independently: subtle faults are found less often.
 found = model.screen(X_new, order=order).broken
 states = 2 * broken_new.astype(int) + found.astype(int)
 figure, ax = plt.subplots(figsize=(9, 3.2), layout="constrained")

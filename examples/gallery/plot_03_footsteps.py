@@ -23,8 +23,8 @@ n_subjects, n_sensors, n_samples = data.signals.shape
 print(f"{n_subjects} recordings, {n_sensors} sensors, {n_samples / data.rate:.1f} s each")
 
 # %%
-# From sound to rows: 24 segments a recording, of each the strongest 1.5 seconds; MFCCs of the window tell
-# the walkers apart, ten summaries of it (level, clipping, flatness ...) show faults.
+# From sound to rows: 24 segments per recording, of each the strongest 1.5 seconds. MFCCs of the window
+# separate the walkers. Ten summaries of it (level, clipping, flatness ...) show faults.
 mfcc, summaries = [], []
 for signals in data.signals:
     features = [segment_features(s, data.rate, window=1.5) for s in signals]

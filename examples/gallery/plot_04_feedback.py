@@ -23,9 +23,8 @@ ROUNDS, EACH, DRAWS = 3, 40, 5
 
 
 # %%
-# A judged row goes back with ``known_labels``: the label that it should have, right or not. The next fit learns it, and
-# from the label that was given how frequent wrong ones are; so leave the labels as they were given, and correct the
-# table when you are done.
+# A checked row goes back with ``known_labels``: its true label, whether the given one was right or not. The next fit
+# learns from both. The given label shows how frequent wrong ones are, so leave ``y`` as it was given.
 def check_rows(draw, again):
     """How many wrong labels were met after each check, fitting again after a round or not."""
     given = corrupt(X, truth, "flips", 0.2, random_state=draw).y

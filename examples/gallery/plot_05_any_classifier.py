@@ -7,8 +7,8 @@ labels were not there?
 """
 
 # %%
-# ``base=`` takes any scikit-learn classifier with ``predict_proba``. It votes on which labels are wrong, and is
-# fitted again to the likeliest labels.
+# ``base=`` takes any scikit-learn classifier with ``predict_proba``. Its held-out predictions help to find wrong
+# labels, and it is fitted again to the most likely labels.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -57,8 +57,8 @@ model = GEMMEDClassifier(base=pipeline, random_state=0).fit(StandardScaler().fit
 print(f"wrong labels in the table as it comes: {100 * model.label_error_share_:.1f} %")
 
 # %%
-# The picture: test errors on clean rows. The more labels are wrong, the more a base gains. On labels that are all right
-# nothing is to be gained but what the kernel classifier adds, and differences within the bars are none.
+# The picture: test errors on clean rows. The more labels are wrong, the more a base gains. Without
+# wrong labels the only gain is what the kernel classifier adds. Differences within the bars mean nothing.
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.8), sharey=True, layout="constrained")
 for ax, (name, values) in zip(axes, found.items(), strict=True):
     for column, (label, method) in enumerate((("alone", "SVM"), ("as a base", "GEM-MED"))):

@@ -2,8 +2,8 @@
 Groups and bursts
 =================
 
-**Question.** My rows are segments of recordings. If a whole recording has the wrong label, do its segments not vouch
-for each other? And do faults that last for a while show better than single ones?
+**Question.** My rows are segments of recordings. If a whole recording has the wrong label, do its segments make
+each other look right? And are faults that last for a while easier to find than single ones?
 """
 
 # %%
@@ -26,7 +26,7 @@ y = np.where(np.isin(np.arange(N_RECORDINGS), wrong_recordings), 1 - kind, kind)
 wrong = np.isin(recording, wrong_recordings)
 
 # %%
-# The same fit twice: the second one is told which segments belong together, and judges each recording by the others.
+# The same fit twice: the second one gets the groups, and judges each recording by the others.
 alone = GEMMEDClassifier(random_state=0).fit(X, y)
 together = GEMMEDClassifier(random_state=0).fit(X, y, groups=recording)
 for name, model in (("without groups", alone), ("with groups", together)):
@@ -34,8 +34,8 @@ for name, model in (("without groups", alone), ("with groups", together)):
     print(f"{name}: {flagged[wrong].sum()} of {wrong.sum()} wrong, {flagged[~wrong].sum()} false")
 
 # %%
-# Bursts: a sensor whose noise trebles for thirty samples at a time. ``order`` lets neighbours in time speak for each
-# other; without it every sample stands alone.
+# Bursts: a sensor whose noise trebles for thirty samples at a time. With ``order``, neighbours in time count as
+# evidence for each other. Without it, every sample is judged alone.
 readings = rng.normal(size=(400, 4))
 noisy = np.zeros(400, dtype=bool)
 for start in (60, 180, 320):

@@ -46,7 +46,7 @@ for ax, row in zip(axes.ravel(), doubtful, strict=True):
     colour = BLUE if wrong[row] else ANOMALOUS.colour
     ax.imshow(images[row].reshape(8, 8), cmap="Greys")
     mark = "" if wrong[row] else " (false)"
-    ax.set_title(f"{y[row]}: rather {suggested[row]}{mark}", fontsize=8, color=colour)
+    ax.set_title(f"{y[row]}, suggested {suggested[row]}{mark}", fontsize=8, color=colour)
     ax.set(xticks=[], yticks=[])
     for side in ax.spines.values():
         side.set(color=colour, linewidth=1 if wrong[row] else 3)

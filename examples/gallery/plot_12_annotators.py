@@ -6,7 +6,7 @@ Several annotators
 """
 
 # %%
-# 300 samples of two overlapping classes, three answers a sample; one annotator mostly guesses, the best is right 95 times
+# 300 samples of two overlapping classes, three answers per sample; one annotator mostly guesses, the best is right 95 times
 # in a hundred.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,8 +42,8 @@ print(
 )
 
 # %%
-# The picture: for each annotator the estimate with its 90 % interval, nobody having told which labels are right, and the
-# truth as a cross. About one interval in ten may miss it. Right: how many labels come out right.
+# The picture: for each annotator the estimate with its 90 % interval, and the truth as a cross. The model does not know
+# the true labels. About one interval in ten may miss the truth. Right: how many labels are right.
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), width_ratios=(2.2, 1), layout="constrained"
 )

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 BOUND = re.compile(r"([A-Za-z0-9_.-]+)\s*>=\s*([\w.]+)$")
-NOT_TESTED = {"compare", "mlflow"}
-"""Extras of benchmarks, and of tests that are skipped without them."""
+NOT_TESTED = {"mlflow"}
+"""Extras whose tests are skipped without them."""
 
 
 def oldest_versions(pyproject):

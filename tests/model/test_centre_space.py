@@ -12,7 +12,7 @@ from gemmed.model.decision_step import (
 )
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
-from gemmed.model.kernels.centre_space import ENOUGH_DECREASE, CentreSpace
+from gemmed.model.kernels.centre_space import MIN_RELATIVE_DECREASE, CentreSpace
 from gemmed.model.kernels.function_space import FeatureSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
@@ -116,11 +116,13 @@ def test_what_is_left_is_less_than_the_last_step_brought():
     labels, weights = signs(600), np.ones(600)
     rough = solve_med_functions(spaces()[0], labels, 3.0, weights, max_iter=50, tol=1e-6)
     assert all(own.converged for own in rough)
-    assert any(own.certificate.gap > ENOUGH_DECREASE * own.certificate.primal for own in rough)
+    assert any(
+        own.certificate.gap > MIN_RELATIVE_DECREASE * own.certificate.primal for own in rough
+    )
     for j, own in enumerate(rough):
         best = solve_med(spaces()[1], labels[:, j], 3.0, weights, max_iter=50, tol=1e-9)
         left = own.certificate.primal / best.certificate.primal - 1.0
-        assert -1e-6 < left < ENOUGH_DECREASE
+        assert -1e-6 < left < MIN_RELATIVE_DECREASE
 
 
 def test_a_damped_step_counts_with_what_the_full_one_promised():
@@ -196,7 +198,7 @@ def test_the_number_of_threads_changes_nothing():
 
 @pytest.mark.parametrize("least", [0, 10**9], ids=["landmarks", "sampled rows"])
 def test_both_preconditioners_lead_to_the_same_solution(monkeypatch, least):
-    monkeypatch.setattr("gemmed.model.kernels.centre_space.LEAST_PATIENCE", least)
+    monkeypatch.setattr("gemmed.model.kernels.centre_space.MIN_PRODUCTS_FOR_LANDMARKS", least)
     monkeypatch.setattr(SampledFactors, "patience", lambda *_: 200)
     space, whole = spaces()
     curvature = np.maximum(np.random.default_rng(6).normal(size=600), 0.0)
@@ -237,7 +239,7 @@ def test_without_room_for_factors_of_rows_landmarks_do(monkeypatch):
     labels, weights = signs(600), np.ones(600)
     options = {"max_iter": 50, "tol": 1e-6}
     usual = solve_med_functions(spaces()[0], labels, 3.0, weights, **options)
-    monkeypatch.setattr("gemmed.model.kernels.sampled_factor.MEMORY", 0)
+    monkeypatch.setattr("gemmed.model.kernels.sampled_factor.MAX_FACTOR_BYTES", 0)
     space = spaces()[0]
     found = solve_med_functions(space, labels, 3.0, weights, **options)
     assert not space._samples.has_room_for(labels.shape[1])

@@ -1,1 +1,1 @@
-"""Used by all rooms: errors, types, files, progress, threads, solvers."""
+"""Used by all packages: errors, types, files, progress, threads, solvers."""

@@ -1,7 +1,7 @@
 """Maximise a smooth concave function of few variables over a box: trust-region Newton.
 
-Each step maximises the quadratic model over the intersection of the box with a trust region that is
-itself a box, so that the set of active bounds may change freely within one step.
+Each step maximises the quadratic model over the intersection of the box and the trust region. The
+trust region is a box, so that the set of active bounds may change freely within one step.
 """
 
 from __future__ import annotations

@@ -46,10 +46,9 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    system : takes directions, shape (n, k'), and the numbers of their systems to A_j p_j and to
-        what the answers gain by them, any linear function of p with a last axis of k': p itself if
-        x is the answer, or products with p that A p is made of and that the caller would otherwise
-        have to make again
+    system : takes directions p, shape (n, k'), and the numbers of their systems; returns A_j p_j
+        and the change of the answers. That change is a linear function of p with a last axis of k'.
+        It is p itself if x is the answer, or products that A p is made of and the caller needs.
     precondition : approximate inverses of A_j, applied to residuals, with the same arguments
     start : the answers at the start, shape (..., k)
     residual : b_j - A_j x_j at the start, shape (n, k)

@@ -1,4 +1,4 @@
-"""What is no table, found before it fills the memory: devices, and lines without an end."""
+"""Refuse what is not a table before it fills the memory: devices, endless lines."""
 
 from __future__ import annotations
 

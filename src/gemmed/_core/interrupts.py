@@ -33,7 +33,7 @@ def stop_on_interrupt() -> Iterator[None]:
 
     The doubling of landmarks ends with the present number, and the solver after its iteration: the
     model is usable, and ``converged_`` says that it was not finished. A second Ctrl-C raises
-    KeyboardInterrupt, which leaves the estimator as it was. Only the main thread hears of Ctrl-C:
+    KeyboardInterrupt, which leaves the estimator as it was. Only the main thread receives Ctrl-C:
     elsewhere this does nothing.
 
     Examples

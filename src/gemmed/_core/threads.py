@@ -13,8 +13,10 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 SINGLE_THREAD_BELOW = 10_000
-"""Number of samples below which one BLAS thread is faster than several: products of a matrix and a
-vector, of which these fits are made, wait for the second thread longer than they run."""
+"""Number of samples below which one BLAS thread is faster than several.
+
+These fits consist of products of a matrix and a vector. Below this size they wait for the second
+thread longer than they run."""
 
 _Item = TypeVar("_Item")
 

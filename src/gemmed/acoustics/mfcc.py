@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -32,7 +32,7 @@ def mfcc(
     f_max: float | None = None,
     htk: bool = False,
     top_db: float | None = 80.0,
-    dct_norm: str | None = "ortho",
+    dct_norm: Literal["ortho"] | None = "ortho",
     lifter: float = 0.0,
 ) -> FloatArray:
     """Mel-frequency cepstral coefficients, the numbers of ``librosa.feature.mfcc``.
@@ -98,7 +98,7 @@ def cepstrum(
     log_mel: FloatArray,
     *,
     n_mfcc: int | None = 13,
-    dct_norm: str | None = "ortho",
+    dct_norm: Literal["ortho"] | None = "ortho",
     lifter: float = 0.0,
 ) -> FloatArray:
     """Cosine transform of decibels (..., n_mels, n_frames), shape (..., n_mfcc, n_frames)."""

@@ -1,4 +1,4 @@
-"""Sound files to MFCCs as a step of a pipeline: a model then holds how recordings are heard."""
+"""Sound files to MFCCs as a step of a pipeline: a model then stores how they are processed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FRAME_STEP = 0.01
 TYPICAL_LENGTH = 0.75
 """Quantile of the lengths of recordings that a window covers."""
 DAMAGE = ("silent", "clipped", "truncated")
-"""Flags that speak against a recording; the others only describe it."""
+"""Flags that are evidence of a fault; the others only describe a recording."""
 
 
 class SoundFile(NamedTuple):

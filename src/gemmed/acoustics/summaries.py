@@ -24,10 +24,14 @@ AT_EXTREME = 0.999
 def segment_summaries(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
     """Summaries of the strongest window of every segment, shape (n_segments, n_columns).
 
-    Mean, deviation and 10 % quantile over time of each MFCC; level (log of the root mean square),
-    crest (log of peak over it), log kurtosis, spectral flatness (log of geometric over arithmetic
-    mean power), and the logarithms of the shares of samples that repeat the one before and that are
-    at the limit of the window.
+    First mean, standard deviation and 10 % quantile over time of each MFCC. Then logarithms of:
+
+    - level: root mean square
+    - crest: peak over level
+    - kurtosis
+    - spectral flatness: geometric over arithmetic mean power
+    - share of samples that repeat the one before
+    - share of samples at the limit of the window
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ def add_column_options(group: Any) -> None:
     group.add_argument(
         "--group",
         metavar="COLUMN",
-        help="rows of one group (a person, a recording) do not vouch for each other",
+        help="rows of one group (a person, a recording) are held out together",
     )
     group.add_argument("--weight", metavar="COLUMN", help="how often each row counts")
     group.add_argument(
@@ -21,8 +21,8 @@ def add_column_options(group: Any) -> None:
     group.add_argument(
         "--known",
         metavar="COLUMN",
-        help="true label of rows that somebody has checked, empty elsewhere; --target stays as it "
-        "was given: both are learned from",
+        help="true label of rows that were checked by hand, empty elsewhere; leave --target as it "
+        "was given: both are used",
     )
     group.add_argument(
         "--drop",

@@ -8,8 +8,8 @@ from typing import Any
 
 from .._core.optional import require
 from .commands import add_json_option, add_parser
-from .hearing import is_sound_model
 from .outputs import check_not_an_input, check_output
+from .sound_predictions import is_sound_model
 from .terminal import busy, note, say, warnings_as_notes
 
 SUFFIX = ".onnx"
@@ -67,9 +67,9 @@ def run(options: argparse.Namespace) -> int:
 
     with warnings_as_notes():
         model = load_model(options.model)
-    heard = None
+    sound = None
     if is_sound_model(model):
-        heard = {"rate": model[0].rate_, **model[0].settings_}
+        sound = {"rate": model[0].rate_, **model[0].settings_}
         note(
             "the graph begins at the MFCCs of a recording: compute them as "
             "gemmed.acoustics.RecordingMFCC does, with the settings in the summary"
@@ -88,8 +88,8 @@ def run(options: argparse.Namespace) -> int:
         "outputs": ["label", "decision", "probabilities"],
         "classes": done.classes,
     }
-    if heard is not None:
-        summary["mfcc"] = heard
+    if sound is not None:
+        summary["mfcc"] = sound
     if options.json:
         print(json.dumps(summary, indent=1))
         return 0
@@ -97,8 +97,8 @@ def run(options: argparse.Namespace) -> int:
         kind = "texts" if one.is_text else f"numbers, {done.dtype}"
         shown = ", ".join(one.columns[:8]) + ", ..." * (len(one.columns) > 8)
         say(f"input          {one.name} ({kind}), {len(one.columns)} columns: {shown}")
-    if heard is not None:
-        say(f"mfcc           {', '.join(f'{name}={value}' for name, value in heard.items())}")
+    if sound is not None:
+        say(f"mfcc           {', '.join(f'{name}={value}' for name, value in sound.items())}")
     say("outputs        label, decision, probabilities")
     say(f"classes        {', '.join(map(str, done.classes))}")
     say(f"model          {done.path} ({done.n_bytes / 1000:.0f} kB)")

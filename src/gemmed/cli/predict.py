@@ -9,11 +9,11 @@ from typing import Any
 from .._core.exceptions import TableError
 from .._core.words import counted
 from .commands import add_json_option, add_parser, add_raw_cells_option
-from .hearing import hear, is_sound_model, predicted_recordings
 from .outputs import check_not_an_input, check_table_output, emit_table
 from .reading_options import add_reading_options, reading_of
 from .recordings import SOME_FAILED, is_sound
 from .sensors import is_sensor_model, predict_sensors
+from .sound_predictions import is_sound_model, predicted_recordings, read_recordings
 from .terminal import busy, note, say, warnings_as_notes
 from .training import report_notes
 
@@ -25,9 +25,9 @@ EPILOG = """examples:
 
 The table is written again with the columns prediction; proba_CLASS for each class with --proba;
 p_value and suspicious with --screen. Columns are found by name, others are kept but not used.
-A model of gemmed fit MANIFEST takes sound files or a manifest and hears them as those of the
-training were heard; the column flags says silent, clipped, truncated, or why a file could not be
-used (exit code 3).
+A model of gemmed fit MANIFEST takes sound files or a manifest and processes them exactly as in
+training. The column flags says silent, clipped, truncated, or why a file could not be used (exit
+code 3).
 """
 
 
@@ -120,11 +120,11 @@ def _predict_recordings(options: argparse.Namespace, model: Any) -> int:
         assert table is not None  # else refused
         _add_and_write(options, "the manifest", table.frame, added)
         return SOME_FAILED if problems else 0
-    heard = hear(model, options.table, table)
-    with warnings_as_notes(), busy(f"predicting {len(heard.frame)} recordings"):
-        added = predicted_recordings(model, heard, proba=options.proba, rate=options.screen)
-    _add_and_write(options, "the manifest", heard.frame, added)
-    return SOME_FAILED if heard.segments.problems else 0
+    recordings = read_recordings(model, options.table, table)
+    with warnings_as_notes(), busy(f"predicting {len(recordings.frame)} recordings"):
+        added = predicted_recordings(model, recordings, proba=options.proba, rate=options.screen)
+    _add_and_write(options, "the manifest", recordings.frame, added)
+    return SOME_FAILED if recordings.segments.problems else 0
 
 
 def _add_and_write(

@@ -1,7 +1,7 @@
 """``gemmed fit`` and ``gemmed audit`` of recordings: a manifest in, a model of sounds out.
 
 The model is a pipeline of MFCCs (with rate and window), principal components and the classifier, so
-that new recordings are heard as those of the training were.
+that new recordings are processed exactly as in training.
 """
 
 from __future__ import annotations

@@ -71,14 +71,14 @@ def corrupt(
 ) -> Corrupted:
     """Copy of the data in which a known part of each class is faulty.
 
-    In class z the faulty rows are n_z = round(rate * N_z) rows drawn without replacement; e is
-    standard Gaussian, one number per row and feature, unless said otherwise.
+    In class z the faulty rows are n_z = round(rate * N_z) rows drawn without replacement. The
+    symbol e is standard Gaussian noise, one number per row and feature.
 
     ``"flips"``
-        The label becomes another class, drawn uniformly among the classes with room. A class gives
-        away and takes in at most n_z rows, so that of the rows *given* as class z at most the share
-        ``rate`` is wrong: with unequal classes a plain rate of 0.4 would leave the small class
-        mostly wrong. Rows without a class to go to stay as they are.
+        The label becomes another class, drawn uniformly among the classes with room. A class loses
+        and gains at most n_z rows, so that at most the share ``rate`` of the rows *labelled* z is
+        wrong. With unequal classes a plain rate of 0.4 would leave the small class mostly wrong.
+        Rows without a class to go to stay as they are.
     ``"one-sided flips"``
         As flips, but only rows of one class, drawn at random, change their label, all n_z of them.
     ``"feature noise"``
@@ -89,9 +89,9 @@ def corrupt(
         A contiguous half of the features, the same in every faulty row, reads 2 e: nothing of the
         sample is left there.
     ``"cluster"``
-        n_z rows of one class z, drawn at random, are replaced by m_z + 0.75 (m_o - m_z) + 0.1 e: a
-        tight cluster beyond the midpoint between the mean m_z of the class and the mean m_o of the
-        nearest other class, on the wrong side. The label stays z.
+        n_z rows of one class z, drawn at random, are replaced by m_z + 0.75 (m_o - m_z) + 0.1 e.
+        Here m_z is the mean of the class and m_o that of the nearest other class. This is a dense
+        cluster on the wrong side of the midpoint. The label stays z.
     ``"flips + noise"``
         Each faulty row has a flip, noise or both, with equal chances (noise alone where the class
         to flip to has no room).

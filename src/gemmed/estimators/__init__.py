@@ -1,1 +1,1 @@
-"""The scikit-learn estimators: check, compose the rooms above, store."""
+"""The scikit-learn estimators: check arguments, call the other packages, store."""

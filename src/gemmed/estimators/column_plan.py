@@ -35,9 +35,9 @@ FEW_ROWS = 10
 class ColumnPlan(NamedTuple):
     """What becomes of each column.
 
-    ``left_out`` maps names to reasons, ``formats`` has the numeric columns whose numbers are not
-    plain, ``words`` the values of category columns in the spelling of the training table (None
-    where all spellings stay as they are), ``notes`` what should be said.
+    ``left_out`` maps names to reasons. ``formats`` has the numeric columns whose numbers are not
+    plain. ``words`` has the values of category columns in the spelling of the training table, or
+    None where all spellings stay. ``notes`` are for the user.
     """
 
     numeric: list[str]

@@ -1,20 +1,22 @@
-"""Which columns speak against a row, and by how much: against its class, against the other columns.
+"""Which columns are odd in a row, and by how much: within its class, and given the other columns.
 
 All numbers are learned from trusted rows (probability of being nominal at least one half):
 
-*spreads*: (value - median of the class) / spread. The spread is the larger of two that agree for
-normal values: distance of the quartiles / 1.349, and of the 5 and 95 % quantiles / 3.290, so that
-nothing between these is many spreads away (the standard deviation where both are zero).
+*spreads*: (value - median of the class) / spread. The spread is the larger of two estimates that
+agree for normal values: distance of the quartiles / 1.349, and of the 5 and 95 % quantiles / 3.290.
+So no value between these quantiles is many spreads away. If both are zero, it is the standard
+deviation.
 
 *distance*: squared distance from the class, u' P u with u the spreads and P the pooled inverse
 covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
 
-*broken*: columns that are left out one after the other, each time the one with which the distance
-loses most (*gain*), until it is usual for the class or MOST_BROKEN are out. One broken value makes
-all others look odd beside it; so each column is compared with those that are not broken.
+*broken*: columns that are left out one after the other, each time the one that reduces the distance
+most (*gain*). This ends when the distance is usual for the class or MOST_BROKEN are out. One broken
+value makes all others look odd beside it; so each column is compared with those that are not
+broken.
 
-*residual*: the value minus what those let expect (a regression inside the classes, pooled), over
-the spread of this difference among trusted rows.
+*residual*: the value minus what those columns predict (a regression inside the classes, pooled),
+over the spread of this difference among trusted rows.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class Numbers(NamedTuple):
     spreads: FloatArray
     """From the median of the class."""
     expected: FloatArray
-    """What the columns that are not broken let expect, in units of the column."""
+    """What the columns that are not broken predict, in units of the column."""
     residual: FloatArray
     """Distance from that, in spreads of this distance among trusted rows."""
     gain: FloatArray
@@ -105,23 +107,23 @@ class ColumnReference:
         P, diagonal = self.precision, np.diag(self.precision)
         distance = float(standard @ P @ standard)
         broken: list[int] = []
-        mended, rest = standard, distance
+        repaired, rest = standard, distance
         while True:
-            together = P @ mended
+            together = P @ repaired
             gain = np.where(known, together**2 / diagonal, np.nan)
             gain[broken] = -np.inf
             if rest <= own.limit or len(broken) == MOST_BROKEN or not np.any(gain > 0.0):
                 break
             broken.append(int(np.nanargmax(gain)))
-            mended = self._without(standard, broken)
-            rest = float(mended @ P @ mended)
+            repaired = self._without(standard, broken)
+            rest = float(repaired @ P @ repaired)
         # Of a column that is not broken: against the others, the broken ones as they should be.
         residual = together / diagonal
-        expected = mended - residual
+        expected = repaired - residual
         width = np.ones(len(values))
         if broken:
-            expected[broken] = mended[broken]
-            residual[broken] = standard[broken] - mended[broken]
+            expected[broken] = repaired[broken]
+            residual[broken] = standard[broken] - repaired[broken]
             variances = np.diag(np.linalg.inv(P[np.ix_(broken, broken)]))
             width[broken] = np.sqrt(variances * diagonal[broken])
             gain[broken] = self._gains(standard, broken)
@@ -136,12 +138,12 @@ class ColumnReference:
         )
 
     def _without(self, standard: FloatArray, columns: list[int]) -> FloatArray:
-        """Spreads with what the other columns let expect in some of them."""
+        """Spreads, some of them replaced by what the other columns predict."""
         assert self.precision is not None
         together = (self.precision @ standard)[columns]
-        mended = standard.copy()
-        mended[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], together)
-        return mended
+        repaired = standard.copy()
+        repaired[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], together)
+        return repaired
 
     def _gains(self, standard: FloatArray, broken: list[int]) -> list[float]:
         assert self.precision is not None

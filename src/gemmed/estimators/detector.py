@@ -38,8 +38,8 @@ METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
 class GEMDetector(OutlierMixin, BaseEstimator):
     """Anomaly detector whose nominal region approximates the minimal-entropy set.
 
-    A sample is anomalous when its statistic, which is large where the training samples are sparse,
-    exceeds what all but a share ``false_alarm_rate`` of the training samples show. p-values are
+    The statistic of a sample is large where the training samples are sparse. A sample is anomalous
+    if it exceeds that of all but a share ``false_alarm_rate`` of the training samples. p-values are
     conformal: for new nominal samples, P(p <= level) is about ``level`` or below.
 
     Parameters
@@ -81,8 +81,8 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     -----
     score_samples, predict and p_values are for new samples: a training sample given to them finds
     itself among its neighbours. Use ``training_scores_`` and ``minimal_entropy_set_`` for the
-    training samples. p-values are valid up to a small asymmetry: new samples meet all training
-    samples as references, the training samples all but themselves (or the other half).
+    training samples. p-values are valid up to a small asymmetry. New samples are compared
+    with all training samples, training samples with all but themselves (or the other half).
 
     Examples
     --------

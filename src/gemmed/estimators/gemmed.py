@@ -313,7 +313,7 @@ default="tuned"
             other one by predictions without the sample; ``p_value``: how often a trusted sample of
             its class lies as far out; ``conflicting``: row numbers of the nearest trusted samples
             of other classes, for samples that are not ok; ``odd_columns`` and ``reasons``: which
-            columns speak against it, in words (docs/report.md); ``suggested_proba``: probability of
+            columns are evidence against it, in words; ``suggested_proba``: probability of
             the suggested label. The index is that of the DataFrame that was fitted.
         """
         check_is_fitted(self)

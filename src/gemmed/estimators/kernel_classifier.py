@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.class_warnings import warn_of_class
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..model.calibration import FEW, fit_slope
+from ..model.calibration import MAX_MARGINS, fit_slope
 from ..model.held_out import copies_left_out, evenly_spread, leave_one_out
 from ..model.kernels.function_space import FunctionSpace, variances_of_functions
 from ..model.margin_loss import curvature_at
@@ -122,7 +122,7 @@ def probability_slope(
     nominal, weights : nominal probabilities and sample weights, shape (n_samples,)
     softness : of the loss behind f (equation 18)
     """
-    rows = evenly_spread(len(signs), FEW)
+    rows = evenly_spread(len(signs), MAX_MARGINS)
     left_out = copies_left_out(nominal, weights)
     multipliers = lam.reshape(len(signs), -1)
     curvatures = curvature_at(multipliers, c, np.reshape(softness, (-1, 1)))

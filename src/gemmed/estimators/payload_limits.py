@@ -1,9 +1,9 @@
 """What the model in a file may ask for, checked before anything of it is built.
 
-skops follows the schema of a payload wherever it leads: it reads a member of the archive for every
-node that names it, walks a shared node once for every path to it, and inflates the archives of
-sparse matrices. A small file could so ask for any amount of memory or time. skops itself writes
-neither, so nothing is lost by refusing it:
+skops follows the schema of a payload without limits. It reads a member of the archive for every
+node that names it, visits a shared node once for every path to it, and inflates the archives of
+sparse matrices. A small file could thus take any amount of memory or time. skops itself writes no
+such files. The rules:
 
 - the payload is an archive of members that are not compressed, each there once;
 - a node that stands in several places (``__id__``) is written out in each of them, so that no more

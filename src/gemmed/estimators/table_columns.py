@@ -102,8 +102,8 @@ class Roles(NamedTuple):
     """What the columns of a table are for; those without a role are features.
 
     ``group``, ``weight``, ``prior`` and ``known`` are ``groups``, ``sample_weight``,
-    ``prior_nominal`` and ``known_labels`` of fit; ``categorical`` are features that are categories
-    even if they hold numbers, ``numeric`` are numbers even if they hold dates or count the rows.
+    ``prior_nominal`` and ``known_labels`` of fit. ``categorical`` are features that are categories
+    even if they hold numbers. ``numeric`` are numbers even if they hold dates or count the rows.
     """
 
     target: str

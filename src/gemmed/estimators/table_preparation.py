@@ -62,10 +62,10 @@ class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Columns of a table as people have them, to numbers of like scale.
 
-    It does for a DataFrame what ``gemmed fit`` does for a file: it decides which columns hold
-    numbers (also with units, thousands separators or decimal commas), which hold categories, and
-    which to leave out (names of rows, dates, free text, columns that count the rows), says so in
-    ``notes_``, and reads later tables in the same way.
+    It does for a DataFrame what ``gemmed fit`` does for a file. It finds the columns of numbers,
+    also with units, thousands separators or decimal commas, and those of categories. Names of rows,
+    dates, free text and columns that count the rows are left out. ``notes_`` states every decision.
+    Later tables are read in the same way.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Notes
     -----
     Missing numbers become the median, and a further column says where they were missing. Categories
-    become one column a value, the rarest beyond 30 share one. Scaled values beyond 100 are moved to
-    100. Later tables are matched by name: the order of their columns does not matter, further
+    become one column per value; beyond 30 the rarest share one. Scaled values beyond 100 are moved
+    to 100. Later tables are matched by name: the order of their columns does not matter, further
     columns are ignored.
 
     Examples

@@ -42,10 +42,13 @@ def _kinds() -> dict[str, tuple[type, type]]:
 class StoredForest:
     """A fitted forest in a model file; it becomes the forest when its state is set.
 
-    Its state is a dictionary: ``kind`` (name of the class), ``params``, ``attributes`` (what else
-    is in the forest), ``seeds`` and ``counts`` (of each tree: random state, number of nodes),
-    ``nodes`` (of each field: values of all nodes of all trees) and ``values`` (class
-    probabilities of all nodes).
+    Its state is a dictionary:
+
+    - ``kind``: name of the class
+    - ``params``, ``attributes``: parameters, and what else is in the forest
+    - ``seeds``, ``counts``: random state and number of nodes of each tree
+    - ``nodes``: for each field the values of all nodes of all trees
+    - ``values``: class probabilities of all nodes
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:

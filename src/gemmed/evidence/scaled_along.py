@@ -4,7 +4,7 @@ A scaler that was fitted to the training rows makes each of them a little nearer
 a new row is: the more columns and the fewer rows, the more. Where a column shows by its numbers
 that such a scaler was at work, a new row is measured in the scale that the training rows would have
 given together with it. A column that shows nothing of the kind keeps the user's unit
-(docs/screening.md).
+(docs/research/screening.md).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def training_distances(
         shape = (n_units, len(X))
         members = sparse.csr_array((np.ones(len(X)), (unit, np.arange(len(X)))), shape=shape)
         centred = X[:, scale.standardised] - scale.mean
-        sums = np.stack([members @ centred, members @ np.square(centred)])
+        sums = np.stack([np.asarray(members @ part) for part in (centred, np.square(centred))])
     return TrainingDistances(X, copies, scale, unit, sums)
 
 

@@ -1,4 +1,4 @@
-"""Is a new sample like the training samples that are trusted? (docs/screening.md)
+"""Is a new sample like the training samples that are trusted? (docs/research/screening.md)
 
 The statistic of a sample for a class is its mean distance to the k nearest trusted training samples
 of that class, over the class median; the pooled statistic is the smallest over the classes. A

@@ -2,7 +2,7 @@
 
 Distrust alone does not make a sample unfit for calibration: a robust fit distrusts the outskirts of
 clean data as well, and a calibration sample without its outskirts calls them anomalous later. Only
-distrusted samples that a gap separates from the rest are left out (docs/screening.md).
+distrusted samples that a gap separates from the rest are left out (docs/research/screening.md).
 """
 
 from __future__ import annotations

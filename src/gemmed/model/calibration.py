@@ -8,7 +8,7 @@ from scipy import optimize, special
 from .._core.types import FloatArray
 
 STEEPEST = 1e3
-FEW = 400
+MAX_MARGINS = 400
 """Held-out margins to which the slope is fitted: more of them do not make it better."""
 
 

@@ -1,10 +1,11 @@
 """Held-out margins of one-against-the-rest functions, by fits without a part of the rows.
 
 The first order of (37) lets the margins of the others stay as active as they are. A function that
-tells one class of many from the rest has few active samples: take out one of them, and others that
-lay outside the margin take its place, which the first order does not see. With the kernel itself
-the first part of the rows is therefore predicted by a fit without it, too. If that is right clearly
-more often than the first order, so that it cannot be true, all parts are predicted in this way.
+separates one class of many from the rest has few active samples. If one of them is left out, others
+from outside the margin take its place, which the first order does not include. With the kernel
+itself the first part of the rows is therefore predicted by a fit without it, too. If that is right
+clearly more often than the first order, so that it cannot be true, all parts are predicted in this
+way.
 
 With landmarks the first order has to be estimated by random functions of every decision function,
 which adds an error of a third. Fits without a part take about as long, since they start from the
@@ -30,7 +31,7 @@ from .med import (
 )
 
 N_PARTS = 5
-CLEARLY = 2.0
+MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 
 
@@ -74,7 +75,7 @@ def checked_margins(
     by_fit = wrong_predictions(refitted, signs[first])[judged]
     by_order = wrong_predictions(learned.held_out[first], signs[first])[judged]
     differ = int(np.sum(by_fit != by_order))
-    if int(by_order.sum()) - int(by_fit.sum()) <= CLEARLY * np.sqrt(differ):
+    if int(by_order.sum()) - int(by_fit.sum()) <= MIN_STANDARD_DEVIATIONS * np.sqrt(differ):
         return learned
     held_out = learned.held_out.copy()
     held_out[first] = refitted

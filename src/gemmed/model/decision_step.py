@@ -297,11 +297,11 @@ def solve_med_functions(
 ) -> list[MedSolution]:
     """The same for several functions; one pass serves all of them where the space can do that.
 
-    With landmarks a function has converged, too, when a full Newton step has lowered its objective
-    by no more than ``tol`` of it: conjugate gradients leave a tenth of what a step could gain. A
-    damped one, which may go on for long where the loss bends abruptly, must have promised less. The
-    gap counts all directions alike, also those along which the loss bends a thousand times as much
-    as the norm, and is a hundred to a thousand times what is left.
+    With landmarks a function has also converged when a full Newton step has lowered its objective
+    by no more than ``tol`` of it. Conjugate gradients leave a tenth of what a step could gain. A
+    damped step must have promised less: it may go on for long where the loss bends abruptly. The
+    duality gap counts all directions alike, also those along which the loss bends a thousand times
+    as much as the norm. It is a hundred to a thousand times what is left.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class Solver:
     n_components : "auto", int or None, default="auto"
         Landmarks (Nystroem features) in place of the exact kernel: memory and time then grow as
         n_samples only. "auto" keeps the exact kernel for small samples and chooses the number of
-        landmarks by held-out loss above (docs/large.md). None keeps the exact kernel.
+        landmarks by held-out loss above (guide/large.md). None keeps the exact kernel.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Sums over blocks in an order that does not depend on who makes them.
 
 Sums in double precision differ in their last digit when they are taken in another order, and a last
-digit decides at times how many steps a solver takes. So blocks are the leaves of a tree that only
-their number shapes: FAN consecutive blocks are added one by one, then FAN consecutive sums of such
-blocks, and so on. Whoever has some consecutive blocks adds up the subtrees that are whole, and the
+digit decides at times how many steps a solver takes. So blocks are the leaves of a tree whose shape
+depends on their number only. FAN consecutive blocks are added one by one, then FAN consecutive
+sums, and so on. Whoever has some consecutive blocks adds up the subtrees that are whole, and the
 rest is added by whoever collects these sums.
 """
 

@@ -1,11 +1,10 @@
 """Passes over the rows of a large matrix, block by block.
 
 ``Blocks`` is a sequence of row blocks and one way to run a function on each of them. A function is
-called as ``function(block, broadcast, *rows)``: ``block`` is what the block holds (a piece of X, or
-features), ``broadcast`` is the same for all blocks, and ``rows`` are the pieces of arrays of shape
-(n_rows, ...) that belong to the block. Results come back in the order of the blocks, and sums are
-taken in an order of their own (``block_sums``), so that they do not depend on how many workers made
-them.
+called as ``function(block, broadcast, *rows)``. ``block`` is what the block holds: a piece of X, or
+features. ``broadcast`` is the same for all blocks. ``rows`` are the pieces of arrays of shape
+(n_rows, ...) that belong to the block. Results come back in the order of the blocks. Sums are taken
+in a fixed order (``block_sums``), so that they do not depend on the number of workers.
 
 ``LocalBlocks`` runs in this process, on one thread or several; ``gemmed.rows`` has the same
 on Dask. Functions must be importable (defined at the top of a module) to run elsewhere.

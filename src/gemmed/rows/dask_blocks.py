@@ -1,7 +1,7 @@
 """Blocks held by the workers of a Dask cluster.
 
-What is asked of a worker costs Dask some milliseconds whatever it is, so all blocks of a worker lie
-in one *partition*: a pass is one call a partition, of its actor where the partition is.
+Every call of a worker costs Dask some milliseconds. So all blocks of a worker are in one
+*partition*, and a pass is one call per partition, to the actor that holds it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .block_sums import sums_of_subtrees
 from .blocks import BlockFunction, call_blocks, split_rows
 from .worker_memory import reuse_memory
 
-LOOKED_AFTER = 5.0
+ANSWER_SECONDS = 5.0
 """Seconds after which an actor that has not answered is looked after."""
 
 Method = Literal["each", "summed"]
@@ -112,7 +112,7 @@ class PartitionActors:
         key = partition.future.key
         while call is not None:
             try:
-                return call.result(timeout=LOOKED_AFTER)
+                return call.result(timeout=ANSWER_SECONDS)
             except TimeoutError:
                 # Of some calls whose worker vanished Dask says nothing.
                 if self._actors[key]._future.status != "finished":

@@ -44,8 +44,8 @@ SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "
 class NumberFormat(NamedTuple):
     """How the numbers of a column are written.
 
-    ``unit`` is the unit of the values ("" if they have none); ``date`` is the order of day and
-    month ("dmy" or "mdy") of dates, which become days since 1970, and "" for numbers.
+    ``unit`` is the unit of the values, "" if they have none. ``date`` is the order of day and
+    month ("dmy" or "mdy"), "" for numbers. Dates become days since 1970.
     """
 
     decimal: str = "."

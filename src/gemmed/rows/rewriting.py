@@ -58,8 +58,8 @@ def rewrite_table(
     Raises
     ------
     TableError
-        The file has changed since it was read or cannot be read, a column or row does not exist, a
-        text does not fit the encoding of the file or the type of a Parquet column.
+        The file cannot be read or has changed since it was read; a column or row does not exist.
+        Or a text does not fit the encoding of the file or the type of a Parquet column.
     """
     changes, added = dict(changes or {}), {k: list(v) for k, v in (added or {}).items()}
     gone = {int(row) for row in leave_out}

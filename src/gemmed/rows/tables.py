@@ -1,7 +1,7 @@
 """Tables in files: CSV (also compressed), Parquet and Excel, read as written and written again.
 
-``read_table`` gives a :class:`Table` with the cells of the file and notes of what was decided while
-it was read; ``rewrite_table`` (in ``rewriting``) writes it again as it was, with changes.
+``read_table`` returns a :class:`Table` with the cells of the file, and notes on what was decided.
+``rewrite_table`` (in ``rewriting``) writes it again as it was, with changes.
 """
 
 from __future__ import annotations

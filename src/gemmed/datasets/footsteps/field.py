@@ -1,4 +1,4 @@
-"""From impacts on the ground to what four microphones hear: sound, propagation, wind."""
+"""From impacts on the ground to the signals of four microphones: sound, propagation, wind."""
 
 from __future__ import annotations
 

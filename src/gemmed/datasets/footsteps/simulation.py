@@ -57,7 +57,7 @@ FAULT_MIXES = {
         FaultModel(0.10, 4.0, {STALE: 1.0}),
     ),
 }
-"""docs/footsteps.md gives the reasons for both."""
+"""docs/research/footsteps.md gives the reasons for both."""
 
 
 class FootstepRecording(NamedTuple):

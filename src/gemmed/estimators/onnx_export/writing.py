@@ -43,19 +43,19 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     The graph has the outputs ``label``, ``decision`` (as ``decision_function``) and
     ``probabilities`` (as ``predict_proba``). Its input is ``X``, a matrix of numbers with the
-    columns of the training; a model with a :class:`~gemmed.TablePreparation` and columns of
-    categories has these as the second input, ``categories``, a matrix of texts.
+    columns of the training. A model with a :class:`~gemmed.TablePreparation` and categorical
+    columns has a second input, ``categories``, a matrix of texts.
 
     Parameters
     ----------
     model : fitted GEMMEDClassifier, MEDClassifier, AnnotatorGEMMEDClassifier, RODClassifier,
         RampSVC, TrimmedSVC, TwoStageClassifier of one of these, or a Pipeline that ends with one
-        (docs/onnx.md says which other steps it may have)
+        (docs/guide/pipeline.md says which other steps it may have)
     path : name of the file
     dtype : {"float64", "float32"}, default="float64"
         Of numbers in the graph, ``X`` and results included. With float64 decision values are those
-        of the model to 1e-10, with a forest to 1e-5; float32 halves the file and costs 1e-6 to 2e-4
-        (docs/onnx.md).
+        of the model to 1e-10, with a forest to 1e-5. float32 halves the file and costs 1e-6 to
+        2e-4.
 
     Returns
     -------

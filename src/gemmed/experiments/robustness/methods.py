@@ -181,7 +181,7 @@ def available_methods(*, tuned: bool = False) -> tuple[list[str], dict[str, str]
     names, left_out = [], {}
     for name, method in METHODS.items():
         if method.package and importlib.util.find_spec(method.package) is None:
-            left_out[name] = f'{method.package} is not installed (pip install "gemmed[compare]")'
+            left_out[name] = f"{method.package} is not installed (pip install {method.package})"
         elif tuned and method.grid is None:
             left_out[name] = "has no grid"
         else:

@@ -76,7 +76,8 @@ def _channels(
     heard, failed = [], rng.random(len(CUTS)) < FAILING
     for cut, fails in zip(CUTS, failed, strict=True):
         b, a = filters.butter(2, min(cut / (0.5 * rate), 0.99))
-        own = filters.lfilter(b, a, values) + NOISE * level * rng.normal(size=len(values))
+        noise = NOISE * level * rng.normal(size=len(values))
+        own: FloatArray = filters.lfilter(b, a, values) + noise
         if fails:
             kind = str(rng.choice(list(FAULT_KINDS)))
             own = inject_fault(own, kind, rate, rng)

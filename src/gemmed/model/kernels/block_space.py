@@ -1,8 +1,9 @@
 """Function space of a large sample: features in blocks, Newton systems by conjugate gradients.
 
-The parameters are weights w of features phi(x), f = phi(x).w. No matrix of n_samples x n_features
-is held but the features that ``block_passes`` keeps within its budget; beside them a few blocks, a
-few matrices of n_features x n_features and arrays of n_samples.
+The parameters are weights w of features phi(x), f = phi(x).w. The only
+matrix of n_samples x n_features is that of the features which ``block_passes`` keeps within its
+budget. Besides, there are a few blocks, matrices of n_features x n_features and arrays of
+n_samples.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ the making of a factor: only their ratios matter."""
 EXACT_WORK = 50_000_000
 """Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
 the iteration then takes the path of the exact kernel."""
-SAME_CURVATURE = 0.25
+MAX_CURVATURE_CHANGE = 0.25
 """Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
-SKETCHED, FEW_SKETCHED = 128, 64
+N_DIRECTIONS, N_DIRECTIONS_OF_MANY_ROWS = 128, 64
 """Random directions by which the posterior variances of many samples are estimated."""
 MANY_ROWS = 50
 """Rows for each feature from which on no sample moves its own margin much: W v is some 1 / 50 on
@@ -52,7 +53,7 @@ direction for a line search."""
 PRECISION = {"float32": 1e-6, "float64": 1e-13}
 """Relative precision of sums over the rows."""
 MAX_STEPS = 300
-PATIENCE = 12
+MAX_STEPS_OF_FACTOR = 12
 """Steps after which a new factor is made."""
 MAX_REMEMBERED = 16
 """Factors remembered: one or two for each of the decision functions that share the space."""
@@ -111,8 +112,8 @@ class BlockFeatureSpace(WeightParameters):
 
     Notes
     -----
-    ``newton_target`` reduces the Newton residual of the current f tenfold when it is given the
-    parameters of f; for small problems, which have a new factor in every step, by 1e-4 or more.
+    ``newton_target`` reduces the Newton residual of the current f tenfold if it gets the
+    parameters of f. For small problems, with a new factor in every step, it is 1e-4 or more.
     Otherwise it solves the system to the precision of the features: relative 1e-6 for float32.
     """
 
@@ -172,20 +173,20 @@ class BlockFeatureSpace(WeightParameters):
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'.
 
-        Exact for small problems. For large ones the matrix is that of a remembered Newton system
-        whose W is the same to a quarter, made of a sample of the rows; and for many rows its
-        diagonal is estimated by random directions, always the same ones, with a relative standard
-        error of 12 % (18 % where there are so many rows that the variances are small anyway).
+        Exact for small problems. For large ones the matrix is that of a stored Newton system
+        whose W agrees within a quarter, made of a sample of the rows. For many rows its diagonal is
+        estimated by random directions, always the same ones. The relative standard error is 12 %,
+        or 18 % with so many rows that the variances are small anyway.
         """
         m, active = self._map.n_features, int(np.count_nonzero(curvature))
         if self._is_cheap(len(rows) + active):
             return self._exact_variances(self._factor(curvature, active), rows)
-        system = self._system_at(curvature, SAME_CURVATURE, precise=True)
+        system = self._system_at(curvature, MAX_CURVATURE_CHANGE, precise=True)
         if len(rows) <= 2 * m:
             found = self._exact_variances(system.factor, rows)
             return self._corrected(system, found, curvature[rows])
         if system.variances is None:
-            n_directions = FEW_SKETCHED if self._has_many_rows else SKETCHED
+            n_directions = N_DIRECTIONS_OF_MANY_ROWS if self._has_many_rows else N_DIRECTIONS
             directions = np.random.default_rng(SEED + 1).normal(size=(m, n_directions))
             directions /= np.sqrt(n_directions)
             weights = linalg.solve_triangular(system.factor, directions, trans="T", lower=True)
@@ -207,7 +208,7 @@ class BlockFeatureSpace(WeightParameters):
         A sample that is not among the rows of the factor has not seen itself: v becomes
         v / (1 + W v). If all are among them, only the estimate by random directions can break it.
         The inverse of a matrix made of n_rows rows is too large by n_rows / (n_rows - d) on
-        average, d directions being known from data (as the inverse of a Wishart matrix).
+        average, as that of a Wishart matrix. d directions are known from data.
         """
         if system.n_active > self._factor_rows:
             variances = variances * (1.0 - system.n_from_data / self._factor_rows)
@@ -254,7 +255,7 @@ class BlockFeatureSpace(WeightParameters):
         if exact:
             reduction = min(reduction, EXACT_FORCING)
         tolerated = 0.0 if exact else OTHER_CURVATURE
-        for max_steps in (PATIENCE, MAX_STEPS):
+        for max_steps in (MAX_STEPS_OF_FACTOR, MAX_STEPS):
             system = self._system_at(curvature, tolerated, precise=exact)
             outcome = conjugate_gradients(
                 lambda w, _: (self._product(curvature, w[:, 0])[:, None], w),

@@ -1,7 +1,7 @@
 """Newton systems with many landmarks, approximately: the landmarks stand for all rows (Falkon).
 
-With features phi(x) = L^-1 k(Z, x) the landmarks themselves have the features L. If each of them
-stands for n / m rows of mean curvature w, the Newton matrix I + Phi' W Phi is about
+With features phi(x) = L^-1 k(Z, x) the landmarks themselves have the features L. Let each of
+them stand for n / m rows of mean curvature w. Then the Newton matrix I + Phi' W Phi is about
 I + (n w / m) L'L: one product and one Cholesky factor, without a pass over the rows. The mean has
 to be that of all rows: curvature at the landmarks is that of typical rows, which is less.
 """
@@ -15,7 +15,7 @@ from ..._core.types import FloatArray
 from .cholesky import add_unit, unresolved
 from .tiled import tiled_cholesky, tiled_square
 
-SIMILAR = 3.0
+MAX_CURVATURE_RATIO = 3.0
 """Ratio of mean curvatures up to which a factor is used again."""
 MAX_REMEMBERED = 3
 FEW_COLUMNS = 6
@@ -55,7 +55,7 @@ class CentrePreconditioner:
         if self._factors:
             ratios = [abs(np.log(max(curvature, 1e-30) / known)) for known, _ in self._factors]
             nearest = int(np.argmin(ratios))
-            if ratios[nearest] <= np.log(SIMILAR):
+            if ratios[nearest] <= np.log(MAX_CURVATURE_RATIO):
                 return self._factors[nearest][1]
         self.n_factors += 1
         curvature = max(curvature, 1e-30)

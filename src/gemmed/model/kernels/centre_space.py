@@ -2,11 +2,11 @@
 
 The parameters are those of ``NystroemMap``: weights w of phi(x) = L^-1 k(Z, x), so that lengths are
 those of w. But what is kept of the rows, and passed over, is k(x, Z) itself: L is applied to
-vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. The
-landmarks precondition them, or a sample of the rows once that is the cheaper way to fewer passes:
-no step forms or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single
-precision, sums over blocks in double; L is in double where parameters are turned into functions,
-in single inside a Newton system, whose solution is a direction for a line search.
+vectors. Newton systems are solved by conjugate gradients, for all functions in one pass. They
+are preconditioned by the landmarks, or by a sample of the rows once that is cheaper. No step forms
+or factors a matrix of n_landmarks x n_landmarks from all rows. Passes are in single precision, sums
+over blocks in double. L is in double where parameters are turned into functions. It is in single
+inside a Newton system, whose solution is a direction for a line search.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ from .function_space import SEED, WeightParameters, below_own_noise, difference
 from .nystroem import KernelValues, NystroemMap
 from .sampled_factor import SampledFactors
 
-FORCING, LAST_FORCING, PRECISE = 0.3, 0.1, 1e-6
+ERROR_REDUCTION_FAR, ERROR_REDUCTION_NEAR, ERROR_REDUCTION_WITHOUT_START = 0.3, 0.1, 1e-6
 """Reduction of the error of a Newton system far from the solution and near it, and of one without a
 start. Far from it the next step solves another system anyway: a third of the products is saved."""
 MAX_STEPS = 200
-USUAL = 10
+N_PRODUCTS_WITH_ROWS = 10
 """Products for a reduction by a tenth with a factor of rows. Landmarks that took more have wasted
 them; once they have wasted as many as it costs to make factors of rows, these are made."""
-LEAST_PATIENCE = 5
+MIN_PRODUCTS_FOR_LANDMARKS = 5
 """Products below which landmarks are not tried as a preconditioner: rows are about as cheap."""
-KNOWN_PATIENCE = 15
+MAX_PRODUCTS_OF_OLD_FACTOR = 15
 """Products after which a factor of rows that was made for similar curvatures is made anew."""
-ROUGH, ROUGHER = 0.15, 0.3
+VARIANCE_ERROR_REDUCTION, MEAN_VARIANCE_ERROR_REDUCTION = 0.15, 0.3
 """Reduction of the error for the random functions by which posterior variances are estimated, of
 single samples and of averages over samples."""
-DRAWS, FEW_DRAWS, FEWEST_DRAWS = 32, 16, 4
-"""Random functions for posterior variances: of single samples, where there are MANY_ROWS rows for a
-landmark or many decision functions, and of each of many functions if averages are asked for."""
-MANY_ROWS = 50
-DRAWS_OF_ALL = 160
-"""Random functions of all decision functions together, at most; at least FEW_DRAWS for each."""
-ENOUGH_DECREASE = 1e-4
+N_DRAWS, N_DRAWS_OF_MANY_ROWS, N_DRAWS_OF_AVERAGES = 32, 16, 4
+"""Number of random functions for posterior variances.
+
+In this order: of single samples; of single samples with MANY_ROWS_PER_LANDMARK or many decision
+functions; of each of many functions if only averages are needed."""
+MANY_ROWS_PER_LANDMARK = 50
+MAX_DRAWS_OF_ALL_FUNCTIONS = 160
+"""Limit for all decision functions together; each has at least N_DRAWS_OF_MANY_ROWS."""
+MIN_RELATIVE_DECREASE = 1e-4
 """Share of the objective that the last Newton step has brought. What is left then is a tenth of it,
 and 0.1 % of the labels predicted for new rows are others than those at the optimum. The duality gap
-sums up squares of the gradient along all directions, also where the loss bends most and nothing is
-left to gain: it is a hundred to a thousand times what is left."""
-SIMILAR = 0.25
+sums squares of the gradient along all directions, also where nothing is left to gain. It is a
+hundred to a thousand times what is left."""
+MAX_CURVATURE_CHANGE = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 MAX_REMEMBERED = 16
 
@@ -71,7 +73,7 @@ class CentreSpace(WeightParameters):
     """
 
     takes_columns = True
-    enough_decrease = ENOUGH_DECREASE
+    enough_decrease = MIN_RELATIVE_DECREASE
     rough_variances = True
     averages_only = False
     """Whether posterior variances are for averages over samples: then few draws do."""
@@ -170,21 +172,24 @@ class CentreSpace(WeightParameters):
         left = np.linalg.norm(residual, axis=0) / np.maximum(whole, 1e-300)
         residual = np.where(left > self._precision, residual, 0.0)
         columns = curvature.reshape(self.n_samples, -1)
-        reduction = np.clip(np.sqrt(left), LAST_FORCING, FORCING)
+        reduction = np.clip(np.sqrt(left), ERROR_REDUCTION_NEAR, ERROR_REDUCTION_FAR)
         if parameters is None:
-            reduction = np.full_like(left, PRECISE)
+            reduction = np.full_like(left, ERROR_REDUCTION_WITHOUT_START)
         return start + self._solve(columns, residual, reduction).reshape(shape)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
-        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; a column a function.
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi'; one column per
+        function.
 
-        Estimated by random functions of that covariance, always the same ones, with a relative
-        standard error of 25 % (35 % where there are so many rows that the variances are small, or
-        with ``averages_only``).
+        Estimated by random functions of that covariance, always the same ones. The relative
+        standard error is 25 %, or 35 % with ``averages_only`` or with many rows, where variances
+        are small.
         """
         columns = curvature.reshape(self.n_samples, -1)
         found: list[FloatArray | None] = [
-            next((v for w, v in self._variances if difference(w, own) <= SIMILAR), None)
+            next(
+                (v for w, v in self._variances if difference(w, own) <= MAX_CURVATURE_CHANGE), None
+            )
             for own in columns.T
         ]
         missing = [j for j, own in enumerate(found) if own is None]
@@ -228,7 +233,7 @@ class CentreSpace(WeightParameters):
         # Products of Newton systems say nothing about systems with many right sides.
         shared = curvature.shape[1] < right.shape[1]
         wasted = 0 if shared else self._wasted
-        usual = int(-USUAL * np.log10(reduction.min()))
+        usual = int(-N_PRODUCTS_WITH_ROWS * np.log10(reduction.min()))
         wanted = reduction.copy()
         left = np.flatnonzero(np.any(right != 0.0, axis=0))
         if not left.size:
@@ -239,9 +244,9 @@ class CentreSpace(WeightParameters):
             factors = self._factors_of(own, len(left), make=sampled)
             max_steps = MAX_STEPS
             if not sampled and all(factor is not None for factor in factors):
-                max_steps = max(patience, KNOWN_PATIENCE)
+                max_steps = max(patience, MAX_PRODUCTS_OF_OLD_FACTOR)
             elif not sampled and may_sample:
-                if patience - wasted < LEAST_PATIENCE:
+                if patience - wasted < MIN_PRODUCTS_FOR_LANDMARKS:
                     continue
                 max_steps = min(usual + patience - wasted, MAX_STEPS)
             found = conjugate_gradients(
@@ -314,12 +319,15 @@ class CentreSpace(WeightParameters):
     def _draw_variances(self, curvature: FloatArray) -> FloatArray:
         """Squares of random functions of covariance (K^-1 + W)^-1, averaged; (n_samples, k)."""
         n_functions = curvature.shape[1]
-        n_draws = max(FEW_DRAWS, min(DRAWS, DRAWS_OF_ALL // n_functions))
+        n_draws = max(N_DRAWS_OF_MANY_ROWS, min(N_DRAWS, MAX_DRAWS_OF_ALL_FUNCTIONS // n_functions))
         if self.averages_only:
-            n_draws = max(FEWEST_DRAWS, FEW_DRAWS // n_functions)
-        elif self.n_samples >= MANY_ROWS * self._map.n_features:
-            n_draws = FEW_DRAWS
-        reduction = np.full(n_draws, ROUGHER if self.averages_only else ROUGH)
+            n_draws = max(N_DRAWS_OF_AVERAGES, N_DRAWS_OF_MANY_ROWS // n_functions)
+        elif self.n_samples >= MANY_ROWS_PER_LANDMARK * self._map.n_features:
+            n_draws = N_DRAWS_OF_MANY_ROWS
+        reduction = np.full(
+            n_draws,
+            MEAN_VARIANCE_ERROR_REDUCTION if self.averages_only else VARIANCE_ERROR_REDUCTION,
+        )
         rng = np.random.default_rng(SEED + 1)
         noise = rng.standard_normal((self.n_samples, n_draws), dtype=np.float32)
         own = rng.standard_normal((self._map.n_features, n_draws))

@@ -20,8 +20,9 @@ LARGE_VARIANCE = 1e6
 LARGEST_FEATURE = 1e150
 """Features must stay below it: their squares must not overflow."""
 ITERATIVE_FROM = 1500
-"""Samples from which on Newton systems with the exact kernel are solved by iteration, if they may
-be: factors of its matrix, which are exact, cost more than all else below."""
+"""Number of samples from which Newton systems with the exact kernel are solved by iteration.
+
+Below it, factors of the matrix are faster, and exact."""
 LARGEST_IN_SINGLE = 100.0
 """Variance up to which a kernel matrix is kept in single precision: f is then good to 1e-4."""
 FARTHEST_IN_SINGLE = 1e3

@@ -22,9 +22,10 @@ from .packed_features import PackedFeatures, by_rows, slices, total
 PACK_FROM = 1_000_000_000
 """Budget from which on features that exceed it are packed. Below, precision was meant."""
 CACHE_VALUES, CACHE_OF_SEVERAL = 2_000_000, 500_000
-"""Features multiplied at a time in a normal product, by one function and by several: they are read
-from memory once for both of its products, and stay in the processor's cache in between. Fewer would
-have threads wait for each other in Python."""
+"""Features multiplied at a time in a normal product, by one function and by several.
+
+They are read from memory once for both products and stay in the processor's cache in between. With
+fewer, threads would wait for each other in Python."""
 LEAST_ROWS = 16
 MOSTLY_USED = 0.8
 """Share of rows with curvature from which on the others are not worth being left out."""

@@ -1,7 +1,7 @@
 """The Gaussian process prior f ~ N(0, K) on the training points, in the two forms that are solved.
 
-A *function space* stores the prior either as the Gram matrix K (parameters are coefficients alpha,
-f = K alpha) or as a feature matrix Phi with K = Phi Phi' (parameters are weights w, f = Phi w).
+A *function space* stores the prior in one of two forms. With the Gram matrix K the parameters are
+coefficients alpha, f = K alpha. With features Phi, K = Phi Phi', they are weights w, f = Phi w.
 The mean-field engine needs only Newton steps and inner products; the samplers need draws of f.
 """
 
@@ -98,8 +98,8 @@ class FunctionSpace(Protocol):
     ) -> FloatArray:
         """Minimiser of |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2 over functions g.
 
-        ``parameters`` are those of f, if f is a function of the space: where systems are solved by
-        iteration they are the start, and the answer may then be a little closer to f.
+        ``parameters`` are those of f, if f is a function of the space. Iterative solvers start
+        there, and the answer may then be a little closer to f.
         """
         ...
 

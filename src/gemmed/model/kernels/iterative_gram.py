@@ -1,7 +1,7 @@
 """The Gram matrix of some thousand samples: Newton systems by conjugate gradients, K itself exact.
 
 A factor of K costs N^3, a product with a vector N^2. Preconditioned by an approximation of K
-(low rank plus diagonal) a handful of products is enough for a Newton step; with a few random
+(low rank plus diagonal), a handful of products is enough for a Newton step. With a few random
 directions the approximation also gives posterior variances to a few per cent.
 """
 
@@ -27,24 +27,24 @@ from .function_space import (
 )
 from .low_rank import LowRankPlusDiagonal, LowRankSystems
 
-FORCING, PRECISE = 0.2, 1e-7
+RESIDUAL_REDUCTION, RESIDUAL_REDUCTION_WITHOUT_START = 0.2, 1e-7
 """Reduction of the residual of a Newton system with and without a known start. The first is a
 direction for a line search; the second is what single precision resolves."""
-DESCENT_FORCINGS = (FORCING, 1e-2, 1e-4)
+RESIDUAL_REDUCTIONS = (RESIDUAL_REDUCTION, 1e-2, 1e-4)
 """Tried one after the other until the direction is one of descent."""
-FINE = 2e-5
+SMALL_DOUBLE_GAP = 2e-5
 """Twice a duality gap that is small: smaller ones are reduced fourfold at a time only."""
-WEAK = 0.1
+WEAK_CURVATURE_TIMES_VARIANCE = 0.1
 """Curvature times variance below which a sample starts a Newton system from its pull alone."""
 MAX_STEPS = 300
 """Products for one system, at most."""
-PROBED_VALUES = 4000
+MIN_PROBED_VALUES = 4000
 """Random directions times samples behind posterior variances; at least one direction."""
-PROBE_ERROR = 0.005
+MAX_PROBE_ERROR = 0.005
 """Relative error of the sum of all variances by which they are too large, at most."""
-ROWS = 512
+ROWS_AT_ONCE = 512
 """Of K that a thread multiplies at a time, whatever their number."""
-SIMILAR = 0.25
+MAX_CURVATURE_CHANGE = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 
 
@@ -111,7 +111,9 @@ class IterativeGramSpace(CoefficientParameters):
         """The Newton targets from known functions, nearly, and the change of their values."""
         # (I + W K) target = pull + W f, see GramSpace; by target = start + W^(1/2) s. Where W is
         # small the target is close to the pull, where it is large to the present parameters.
-        target = np.where(curvature * self._diagonal[:, None] < WEAK, pull, parameters)
+        target = np.where(
+            curvature * self._diagonal[:, None] < WEAK_CURVATURE_TIMES_VARIANCE, pull, parameters
+        )
         moved = target - parameters
         change = self._product(moved) if np.any(moved) else np.zeros_like(moved)
         systems = _Systems(self._approximation, curvature)
@@ -119,8 +121,8 @@ class IterativeGramSpace(CoefficientParameters):
         # Of f, not of the start: samples that leave the margin make that one large.
         gap = self._approximation.squared_norms(pull - parameters)
         left = np.arange(gap.size)
-        for forcing in DESCENT_FORCINGS:
-            wanted = np.maximum(forcing**2 * gap, 0.25 * np.minimum(gap, FINE))
+        for forcing in RESIDUAL_REDUCTIONS:
+            wanted = np.maximum(forcing**2 * gap, 0.25 * np.minimum(gap, SMALL_DOUBLE_GAP))
             found = self._iterate(systems, left, residual[:, left], enough=wanted[left])
             target[:, left] += found.answer[0]
             change[:, left] += found.answer[1]
@@ -143,7 +145,7 @@ class IterativeGramSpace(CoefficientParameters):
         return np.column_stack(below).reshape(-1, *curvature.shape[1:])
 
     def _remembered_variances(self, curvature: FloatArray) -> FloatArray | None:
-        close = (v for w, v in self._variances if difference(w, curvature) <= SIMILAR)
+        close = (v for w, v in self._variances if difference(w, curvature) <= MAX_CURVATURE_CHANGE)
         return next(close, None)
 
     def features(self) -> FloatArray:
@@ -166,17 +168,17 @@ class IterativeGramSpace(CoefficientParameters):
         whole, found = self._whole, np.empty(parameters.shape)
 
         def multiply_rows(start: int) -> None:
-            rows = slice(start, start + ROWS)
+            rows = slice(start, start + ROWS_AT_ONCE)
             found[rows] = times_columns(whole[rows], columns)
 
-        in_threads(multiply_rows, range(0, self.n_samples, ROWS), self._n_threads)
+        in_threads(multiply_rows, range(0, self.n_samples, ROWS_AT_ONCE), self._n_threads)
         return found
 
     @cached_property
     def _whole(self) -> np.ndarray:
         """K with both triangles."""
-        for start in range(0, self.n_samples, ROWS):
-            rows = slice(start, start + ROWS)
+        for start in range(0, self.n_samples, ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
             self._gram[rows, :start] = self._gram[:start, rows].T
             part = self._gram[rows, rows]
             part[...] = np.triu(part) + np.triu(part, 1).T
@@ -187,7 +189,9 @@ class IterativeGramSpace(CoefficientParameters):
         systems = _Systems(self._approximation, curvature)
         start = np.where(curvature > 0.0, 0.0, pull)
         residual = systems.over_root(pull - start) + systems.root * (f - self._product(start))
-        wanted = PRECISE**2 * self._approximation.squared_norms(systems.root * residual)
+        wanted = RESIDUAL_REDUCTION_WITHOUT_START**2 * self._approximation.squared_norms(
+            systems.root * residual
+        )
         found = self._iterate(systems, np.arange(wanted.size), residual, enough=wanted)
         return start + found.answer[0]
 
@@ -202,10 +206,10 @@ class IterativeGramSpace(CoefficientParameters):
     ) -> Outcome:
         """Solve (I + W^(1/2) K W^(1/2)) s = residual for some W; residuals are zero where W is.
 
-        The answer is W^(1/2) s and K W^(1/2) s, shape (2, n_samples, n_columns): the second is
-        needed where W is zero too, and the products that are made anyway give it. With ``enough``
-        residuals are small enough that leave less than it of twice a duality gap. That one weighs
-        errors of f that all samples share, which the length of a residual hardly shows.
+        The answer is W^(1/2) s and K W^(1/2) s, shape (2, n_samples, n_columns). The second is also
+        needed where W is zero, and follows from products that are made anyway. A residual is small
+        enough if it leaves less than ``enough`` of twice a duality gap. The gap includes errors of
+        f that all samples share, which the length of a residual hardly shows.
         """
         root = systems.root[:, which]
 
@@ -246,7 +250,7 @@ class IterativeGramSpace(CoefficientParameters):
                 for (guess, _), leverage in zip(guesses, leverages, strict=True)
             ]
         )
-        seen = self._probe(systems, PROBE_ERROR * needed.sum(axis=1))
+        seen = self._probe(systems, MAX_PROBE_ERROR * needed.sum(axis=1))
         return [
             self._corrected(*guess, leverage, own / wanted)
             for guess, leverage, own, wanted in zip(guesses, leverages, seen.T, needed, strict=True)
@@ -277,7 +281,7 @@ class IterativeGramSpace(CoefficientParameters):
     @cached_property
     def _probed(self) -> list[tuple[FloatArray, FloatArray]]:
         """Random directions z and K z."""
-        n_probes = -(-PROBED_VALUES // self.n_samples)
+        n_probes = -(-MIN_PROBED_VALUES // self.n_samples)
         rng = np.random.default_rng(SEED + 1)
         signs = rng.choice([-1.0, 1.0], size=(n_probes, self.n_samples))
         return [(sign, self._product(sign)) for sign in signs]

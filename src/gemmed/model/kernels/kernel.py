@@ -1,9 +1,9 @@
 """Covariance functions k(x, x') of the decision function.
 
-To add a kernel, edit this file: its name in ``KERNELS``, its values in ``Kernel.between``, and,
-where they apply, ``may_be_indefinite`` and ``explicit_features``; one that falls with the distance
-is a profile in ``radial.py``. Other modules know that there are radial kernels, and the names
-"linear" and "precomputed", for which they have shortcuts.
+To add a kernel, edit this file: its name in ``KERNELS`` and its values in ``Kernel.between``. Where
+they apply, edit ``may_be_indefinite`` and ``explicit_features`` as well. A kernel that decreases
+with the distance is a profile in ``radial.py``. Other modules know that there are radial kernels,
+and the names "linear" and "precomputed", for which they have shortcuts.
 """
 
 from __future__ import annotations

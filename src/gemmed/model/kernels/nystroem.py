@@ -1,7 +1,7 @@
 """Features of a kernel for large samples: the Nystroem method, and the linear kernel's own.
 
-With landmarks Z and K_ZZ = L L', the features phi(x) = [k(x, Z) L^-T, sqrt(bias_variance)] have
-phi(x).phi(x') = the kernel of the landmarks' span; with all samples as landmarks it is the kernel.
+With landmarks Z and K_ZZ = L L' the features are phi(x) = [k(x, Z) L^-T, sqrt(bias_variance)].
+phi(x).phi(x') is the kernel of the landmarks' span. With all samples as landmarks it is the kernel.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ RANK_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """Landmarks are dropped that the others explain up to this share of the kernel's largest value.
 
 In single precision k(x, z) carries errors of some 1e-6. Division by pivots of at least
-sqrt(1e-5) = 0.003 keeps the error of a feature below 1e-3 in the least important directions
-and near 1e-6 in the leading ones."""
+sqrt(1e-5) = 0.003 keeps the error of a feature below 1e-3 in the least important directions. In
+the leading ones it is near 1e-6."""
 COLUMNS_AT_ONCE = 128
 """Features computed by one matrix product."""
 
@@ -163,7 +163,7 @@ class NystroemMap:
     def _inverse(self) -> np.ndarray:
         """L^-T, with a last row and column for the bias."""
         inverse, _ = lapack.dtrtri(self.factor, lower=1)
-        return linalg.block_diag(np.tril(inverse).T, 1.0).astype(self.dtype)
+        return linalg.block_diag(np.tril(inverse).T, np.ones((1, 1))).astype(self.dtype)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Kernels that fall with the distance, by one matrix product.
 
-"rbf" is exp(-gamma d^2), "rational_quadratic" its mean over widths, 1 / sqrt(1 + 2 gamma d^2):
-there gamma is the mean of a distribution, gamma times chi-squared of one degree of freedom, so that
-one function has detail of all sizes.
+"rbf" is exp(-gamma d^2). "rational_quadratic" is its mean over widths, 1 / sqrt(1 + 2 gamma d^2):
+the width is gamma times a chi-squared variable with one degree of freedom. One function then has
+detail of all sizes.
 
 The product of [x, |x|^2, 1] with gamma [2 z, -1, -|z|^2] is -gamma d^2. Rows are taken relative to
 the mean of the points z: distances stay the same, but less cancels in them.

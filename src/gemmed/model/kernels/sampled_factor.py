@@ -1,8 +1,8 @@
 """Newton systems of a sample of the rows: better preconditioners than landmarks, and dearer.
 
-Landmarks know the mean curvature only. Where few rows have curvature (a rare class against all
-others, a boundary in few dimensions) that is a poor guess, and some rows with their own curvatures
-make a much better one, if they are not too many for the number of landmarks.
+Landmarks use the mean curvature only. That is poor where few rows have curvature: a rare class
+against all others, or a boundary in few dimensions. A sample of rows with their own curvatures is
+then much better, if it is not too large for the number of landmarks.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from .feature_passes import FeaturePasses
 from .function_space import SEED, difference
 from .tiled import tiled_cholesky, tiled_square, times_upper
 
-SAMPLED, LEAST_A_LANDMARK, MOST_A_LANDMARK = 0.05, 1, 4
-"""Rows of a sample, as a share of all, and how few and how many there may be for a landmark: the
-longer a pass takes, the more rows pay that save some passes."""
-SIMILAR = 0.9
+SAMPLE_SHARE, MIN_ROWS_PER_LANDMARK, MAX_ROWS_PER_LANDMARK = 0.05, 1, 4
+"""Size of a sample as a share of all rows, and its least and largest size per landmark.
+
+The longer a pass takes, the more rows are worth it to save some passes."""
+MAX_CURVATURE_CHANGE = 0.9
 """Relative difference of W up to which a factor is used again."""
 CHECKED_ROWS = 1024
 """Rows at which W is compared."""
-MEMORY = 1_100_000_000
+MAX_FACTOR_BYTES = 1_100_000_000
 """Bytes of factors that are remembered. Where it has no room for one of each function, there are
 none: they would be made anew in every step."""
 FACTOR_COST, PASS_COST, COLUMN_COST = 0.01, 0.3, 0.03
@@ -52,9 +53,11 @@ class SampledFactors:
 
     def __init__(self, passes: FeaturePasses, triangle: np.ndarray, n_threads: int = 1) -> None:
         self._passes, self._triangle, self._n_threads = passes, triangle, n_threads
-        self._room = max(1, MEMORY // (4 * len(triangle) ** 2))
+        self._room = max(1, MAX_FACTOR_BYTES // (4 * len(triangle) ** 2))
         n, m = passes.n_samples, len(triangle)
-        self._limit = int(np.clip(SAMPLED * n, LEAST_A_LANDMARK * m, MOST_A_LANDMARK * m))
+        self._limit = int(
+            np.clip(SAMPLE_SHARE * n, MIN_ROWS_PER_LANDMARK * m, MAX_ROWS_PER_LANDMARK * m)
+        )
         self._checked = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(np.intp))
         self._priority = np.random.default_rng(SEED).random(n, dtype=np.float32)
         self._remembered: list[_Sampled] = []
@@ -75,7 +78,7 @@ class SampledFactors:
 
     def known(self, curvature: FloatArray) -> np.ndarray | None:
         """The factor of a similar W, if there is one."""
-        return self._remembered_at(curvature, SIMILAR)
+        return self._remembered_at(curvature, MAX_CURVATURE_CHANGE)
 
     def _remembered_at(self, curvature: FloatArray, tolerated: float) -> np.ndarray | None:
         seen = curvature[self._checked]

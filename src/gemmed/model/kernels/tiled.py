@@ -1,7 +1,7 @@
 """Cholesky factors and squares of matrices of thousands of rows, tile by tile, on several threads.
 
-Tiles and the order of sums are the same whatever the number of threads, and so is every bit of the
-result; threads of BLAS would not promise that. Only the upper triangle of a C-ordered matrix is
+Tiles and the order of sums do not depend on the number of threads, and neither does any bit of the
+result. Threads of BLAS would not promise that. Only the upper triangle of a C-ordered matrix is
 read and written: its transpose is the lower one in the order of LAPACK.
 """
 
@@ -15,8 +15,10 @@ from scipy.linalg import lapack
 from ..._core.threads import in_threads
 
 TILE = 384
-"""Rows and columns of a tile: products of its size run at full speed, and its own factor, which is
-made on one thread, is a small part of the work."""
+"""Rows and columns of a tile.
+
+Products of its size run at full speed. Its own factor, made on one thread, is a small part of the
+work."""
 
 
 def tiled_cholesky(matrix: np.ndarray, n_threads: int = 1) -> np.ndarray | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -210,7 +211,7 @@ class _Search:
             return value / unit, gradient.ravel() / unit
 
         target = self.tol * (self.best.value if self.best is not None else unit) / unit
-        options = {
+        options: Any = {
             "maxiter": self.patience,
             "maxcor": 20,
             "ftol": self.precision * min(target, 1e-2),

@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper: projected stochastic gradient ascent with an inner Gibbs sampler.
 
 mu and kappa are moved per sample, mu_z / N_z and kappa_z / N_z, with the sums over the class as
-gradients: that is the scale on which the printed step sizes make sense (docs/errata.md).
+gradients: that is the scale on which the printed step sizes make sense (docs/research/errata.md).
 
 Near the optimum the push on the bias of f is almost free: q keeps more of one class or more of the
 other at nearly equal cost. The dual is therefore stiff in that direction. Constant steps with the

@@ -1,0 +1,169 @@
+"""Check the prose of pages and docstrings: python tools/lint_prose.py [--counts] [FILE ...]
+
+Three rules: a sentence has at most 30 words, a line outside tables and code has at most 120
+characters, and words that only insiders understand are replaced. tools/prose.toml has the limits,
+the words, and the files that must have no finding. Exit code 1 if one of these has any.
+"""
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("*.md", "docs/**/*.md")
+MODULES = ("src/**/*.py", "benchmarks/**/*.py", "examples/**/*.py", "tests/**/*.py")
+ACCEPT = "prose: accept"
+# Inline code, formulas and link targets: each counts as one word or none.
+INLINE = ((r"``[^`]+``|`[^`]+`|\$[^$]+\$", "CODE"), (r"\]\([^)]*\)", "]"), (r"https?://\S+", "URL"))
+SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"']*\s+(?=[A-Z0-9*_\"'(\[])")
+LIST_ITEM = re.compile(r"^\s*([-*+:]|\d+\.)\s+")
+NOT_PROSE = re.compile(r"\s*([|#<>!]|\+-|={3}|-{3}|\.\. |:[\w-]+:|```)")
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    message: str
+
+
+class Paragraph(NamedTuple):
+    line: int
+    text: str
+
+
+class Settings(NamedTuple):
+    max_words: int
+    max_columns: int
+    words: list[tuple[re.Pattern[str], str]]
+    checked: list[str]
+
+
+def read_settings(path: Path = ROOT / "tools" / "prose.toml") -> Settings:
+    given = tomllib.loads(path.read_text(encoding="utf-8"))
+    words = [(re.compile(rf"\b(?:{k})\b", re.I), v) for k, v in given["words"].items()]
+    return Settings(given["max_words"], given["max_columns"], words, given["checked"])
+
+
+def paragraphs_of_page(lines: list[str]) -> Iterator[Paragraph]:
+    """Paragraphs and list items of Markdown, without code, tables, headings and raw HTML."""
+    begin, held, fence, accepted = 0, [], "", False
+    for number, line in enumerate([*lines, ""], start=1):
+        mark = re.match(r"\s*(`{3,}|:{3,})", line)
+        if fence:
+            fence = "" if mark and line.strip() == fence else fence
+            continue
+        is_code = not held and line.startswith("    ")
+        if held and (mark or not line.strip() or NOT_PROSE.match(line) or is_item(line)):
+            if not accepted:
+                yield Paragraph(begin, " ".join(held))
+            held, accepted = [], False
+        if mark:
+            fence = mark[1]
+        elif ACCEPT in line:
+            accepted = True
+        elif line.strip() and not is_code and not NOT_PROSE.match(line):
+            begin = begin if held else number
+            held.append(LIST_ITEM.sub("", line, count=1).strip())
+
+
+def paragraphs_of_docstring(text: str, first: int) -> Iterator[Paragraph]:
+    """Paragraphs of a numpydoc docstring, without examples, literal blocks and parameter names."""
+    begin, indent, held = 0, 0, []
+    in_example, literal_indent = False, None  # the indentation of what announced a literal block
+    for number, line in enumerate([*text.expandtabs().splitlines(), ""], start=first):
+        stripped, here = line.strip(), len(line) - len(line.lstrip())
+        is_name = re.match(r"\s*[*\w, ]+ : \S", line) or re.fullmatch(r"-{3,}|={3,}.*", stripped)
+        in_example = bool(stripped) and (in_example or stripped.startswith(">>>"))
+        if held and (not stripped or is_name or in_example or here != indent or is_item(line)):
+            yield Paragraph(begin, " ".join(held))
+            literal_indent = indent if held[-1].endswith("::") else None
+            held = []
+        if literal_indent is not None and stripped and here <= literal_indent:
+            literal_indent = None
+        is_prose = stripped and not NOT_PROSE.match(line) and literal_indent is None
+        if is_prose and not is_name and not in_example:
+            begin, indent = (begin if held else number), here
+            held.append(LIST_ITEM.sub("", line, count=1).strip())
+
+
+def is_item(line: str) -> bool:
+    return LIST_ITEM.match(line) is not None
+
+
+def docstrings(source: str) -> Iterator[tuple[str, int]]:
+    """Docstrings of a module and their first lines; a comment behind the quotes accepts one."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            value = node.value.value
+            if isinstance(value, str) and ACCEPT not in lines[node.value.end_lineno - 1]:
+                yield value, node.lineno
+
+
+def check_paragraph(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[int, str]]:
+    text = paragraph.text
+    for pattern, replacement in INLINE:
+        text = re.sub(pattern, replacement, text)
+    for sentence in SENTENCE_END.split(text):
+        words = re.findall(r"[^\W\d_][\w'.-]*|\d[\w.,%]*", sentence)
+        if len(words) > settings.max_words:
+            start = " ".join(words[:6])
+            yield paragraph.line, f"sentence of {len(words)} words: {start} ..."
+    for pattern, better in settings.words:
+        for match in pattern.finditer(text):
+            yield paragraph.line, f"{match[0]!r}: write {better}"
+
+
+def check_file(path: Path, settings: Settings) -> list[Finding]:
+    source = path.read_text(encoding="utf-8")
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+    found = []
+    if path.suffix == ".py":
+        parts = [
+            p for text, line in docstrings(source) for p in paragraphs_of_docstring(text, line)
+        ]
+    else:
+        lines = source.splitlines()
+        parts = list(paragraphs_of_page(lines))
+        fenced = False
+        for number, line in enumerate(lines, start=1):
+            fenced ^= line.lstrip().startswith("```")
+            excused = fenced or line.startswith(("    ", "|", "![")) or ACCEPT in line
+            if len(line) > settings.max_columns and not excused:
+                found.append(Finding(name, number, f"line of {len(line)} characters"))
+    for part in parts:
+        found += [Finding(name, *said) for said in check_paragraph(part, settings)]
+    return sorted(found)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path, help="these, even if they are not listed")
+    parser.add_argument("--counts", action="store_true", help="findings per file, of all files")
+    options = parser.parse_args(arguments)
+    settings = read_settings()
+    every = {path for pattern in (*PAGES, *MODULES) for path in ROOT.glob(pattern)}
+    every = {path for path in every if "generated" not in path.parts and "build" not in path.parts}
+    listed = {path for pattern in settings.checked for path in ROOT.glob(pattern)}
+    if options.counts:
+        counts = {path.relative_to(ROOT): len(check_file(path, settings)) for path in sorted(every)}
+        for name, count in counts.items():
+            if count:
+                print(f"{count:5} {name}")
+        print(f"{sum(counts.values()):5} findings in {len(counts)} files")
+        return 0
+    files = [path.resolve() for path in options.files] or sorted(listed & every)
+    found = [finding for path in files for finding in check_file(path, settings)]
+    for path, line, message in found:
+        print(f"{path}:{line}: {message}")
+    print(f"{len(found)} findings in {len(files)} files")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
