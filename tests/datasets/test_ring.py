@@ -72,8 +72,8 @@ def test_corners_of_the_grid():
     excess, med, auc = np.array(cells).T
     assert excess.mean() < 1.0
     assert med.max() > 5.0
-    assert auc.min() > 0.7  # half of the samples anomalous and near: 0.79
-    assert np.sort(auc)[1] > 0.9
+    assert auc.min() > 0.7  # half of the samples are anomalous and near: 0.79
+    assert np.sort(auc)[1] > 0.85
 
 
 @pytest.mark.slow

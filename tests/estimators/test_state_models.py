@@ -243,4 +243,4 @@ def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
         own = 0.5 * (1.0 - wrong) + 0.5 * (1.0 + sign * (rho[j] - errs))
         pulled = own * margin_loss(sign * f, 3.0).lam
         pulled -= 0.5 * wrong * margin_loss(-sign * f, 3.0).lam
-        np.testing.assert_allclose(gram @ (good * sign * pulled), f, atol=1e-3)
+        np.testing.assert_allclose(gram @ (good * sign * pulled), f, atol=2e-3)

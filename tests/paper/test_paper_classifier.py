@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gemmed.paper
+from gemmed import Solver
 from gemmed._core.exceptions import ConstraintWarning, EngineError, EntropyDisabledWarning
 from gemmed.datasets import make_ring
 from gemmed.paper import (
@@ -183,15 +184,17 @@ def test_trusting_every_sample_gives_med_and_says_that_constraints_gave_way():
     model = GEMMEDClassifier("linear", prior_nominal=1.0, random_state=0, **unit)
     with pytest.warns(ConstraintWarning, match="entropy_slack"):
         model.fit(data.X, data.y)
-    med = MEDClassifier("linear", **unit).fit(data.X, data.y)
+    med = MEDClassifier("linear", kernel_params=unit).fit(data.X, data.y)
     np.testing.assert_allclose(
         model.decision_function(data.X_test), med.decision_function(data.X_test), atol=1e-2
     )
 
 
 def test_without_doubt_or_constraints_it_is_med(ring):
-    unit = {"kernel": "rbf", "function_variance": 1.0, "bias_variance": 1.0, "tol": 1e-10}
-    med, errors = MEDClassifier(**unit).fit(ring.X, ring.y), []
+    unit = {"function_variance": 1.0, "bias_variance": 1.0}
+    med = MEDClassifier("rbf", kernel_params=unit, solver=Solver(tol=1e-10)).fit(ring.X, ring.y)
+    unit |= {"kernel": "rbf", "tol": 1e-10}
+    errors = []
     for prior in (1 - 1e-3, 1 - 1e-6, 1 - 1e-9, 1.0):
         model = GEMMEDClassifier(prior_nominal=prior, entropy_slack=np.inf, coverage=0.1, **unit)
         model.fit(ring.X, ring.y)

@@ -214,7 +214,7 @@ def test_repeated_rows_are_noted_and_can_be_used_once(data):
     assert len(found.labels) == N + 3
     text = said(found, "duplicates")
     assert "2 rows repeat an earlier row in all columns" in text and "--duplicates once" in text
-    assert "1 rows repeat an earlier row with another label" in text
+    assert "1 row repeats an earlier row with another label" in text
     once = data(content, handling=Handling(duplicates="once"))
     assert once.rows.tolist() == [*range(N), N + 2]
 

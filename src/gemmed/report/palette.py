@@ -34,7 +34,7 @@ class Style(NamedTuple):
 STYLES = {
     "GEM-MED": Style(GREEN, "*", "-", ""),
     "GEM-MED with a forest": Style("#00664a", "h", (0, (6, 1)), "--"),
-    "state model": Style("#332288", "d", "-", "xx"),
+    "state model": Style("#332288", "d", "-", "O."),
     "GEM-MED K/1000": Style("#7fcbb3", "p", "--", ".."),
     "SVM": Style(GREY, "v", "-", "\\\\"),
     "MED": Style(DARK_GREY, "^", "-", "//"),
