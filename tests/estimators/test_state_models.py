@@ -1,4 +1,4 @@
-"""GEMMEDClassifier(model="states"): states of samples, rates, a base classifier as a member."""
+"""States of samples, rates, and a base classifier as a member of GEMMEDClassifier."""
 
 import pickle
 
@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, Solver, load_model, save_model
+from gemmed._core.exceptions import NoSignalWarning
 from gemmed.model.margin_loss import margin_loss
 
 
@@ -244,3 +245,23 @@ def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
         pulled = own * margin_loss(sign * f, 3.0).lam
         pulled -= 0.5 * wrong * margin_loss(-sign * f, 3.0).lam
         np.testing.assert_allclose(gram @ (good * sign * pulled), f, atol=2e-3)
+
+
+def test_columns_that_say_nothing_are_reported_and_no_label_is_flagged():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)), rng.integers(0, 3, 300)
+    with pytest.warns(NoSignalWarning, match="check that rows and labels are in the same order"):
+        model = GEMMEDClassifier(random_state=0).fit(X, y)
+    assert not model.is_informative_
+    low, high = model.held_out_accuracy_interval_
+    assert low < model.held_out_accuracy_ < high
+    assert not np.any(np.argmax(model.state_proba_, axis=1) == 1)
+    assert model.label_error_interval_[0] == 0.0 and model.label_error_interval_[1] > 0.5
+
+
+def test_held_out_accuracy_is_that_of_the_held_out_probabilities(data):
+    X, y, *_ = data
+    model = GEMMEDClassifier(random_state=0).fit(X, y)
+    predicted = model.classes_[np.argmax(model.held_out_proba_, axis=1)]
+    assert model.held_out_accuracy_ == pytest.approx(np.mean(predicted == y))
+    assert model.is_informative_

@@ -25,6 +25,7 @@
         +-- EntropyDisabledWarning       the k-NN distances of a class rank nothing
         +-- IndefiniteKernelWarning      a kernel with negative eigenvalues was clipped
         +-- ConstraintWarning            a class-wise constraint cannot be met
+        +-- NoSignalWarning              the columns do not tell the classes apart
         +-- CalibrationWarning           too few samples for the false-alarm rate
         +-- UnscaledDataWarning          a kernel so large that margins mean nothing
         +-- ModelVersionWarning          a model was saved by another major version
@@ -155,6 +156,10 @@ class ConstraintWarning(GemmedWarning):
 
 class UnscaledDataWarning(GemmedWarning):
     """The kernel is so large at the samples that any margin is reached by chance."""
+
+
+class NoSignalWarning(GemmedWarning):
+    """Held-out predictions are no better than the shares of the classes: no label can be judged."""
 
 
 class CalibrationWarning(GemmedWarning):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._core.exceptions import NoSignalWarning
 from .._core.optional import require
 
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -48,6 +49,10 @@ def note(text: str) -> None:
     complain(f"note: {text}")
 
 
+SAID_ELSEWHERE = (DeprecationWarning, FutureWarning, NoSignalWarning)
+"""Of no use to a user of commands, or part of what commands print on held-out accuracy."""
+
+
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
     """Warnings issued inside the block become notes, each text once."""
@@ -57,9 +62,7 @@ def warnings_as_notes() -> Iterator[None]:
             yield
         finally:
             relevant = [
-                warning
-                for warning in caught
-                if not issubclass(warning.category, DeprecationWarning | FutureWarning)
+                warning for warning in caught if not issubclass(warning.category, SAID_ELSEWHERE)
             ]
     for text in dict.fromkeys(str(warning.message) for warning in relevant):
         note(text)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.class_warnings import warn_of_class
+from .._core.exceptions import NoSignalWarning
 from .._core.threads import block_threads
 from .._core.types import FloatArray
 from ..model.kernels.choose_space import function_space
@@ -117,6 +119,10 @@ default="tuned"
     label_confusion_ : array of shape (n_classes, n_classes)
         Row: given label, column: true label. Expected share of the samples with this given label.
     bases_ : list of the further members, fitted to the likeliest labels
+    held_out_accuracy_ : float
+        Share of the given labels that predictions without the sample agree with.
+    held_out_accuracy_interval_ : tuple of two floats
+        90 % interval of it. Compare with the share of the largest class.
     is_informative_ : bool
         Whether held-out predictions are better than the shares of the classes (test at 5 %). If
         not, no label can be judged, and none is more likely wrong than right.
@@ -385,5 +391,15 @@ default="tuned"
         self._function = found.function
         self._kept = kept
         self._trusted_reference = None
+        if not self.is_informative_:
+            low, high = self.held_out_accuracy_interval_
+            warn_of_class(
+                "held-out predictions are no better than the shares of the classes (accuracy "
+                f"{self.held_out_accuracy_:.0%}, 90 % interval {low:.0%} to {high:.0%}): no label "
+                "can be judged. Add columns that tell the classes apart, or more rows; check that "
+                "rows and labels are in the same order",
+                NoSignalWarning,
+                stacklevel=2,
+            )
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")

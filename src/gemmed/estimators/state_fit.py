@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from .._core.binomial import share_interval
 from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
@@ -279,6 +280,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     # Decision values are in units of the kernel's function, unless it has no weight at all.
     unit = float(found.slopes[0]) or float(found.slopes.max())
     member_weights = found.slopes / unit if unit else np.eye(len(found.slopes))[0]
+    present = samples.weights > 0.0
+    hits = int(np.sum(np.argmax(posterior.clean, axis=1)[present] == samples.class_index[present]))
     return {
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
@@ -312,6 +315,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "_member_weights": member_weights,
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
+        "held_out_accuracy_": hits / max(int(present.sum()), 1),
+        "held_out_accuracy_interval_": share_interval(hits, int(present.sum())),
     }
 
 

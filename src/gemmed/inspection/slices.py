@@ -16,8 +16,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
+from .._core.binomial import share_interval
 from .._core.types import BoolArray, FloatArray
 
 N_BINS = 10
@@ -28,7 +29,6 @@ MAX_SHARE = 0.8
 """Of the rows that a slice may hold."""
 MIN_FAULTS = 4
 """Flagged rows of a slice."""
-INTERVAL = 0.9
 CATEGORY, NUMBER, TIME, ORDER = "category", "number", "time", "order"
 
 
@@ -204,9 +204,7 @@ def _slice(
     columns: tuple[str, ...], text: str, rows: BoolArray, faults: BoolArray, p_value: float
 ) -> Slice:
     n, k = int(rows.sum()), int(np.sum(faults & rows))
-    tail = (1.0 - INTERVAL) / 2.0
-    low = float(stats.beta.ppf(tail, k, n - k + 1)) if k else 0.0
-    high = float(stats.beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    low, high = share_interval(k, n)
     return Slice(columns, text, rows, n, k, len(rows), int(faults.sum()), low, high, p_value)
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._core.binomial import share_interval
 from .._core.types import BoolArray, FloatArray
 
-INTERVAL = 0.9
 CHANCE = 0.01
 """Probability that columns without a relation to the labels are called informative."""
 PRECISE = 0.9
@@ -48,9 +48,7 @@ def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
     hits = predicted == given
     n, k = len(hits), int(hits.sum())
     majority = max(float(np.mean(given == label)) for label in classes)
-    tail = (1.0 - INTERVAL) / 2.0
-    lower = float(stats.beta.ppf(tail, k, n - k + 1)) if k else 0.0
-    upper = float(stats.beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    lower, upper = share_interval(k, n)
     # Where one class is rare, accuracy hides what the columns know: the agreement of predictions
     # and labels beyond chance shows it.
     beats = float(stats.binom.sf(k - 1, n, majority)) < CHANCE
