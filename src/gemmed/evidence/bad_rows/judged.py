@@ -24,7 +24,7 @@ MOST_REFERENCES = 2000
 """Rows that serve as neighbours and from which the rule is learned."""
 FEWEST_REFERENCES = 8
 """With fewer rows nothing can be said."""
-LEAST_COUNTERPARTS = 1000
+LEAST_COUNTERPARTS = 4000
 """Small samples have several counterparts of each row."""
 SORTED_COLUMNS = 8
 """Columns by which rows are put in order."""
