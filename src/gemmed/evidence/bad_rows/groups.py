@@ -46,8 +46,6 @@ ONE_LABEL = 0.05
 """Probability that all bad measurements of a group have one label."""
 CLEARING = 3.0
 """Nats of the labels that outweigh what single rows show."""
-PRIOR = 0.0
-"""Nats by which a group is more likely a part of a class before anything is known of it."""
 INNER = (0.1, 0.9)
 """Quantiles between which the width of a column is measured."""
 
@@ -126,14 +124,17 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
     np.fill_diagonal(reachable, 0.0)
     tree = hierarchy.linkage(distance.squareform(reachable, checks=False), "single")
     labels = labels_of(label, nearest)
+    branches = _lonely_branches(tree, len(first))
+    # Where a table has many groups, groups are its nature: one of them may be bad.
+    prior = np.log(max(len(branches), 1))
     groups = []
-    for members, height in _lonely_branches(tree, len(first)):
+    for members, height in branches:
         inside = np.zeros(len(first), dtype=bool)
         inside[members] = True
         tightness = 0.0
         if _lives_elsewhere(label, inside):
             tightness = _tightness(np.log(core + 1e-12), inside)
-        nats = labels.evidence(members, to_others[np.ix_(members, members)], tightness) - PRIOR
+        nats = labels.evidence(members, to_others[np.ix_(members, members)], tightness) - prior
         groups.append(Group(first[members], points[members], height, nats))
     return scale, groups
 
