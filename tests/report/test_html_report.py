@@ -15,6 +15,7 @@ from gemmed import GEMMEDClassifier
 from gemmed.report import audit_report
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
+from gemmed.report.svg_pictures import LONG_NAME, bars
 
 pytest.importorskip("jinja2")
 pd = pytest.importorskip("pandas")
@@ -127,3 +128,14 @@ def test_reports_need_what_was_fitted():
         audit_report(data.classifier, data.X[:10], data.labels)
     with pytest.raises(TypeError, match="model=StandardScaler: reports need a GEMMEDClassifier"):
         audit_report(StandardScaler().fit(data.X), data.X, data.labels)
+
+
+def test_long_names_keep_both_ends():
+    names = [
+        f"a rather long name of a column that is measured in the laboratory {i}" for i in (7, 8)
+    ]
+    picture = bars(names, [3, 2], "columns")
+    shown = re.findall(r"<text x=[^>]*>([^<]*)<title>", picture)
+    assert len(set(shown)) == 2
+    assert all(len(text) == LONG_NAME and text.startswith("a rather long") for text in shown)
+    assert re.findall(r"<text x=[^>]*>([^<]*)<title>", bars(["age"], [1], "columns")) == ["age"]

@@ -2,7 +2,7 @@
 /* One suspicious sample after another. Nothing is shown as marked before the server has confirmed
    that the mark is on disk. */
 (() => {
-  const { h, sampleView, percent } = gemmed;
+  const { h, sampleView, percent, short } = gemmed;
   const $ = (id) => document.getElementById(id);
   const words = { right: "right", wrong: "wrong", bad: "bad measurement", unsure: "unsure" };
   let state = null;
@@ -99,7 +99,7 @@
       return h("button", {
         type: "button", class: "mark wrong" + (name === current.suggested ? " suggested" : ""),
         "data-label": name, title: name, onclick: () => mark("wrong", name),
-      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${name}`));
+      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${short(name, 20)}`));
     }));
   }
 
