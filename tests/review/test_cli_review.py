@@ -80,7 +80,7 @@ def test_export_without_a_browser(table, capsys, tmp_path):
     out = tmp_path / "c.csv"
     code, text, err = call(capsys, table, *COMMON, "--export", out)
     assert code == 0, err
-    assert text.startswith("1 labels corrected, 1 bad rows (left out), 0 disputed")
+    assert text.startswith("1 label corrected, 1 bad row (left out), 0 disputed")
     assert len(out.read_bytes().split(b"\r\n")) == len(table.read_bytes().split(b"\r\n")) - 1
     code, text, _ = call(capsys, table, *COMMON, "--export", out, "--bad", "flag", "--json")
     assert code == 0 and json.loads(text)["bad"] == 1

@@ -333,7 +333,7 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     assert n >= 1
     _keep_picture(tab.page, "review-bulk")
     tab.page.click("#accept")
-    tab.expect("#message").to_contain_text(f"{n} labels are accepted without a look")
+    tab.expect("#message").to_contain_text(f"{n} labels accepted without a look")
     tab.expect("#counts").to_contain_text(f"{n} of these accepted without a look")
     tab.page.keyboard.press("Escape")
     tab.expect("#bulk-box").to_be_hidden()

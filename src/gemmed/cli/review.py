@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import ReviewError
 from .._core.optional import require
+from .._core.words import counted
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
@@ -189,7 +190,7 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     else:
         corrected = "corrected" if done.known is None else f"wrong (column {done.known})"
         print(
-            f"{done.corrected} labels {corrected}, {done.bad} bad rows "
+            f"{counted(done.corrected, 'label')} {corrected}, {counted(done.bad, 'bad row')} "
             f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
             f"{done.table}, log {done.log}" + (f", checks {done.checks}" if done.checks else "")
         )
