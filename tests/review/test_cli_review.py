@@ -55,7 +55,7 @@ def test_export_with_true_labels_beside_the_given_ones(table, capsys, tmp_path):
     common = (table, *COMMON, "--export", out, "--labels", "given")
     code, text, err = call(capsys, *common)
     assert code == 0, err
-    assert text.startswith("1 labels wrong (column known_label), 1 bad rows (left out)")
+    assert text.startswith("1 label wrong (column known_label), 1 bad row (left out)")
     written = read_table(out, encoding="latin-1").frame
     assert written.columns[-1] == "known_label" and len(written) == 119
     assert written["diagnosis"].tolist() == given.drop(20).tolist()
