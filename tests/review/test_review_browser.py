@@ -295,6 +295,7 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     running = start(path, "--target", "topic", "--id", "ticket", "--reviewer", "ann")
     tab = Watched(browser, running.address)
     row = tab.row()
+    tab.expect("#signal").to_contain_text("Held-out accuracy")
     # Texts that nothing is learned from are shown.
     tab.expect(".texts").to_contain_text(f"Customer {row - 1} writes about")
     # Few buttons; other classes are typed.

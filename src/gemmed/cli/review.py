@@ -260,7 +260,11 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"
-        print(session.fitted.findings.sentence())
+        for sentence in (
+            session.fitted.findings.signal_sentence,
+            session.fitted.findings.sentence(),
+        ):
+            print(sentence)
         print(f"review at {address}  (Ctrl-C ends it; marks are in {store.path})", flush=True)
         if not options.no_browser and sys.stdout.isatty():
             import webbrowser

@@ -53,6 +53,8 @@
       (parts.length ? ` (${parts.join(", ")})` : "") + `; ${counted(state.flagged_left, "flagged row")} left`;
     $("done").style.width = Math.min(100, 100 * state.marked / Math.max(state.marked + state.flagged_left, 1)) + "%";
     showChecks(state.checks);
+    $("signal").hidden = !state.signal;
+    $("signal").textContent = state.signal;
     $("agreement").hidden = !state.agreement.length;
     $("agreement").textContent = state.agreement.join(" ");
     if (!$("class-names").childElementCount) $("class-names").append(...state.classes.map((name) => h("option", { value: name })));
