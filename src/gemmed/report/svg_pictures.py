@@ -114,7 +114,8 @@ def confusion(counts: FloatArray, names: list[str], label: str) -> str:
     """Given against suggested labels: a matrix, or the most frequent pairs of many classes."""
     if len(names) <= MOST_CLASSES:
         return matrix(counts, names, label)
-    pairs = [(int(counts[i, j]), f"{names[i]} → {names[j]}") for i, j in np.argwhere(counts > 0)]
+    cut = [_cut(name, LONG_NAME // 2 - 2) for name in names]
+    pairs = [(int(counts[i, j]), f"{cut[i]} → {cut[j]}") for i, j in np.argwhere(counts > 0)]
     pairs.sort(key=lambda pair: -pair[0])
     return bars([name for _, name in pairs], [count for count, _ in pairs], label)
 
