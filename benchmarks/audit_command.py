@@ -11,8 +11,8 @@ random  Labels of chance: 2 to 8 classes, 5 to 60 columns, 400 rows; once with n
         a category and rounded numbers.
 slices  Wrong labels three times as frequent for one value, range, period or annotator, in DRAWS
         draws each, and DRAWS draws without a slice.
-time    Seconds from the command to the report, beside a forest of five folds with confident
-        learning (benchmarks/quality/methods.py) and, where cleanlab is installed, its Datalab.
+time    Seconds from the command to the report, beside a forest of five folds and, where cleanlab is
+        installed, its Datalab with the probabilities of that forest.
 
 Every audit is the command itself in a process of its own. Seconds are CPU time of all of it, with
 the start of Python.
