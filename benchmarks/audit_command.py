@@ -6,7 +6,7 @@ python benchmarks/audit_command.py [--parts tables random slices time] [--draws 
 tables  Six tables with the traits of real files: decimal commas, semicolons, identifiers, dates,
         free text, "-" for missing values, 18 classes, codes, units. One label in twelve is wrong,
         one row in thirty is broken. Three of them are tables of scikit-learn, three are read from
-        folderss (.tsv.gz files, last column "target": german, ann-thyroid, krkopt).
+        folders (.tsv.gz files, last column "target": german, ann-thyroid, krkopt).
 random  Labels of chance: 2 to 8 classes, 5 to 60 columns, 400 rows; once with numbers, once with
         a category and rounded numbers.
 slices  Wrong labels three times as frequent for one value, range, period or annotator, in DRAWS
