@@ -426,6 +426,19 @@ def test_the_report(browser, tmp_path, scheme):
     assert tab.problems == []
 
 
+def test_the_list_of_a_report_has_pages(browser, tmp_path):
+    HtmlReport(Findings(audited()), each=40).save(tmp_path / "r.html")
+    tab = Watched(browser, (tmp_path / "r.html").as_uri())
+    first = tab.page.locator("#rows tbody tr:visible").first.get_attribute("data-row")
+    tab.expect("#previous-page").to_be_disabled()
+    tab.page.click("#next-page")
+    tab.expect("#count").to_contain_text("26 to ")
+    assert tab.page.locator("#rows tbody tr:visible").first.get_attribute("data-row") != first
+    tab.page.click("#previous-page")
+    tab.expect("#count").to_contain_text("1 to 25 of ")
+    assert tab.problems == []
+
+
 def test_a_report_of_recordings_plays_them(browser, tmp_path):
     path = write_clips(tmp_path)
     report = tmp_path / "r.html"
