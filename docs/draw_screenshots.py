@@ -20,15 +20,15 @@ TABLE = ["cells.csv", "--target", "diagnosis", "--id", "sample"]
 
 
 def write_cells(path):
-    """Breast cancer with 28 wrong labels, 18 of them of one ward, and 8 areas times ten."""
+    """Breast cancer with 34 wrong labels, 26 of them of one ward, and 8 areas times ten."""
     rng = np.random.default_rng(0)
     data = load_breast_cancer(as_frame=True)
     table = data.data.iloc[:, :10].copy()
     table.insert(0, "sample", [f"S{i:03d}" for i in range(len(table))])
     table["ward"] = rng.choice(["north", "south", "west"], len(table))
     labels = np.where(data.target == 0, "malignant", "benign").astype(object)
-    of_ward = rng.permutation(np.flatnonzero(table["ward"] == "west"))[:18]
-    wrong = np.concatenate([of_ward, rng.permutation(len(table))[:10]])
+    of_ward = rng.permutation(np.flatnonzero(table["ward"] == "west"))[:26]
+    wrong = np.concatenate([of_ward, rng.permutation(len(table))[:8]])
     labels[wrong] = np.where(labels[wrong] == "benign", "malignant", "benign")
     table.loc[rng.permutation(len(table))[:8], "mean area"] *= 10.0
     table.assign(diagnosis=labels).to_csv(path, index=False)

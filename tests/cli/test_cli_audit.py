@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from gemmed.cli.terminal import counted_names
 from patients import FIT, FLIPPED, call, refusal, run
 
 pd = pytest.importorskip("pandas")
@@ -94,7 +95,7 @@ def test_the_ranking_can_be_piped(folder):
     [
         (["--threshold", "2"], ["--threshold 2.0"]),
         (["--top", "-1"], ["--top -1"]),
-        (["--id", "nothing"], ["'nothing'"]),
+        (["--id", "patientt"], ["'patientt' (id)", "did you mean 'patient'?"]),
         (["--id", "diagnosis"], ["'diagnosis'", "target"]),
         (["--out", "/dev/null/x.csv"], ["--out"]),
     ],
@@ -172,3 +173,22 @@ def test_embeddings_are_columns(folder, capsys, tmp_path):
     assert "shape (3, 2), expected numbers of shape (160, dimensions)" in line
     (tmp_path / "e.npy").write_text("x")
     assert "as .npy" in refusal(capsys, *command, "--embeddings", tmp_path / "e.npy")
+
+
+def test_many_names_are_cut_to_the_most_frequent():
+    assert counted_names({"a": 1, "b": 2}) == "a: 1, b: 2"
+    many = counted_names({f"class {i}": i for i in range(20)})
+    assert many.startswith("class 19: 19, class 18: 18") and many.endswith("and 12 more")
+
+
+def test_bad_measurements_suggest_no_label(folder, capsys, tmp_path):
+    table = pd.read_csv(folder / "t.csv")
+    numbers = table.select_dtypes("number").columns
+    table[numbers] = table[numbers].astype(float)
+    table.loc[3, numbers] = 1e6
+    table.to_csv(tmp_path / "t.csv", index=False)
+    code, out, err = call(capsys, "audit", tmp_path / "t.csv", *FIT)
+    assert code == 0, err
+    line = next(line for line in out.splitlines() if "suspicious measurement  " in line)
+    assert line.split()[0] == "4"
+    assert line.split("suspicious measurement")[1].startswith(" " * 5)

@@ -43,6 +43,8 @@ def test_known_labels_that_make_no_sense(folder, capsys, tmp_path):
     command = ("fit", tmp_path / "k.csv", *FIT, "--out", tmp_path / "m", "--known", "checked")
     said = refusal(capsys, *command)
     assert "column 'checked'" in said and "row 1, which is no class of the target" in said
+    with_known(folder, tmp_path / "k.csv", lambda text: text + "e")
+    assert "(did you mean '" in refusal(capsys, *command)
     with_known(folder, tmp_path / "k.csv")
     assert "both target and known" in refusal(capsys, *command[:-1], "diagnosis")
     assert "no column 'nobody'" in refusal(capsys, *command[:-1], "nobody")

@@ -234,7 +234,11 @@ def test_an_interrupt_leaves_the_old_model_as_it_was(tmp_path):
         out, err = process.communicate(timeout=60)
     assert running, f"the fit ended before it could be interrupted: {err}"
     assert process.returncode == 130
-    assert out == "" and err.startswith("gemmed: interrupted") and err.count("\n") == 1
+    assert (
+        out == ""
+        and err.startswith("gemmed: interrupted; the same command starts again")
+        and err.count("\n") == 1
+    )
     assert "kept" not in err
     assert (tmp_path / "m").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "t.csv"]

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from gemmed import GEMMEDClassifier, load_model, save_model
 from gemmed.estimators.column_reasons import learn_columns
 from gemmed.estimators.explanation import judge_states
-from gemmed.estimators.reasons import Reasons, Verdict, number_text, percent
+from gemmed.estimators.reasons import MOST_NAMED, Reasons, Verdict, number_text, percent
 
 pd = pytest.importorskip("pandas")
 
@@ -252,3 +252,14 @@ def test_explain_names_the_columns():
     named = {name for names in doubted["odd_columns"] for name in names}
     assert named and named <= set(X.columns)
     assert (found[found["verdict"] == "ok"]["reasons"] == "").all()
+
+
+def test_huge_odds_are_capped_and_one_more_column_is_singular():
+    X, z = correlated(p=5)
+    reasons = Reasons(reference_of(X, z), ["0", "1"])
+    row = X[0] + 500.0 * np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    found = reasons.of(row, [], measurement(nominal=1e-9))
+    assert found.change[-1].endswith("favours it more than 1,000 to 1.")
+    n_more = sum(column.odd for column in found.columns) - MOST_NAMED
+    assert n_more == 1
+    assert "1 more column is odd." in found.sentences

@@ -123,3 +123,12 @@ def test_labels_know_how_often_neighbours_disagree():
     labels = labels_of(y, np.array([[1], [0], [3], [1]]))
     assert labels.disagreement == 0.25
     np.testing.assert_allclose(labels.shares, [0.5, 0.5])
+
+
+def test_values_of_a_category_are_no_bad_groups():
+    rng = np.random.default_rng(0)
+    category, y = rng.integers(16, size=500), rng.integers(3, size=500)
+    X = np.column_stack([rng.normal(size=500).round(1), 3.0 * np.eye(16)[category]])
+    _, groups = find_groups(X, y)
+    assert len(groups) > 8
+    assert not any(group.is_bad for group in groups)

@@ -109,3 +109,10 @@ def test_strata_are_classes_and_confidence():
     strata = strata_of(np.array([0, 0, 1, 1]), np.array([0.5, 0.9, 0.5, 0.9]))
     assert len(set(strata.tolist())) == 4
     assert len(set(strata_of(np.zeros(4, int), np.ones(4)).tolist())) == 1
+
+
+def test_no_slice_where_all_rows_are_flagged():
+    rng = np.random.default_rng(0)
+    table = columns(rng)
+    proba = np.where(table[0].values == "south", 0.99, 0.6)
+    assert not find_slices(table, np.ones(N, dtype=bool), one_stratum(), proba=proba)

@@ -13,8 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from audits import audited
 from gemmed import GEMMEDClassifier
 from gemmed.report import audit_report
+from gemmed.report.distributions import distribution
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
+from gemmed.report.svg_pictures import LONG_NAME, bars, confusion
 
 pytest.importorskip("jinja2")
 pd = pytest.importorskip("pandas")
@@ -127,3 +129,31 @@ def test_reports_need_what_was_fitted():
         audit_report(data.classifier, data.X[:10], data.labels)
     with pytest.raises(TypeError, match="model=StandardScaler: reports need a GEMMEDClassifier"):
         audit_report(StandardScaler().fit(data.X), data.X, data.labels)
+
+
+def test_long_names_keep_both_ends():
+    names = [
+        f"a rather long name of a column that is measured in the laboratory {i}" for i in (7, 8)
+    ]
+    picture = bars(names, [3, 2], "columns")
+    shown = re.findall(r"<text x=[^>]*>([^<]*)<title>", picture)
+    assert len(set(shown)) == 2
+    assert all(len(text) == LONG_NAME and text.startswith("a rather long") for text in shown)
+    assert re.findall(r"<text x=[^>]*>([^<]*)<title>", bars(["age"], [1], "columns")) == ["age"]
+
+
+def test_pairs_of_many_long_classes_keep_their_arrow():
+    names = [f"a class with a very long name in the list {i}" for i in range(13)]
+    counts = np.zeros((13, 13))
+    counts[3, 12] = 2
+    shown = re.findall(r">([^<]*)<title>", confusion(counts, names, "labels"))
+    assert len(shown) == 1
+    given, suggested = shown[0].split(" → ")
+    assert given.endswith("list 3") and suggested.endswith("list 12")
+
+
+def test_the_axis_of_a_distribution_ends_with_the_rows_it_compares():
+    values = np.append(np.linspace(0.0, 1.0, 50), [5.0, 900.0])
+    trusted = values <= 1.0
+    found = distribution("area", values, 50, {"all": trusted})
+    assert found.values[1] == "5" and found.mark == 1.0

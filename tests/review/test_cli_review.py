@@ -55,7 +55,7 @@ def test_export_with_true_labels_beside_the_given_ones(table, capsys, tmp_path):
     common = (table, *COMMON, "--export", out, "--labels", "given")
     code, text, err = call(capsys, *common)
     assert code == 0, err
-    assert text.startswith("1 labels wrong (column known_label), 1 bad rows (left out)")
+    assert text.startswith("1 label wrong (column known_label), 1 bad row (left out)")
     written = read_table(out, encoding="latin-1").frame
     assert written.columns[-1] == "known_label" and len(written) == 119
     assert written["diagnosis"].tolist() == given.drop(20).tolist()
@@ -80,7 +80,7 @@ def test_export_without_a_browser(table, capsys, tmp_path):
     out = tmp_path / "c.csv"
     code, text, err = call(capsys, table, *COMMON, "--export", out)
     assert code == 0, err
-    assert text.startswith("1 labels corrected, 1 bad rows (left out), 0 disputed")
+    assert text.startswith("1 label corrected, 1 bad row (left out), 0 disputed")
     assert len(out.read_bytes().split(b"\r\n")) == len(table.read_bytes().split(b"\r\n")) - 1
     code, text, _ = call(capsys, table, *COMMON, "--export", out, "--bad", "flag", "--json")
     assert code == 0 and json.loads(text)["bad"] == 1

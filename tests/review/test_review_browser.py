@@ -295,6 +295,7 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     running = start(path, "--target", "topic", "--id", "ticket", "--reviewer", "ann")
     tab = Watched(browser, running.address)
     row = tab.row()
+    tab.expect("#signal").to_contain_text("Held-out accuracy")
     # Texts that nothing is learned from are shown.
     tab.expect(".texts").to_contain_text(f"Customer {row - 1} writes about")
     # Few buttons; other classes are typed.
@@ -333,7 +334,7 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     assert n >= 1
     _keep_picture(tab.page, "review-bulk")
     tab.page.click("#accept")
-    tab.expect("#message").to_contain_text(f"{n} labels are accepted without a look")
+    tab.expect("#message").to_contain_text(f"{n} labels accepted without a look")
     tab.expect("#counts").to_contain_text(f"{n} of these accepted without a look")
     tab.page.keyboard.press("Escape")
     tab.expect("#bulk-box").to_be_hidden()
@@ -422,6 +423,19 @@ def test_the_report(browser, tmp_path, scheme):
         assert tab.page.evaluate("document.documentElement.scrollWidth") == width
         _keep_picture(tab.page, f"report-{scheme}-{width}")
     assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert tab.problems == []
+
+
+def test_the_list_of_a_report_has_pages(browser, tmp_path):
+    HtmlReport(Findings(audited()), each=40).save(tmp_path / "r.html")
+    tab = Watched(browser, (tmp_path / "r.html").as_uri())
+    first = tab.page.locator("#rows tbody tr:visible").first.get_attribute("data-row")
+    tab.expect("#previous-page").to_be_disabled()
+    tab.page.click("#next-page")
+    tab.expect("#count").to_contain_text("26 to ")
+    assert tab.page.locator("#rows tbody tr:visible").first.get_attribute("data-row") != first
+    tab.page.click("#previous-page")
+    tab.expect("#count").to_contain_text("1 to 25 of ")
     assert tab.problems == []
 
 

@@ -16,7 +16,7 @@ from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
-from .terminal import print_table, say
+from .terminal import counted_names, print_table, say
 from .training import Training, add_training_options, summary_of, table_lines
 from .unlabelled import add_unlabelled_option, score_unlabelled
 
@@ -245,9 +245,9 @@ def _print_report(
     say()
     for line in table_lines(summary):
         say(line)
-    say("verdicts       " + _counted(summary["verdicts"]))
+    say("verdicts       " + counted_names(summary["verdicts"]))
     if len(found):
-        say("by class       " + _counted(summary["suspicious_by_class"]))
+        say("by class       " + counted_names(summary["suspicious_by_class"]))
     for text in patterns.texts():
         say(f"together       {text}")
     shown = _in_turn(found).head(options.top)
@@ -258,7 +258,8 @@ def _print_report(
         header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
-            [_cell(row[name]) for name in header] + [_main_reason(row), _joined(row)]
+            [_cell("" if _repeats(row, name) else row[name]) for name in header]
+            + [_main_reason(row), _joined(row)]
             for row in shown.to_dict(orient="records")
         ]
         print_table([*header.values(), "reason", "compare with"], cells)
@@ -304,8 +305,9 @@ def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
     print_table(["row", "label", "score", "likeliest label by the other rows"], cells)
 
 
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in counts.items())
+def _repeats(row: dict[str, Any], name: str) -> bool:
+    """Whether the suggested label is the given one, as of bad measurements."""
+    return name == "suggested_label" and row[name] == row["label"]
 
 
 def _cell(value: Any) -> str:

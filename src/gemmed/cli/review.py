@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import ReviewError
 from .._core.optional import require
+from .._core.words import counted
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
@@ -189,7 +190,7 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     else:
         corrected = "corrected" if done.known is None else f"wrong (column {done.known})"
         print(
-            f"{done.corrected} labels {corrected}, {done.bad} bad rows "
+            f"{counted(done.corrected, 'label')} {corrected}, {counted(done.bad, 'bad row')} "
             f"({'left out' if options.bad == 'drop' else options.bad}), {done.disputed} disputed: "
             f"{done.table}, log {done.log}" + (f", checks {done.checks}" if done.checks else "")
         )
@@ -259,7 +260,11 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"
-        print(session.fitted.findings.sentence())
+        for sentence in (
+            session.fitted.findings.signal_sentence,
+            session.fitted.findings.sentence(),
+        ):
+            print(sentence)
         print(f"review at {address}  (Ctrl-C ends it; marks are in {store.path})", flush=True)
         if not options.no_browser and sys.stdout.isatty():
             import webbrowser

@@ -20,6 +20,8 @@ INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that steer a terminal, turn the direction of text or break lines."""
 JOINERS = "\u200c\u200d"
 """Invisible, and a part of words of some languages."""
+MOST_NAMES = 9
+"""Names that one line lists."""
 
 
 def printable(text: str) -> str:
@@ -37,6 +39,16 @@ def printable(text: str) -> str:
 def say(line: str = "") -> None:
     """One line on standard output, for people."""
     print(printable(line))
+
+
+def counted_names(counts: dict[str, int]) -> str:
+    """Names with their counts; of many the most frequent."""
+    names = list(counts)
+    if len(names) > MOST_NAMES:
+        names = sorted(names, key=lambda name: -counts[name])[: MOST_NAMES - 1]
+    text = ", ".join(f"{name}: {counts[name]}" for name in names)
+    more = len(counts) - len(names)
+    return f"{text} and {more} more" if more else text
 
 
 def complain(line: str) -> None:

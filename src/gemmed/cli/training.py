@@ -11,7 +11,7 @@ from .column_options import add_column_options
 from .own_models import with_pred_probs
 from .progress import FitProgress
 from .reading_options import add_reading_options, reading_of
-from .terminal import note, warnings_as_notes
+from .terminal import counted_names, note, warnings_as_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,6 +151,7 @@ def train_on_table(
 
     classifier = classifier_of(options)
     roles = roles_of(options, not_features=not_features)
+    table.require_columns(list(not_features), "id")
     data = training_data(table, **roles._asdict(), handling=handling_of(options))
     data = with_pred_probs(data, options, table, reading_of(options))
     report_notes(data.notes)
@@ -260,7 +261,7 @@ def summary_of(learned: Learned) -> dict[str, Any]:
 
 def table_lines(summary: dict[str, Any]) -> list[str]:
     """What was learned from, for people."""
-    classes = ", ".join(f"{name}: {count}" for name, count in summary["classes"].items())
+    classes = counted_names(summary["classes"])
     n_columns = len(summary["numeric_columns"]), len(summary["categorical_columns"])
     lines = [
         f"rows           {summary['rows']} ({classes})",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
+from .._core.words import counted
 from .column_reasons import ClassColumns, ColumnReference, Numbers
 from .explanation import LABEL, MEASUREMENT, OK
 
@@ -188,7 +189,7 @@ class Reasons:
         odd = [column for column in columns if column.odd]
         sentences = [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
         if len(odd) > MOST_NAMED:
-            sentences.append(f"{len(odd) - MOST_NAMED} more columns are odd.")
+            sentences.append(_further_odd(len(odd) - MOST_NAMED))
         limit = self.reference.classes[z].limit
         if not odd and columns:
             sentences.append("No single column is odd.")
@@ -232,10 +233,8 @@ class Reasons:
             )
         if 0.0 < verdict.nominal < 0.5:
             odds = (1.0 - verdict.nominal) / verdict.nominal
-            sentences.append(
-                f"Keep it only if you know something that favours it at least "
-                f"{size_text(odds)} to 1."
-            )
+            at_least = "more than 1,000" if odds > 1000.0 else f"at least {size_text(odds)}"
+            sentences.append(f"Keep it only if you know something that favours it {at_least} to 1.")
         return sentences
 
 
@@ -247,6 +246,10 @@ def number_text(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.4g}"
+
+
+def _further_odd(n: int) -> str:
+    return f"{counted(n, 'more column')} {'is' if n == 1 else 'are'} odd."
 
 
 def size_text(value: float) -> str:
@@ -341,5 +344,5 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
     odd = [column for column in columns if column.odd and column not in named]
     sentences += [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
     if len(odd) > MOST_NAMED:
-        sentences.append(f"{len(odd) - MOST_NAMED} more columns are odd.")
+        sentences.append(_further_odd(len(odd) - MOST_NAMED))
     return sentences

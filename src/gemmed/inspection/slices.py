@@ -169,7 +169,8 @@ def _best(
         total = _sums(np.bincount(codes, weights[known], n_bins), cut)
         left = (n[:, None] - sizes) / np.maximum(n - 1.0, 1.0)[:, None]
         tail = _upper_tail(total, mean @ sizes, variance @ (sizes * left))
-        tail = np.where(tried & (hits >= MIN_FAULTS), tail, 1.0)
+        more = hits * part.sum() > np.sum(faults & part) * rows
+        tail = np.where(tried & more & (hits >= MIN_FAULTS), tail, 1.0)
         number = int(np.argmin(tail))
         p_value = float(tail[number]) * int(tried.sum()) * len(cuts)
         if p_value <= level and (best is None or p_value < best[2]):

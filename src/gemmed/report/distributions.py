@@ -43,7 +43,8 @@ def distribution(
     """
     if column.dtype.kind != "f":
         return _category(name, column, row, groups)
-    numbers = column[np.isfinite(column)]
+    compared = np.logical_or.reduce(list(groups.values()))
+    numbers = column[np.isfinite(column) & compared]
     if len(numbers) < 2 or numbers.min() == numbers.max():
         return None
     low, high = np.quantile(numbers, EDGES)

@@ -378,7 +378,7 @@ def _caps(
 
 
 def _kind(name: str) -> str:
-    return "why" if name == "why" else "nowrap" if name == "verdict" else ""
+    return name if name in ("why", "verdict") else ""
 
 
 def _cell(value: Any) -> str:

@@ -11,6 +11,8 @@ from .._core.types import FloatArray
 WIDTH = 380
 MOST_BARS = 10
 MOST_CLASSES = 12
+SHORT_NAME, LONG_NAME = 20, 58
+"""Characters of a name beside a bar, and above it."""
 
 
 def _svg(height: float, label: str, parts: list[str]) -> str:
@@ -54,18 +56,23 @@ def histogram(scores: FloatArray, threshold: float, label: str) -> str:
 
 
 def bars(names: list[str], values: list[int], label: str) -> str:
-    """Horizontal bars with their names above them."""
+    """Horizontal bars; their names are on the left if they are short, else above."""
     names, values = names[:MOST_BARS], values[:MOST_BARS]
     largest = max([*values, 1])
-    step, parts = 25.0, []
+    above = any(len(name) > SHORT_NAME for name in names)
+    step, left, parts = (35.0, 6, []) if above else (25.0, 156, [])
+    place, length = ('x="6"', LONG_NAME) if above else ('x="150" text-anchor="end"', SHORT_NAME)
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         y = 4 + i * step
-        length = (WIDTH - 196) * value / largest
+        top = y + (19 if above else 3)
+        width = (WIDTH - left - 40) * value / largest
         parts.append(
-            f'<text x="150" y="{y + 14:g}" text-anchor="end">{escape(_cut(name, 20))}'
+            f'<text {place} y="{y + 14:g}">{escape(_cut(name, length))}'
             f"<title>{escape(name)}</title></text>"
-            f'<rect class="mark" x="156" y="{y + 3:g}" width="{max(length, 1):.1f}" height="15" '
-            f'rx="3"/><text class="muted" x="{161 + length:.1f}" y="{y + 15:g}">{value}</text>'
+            f'<rect class="mark" x="{left}" y="{top:g}" width="{max(width, 1):.1f}" '
+            f'height="{9 if above else 15}" rx="3"/>'
+            f'<text class="muted" x="{left + 5 + width:.1f}" y="{top + (9 if above else 12):g}">'
+            f"{value}</text>"
         )
     return _svg(8 + step * len(names), label, parts)
 
@@ -107,7 +114,8 @@ def confusion(counts: FloatArray, names: list[str], label: str) -> str:
     """Given against suggested labels: a matrix, or the most frequent pairs of many classes."""
     if len(names) <= MOST_CLASSES:
         return matrix(counts, names, label)
-    pairs = [(int(counts[i, j]), f"{names[i]} → {names[j]}") for i, j in np.argwhere(counts > 0)]
+    cut = [_cut(name, LONG_NAME // 2 - 2) for name in names]
+    pairs = [(int(counts[i, j]), f"{cut[i]} → {cut[j]}") for i, j in np.argwhere(counts > 0)]
     pairs.sort(key=lambda pair: -pair[0])
     return bars([name for _, name in pairs], [count for count, _ in pairs], label)
 
@@ -136,4 +144,8 @@ def _short(count: int) -> str:
 
 
 def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: max(1, length - 1)] + "…"
+    """Names that are too long lose their middle: the ends tell them apart."""
+    half = (length - 1) // 2
+    return (
+        text if len(text) <= length else f"{text[: length - 1 - half]}…{text[len(text) - half :]}"
+    )

@@ -115,6 +115,7 @@ class ReviewSession(FittedReview):
             "flagged": len(flagged),
             "flagged_left": sum(int(row) not in found for row in flagged),
             "sentence": findings.sentence(),
+            "signal": findings.signal_sentence,
             "marked": len(found),
             "kinds": kinds,
             "accepted": sum(judgement.mark.how == BULK for judgement in found.values()),

@@ -136,7 +136,12 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
             tightness = _tightness(np.log(core + 1e-12), inside)
         nats = labels.evidence(members, to_others[np.ix_(members, members)], tightness) - prior
         groups.append(Group(first[members], points[members], height, nats))
-    return scale, groups
+    # Values of a category make many groups, and faults are exceptions: one group of all may be bad.
+    many = np.log(max(len(groups), 1))
+    return scale, [
+        own._replace(log_bayes=max(own.log_bayes - many, min(own.log_bayes, LEAST_NATS)))
+        for own in groups
+    ]
 
 
 def _lonely_branches(tree: FloatArray, n: int) -> list[tuple[np.ndarray, float]]:

@@ -79,6 +79,12 @@ const gemmed = (() => {
       sample.further_columns > 0 && h("p", { class: "muted" }, `${sample.further_columns} further columns, less odd than these.`));
   }
 
+  /* A long name without its middle: the ends tell names apart. */
+  function short(name, most) {
+    const half = Math.floor((most - 1) / 2);
+    return name.length > most ? name.slice(0, half) + "…" + name.slice(-half) : name;
+  }
+
   const space = "http://www.w3.org/2000/svg";
 
   function shape(tag, attributes, text) {
@@ -106,12 +112,14 @@ const gemmed = (() => {
           y: base - size, width: Math.max(step - 1, 1), height: size }));
       });
       svg.append(shape("line", { class: "axis", x1: left, y1: base, x2: width - left, y2: base }));
-      svg.append(shape("text", { class: "muted", x: left, y: base - 32 }, name.length > 44 ? name.slice(0, 43) + "…" : name));
     });
     if (!d.is_category && d.mark !== null) {
       const x = left + d.mark * plot;
       svg.append(shape("line", { class: "value-line", x1: x, y1: 0, x2: x, y2: bottom }));
     }
+    groups.forEach(([name], i) => {  // after the line, so that it does not strike through a name
+      svg.append(shape("text", { class: "muted", x: left, y: (i + 1) * line - 34 }, short(name, 44)));
+    });
     const ends = d.is_category ? [d.values[d.mark]] : d.values;
     svg.append(shape("text", { class: d.is_category ? "" : "muted", x: left, y: bottom + 13 }, d.is_category ? "this row: " + ends[0] : ends[0]));
     if (ends.length > 1) svg.append(shape("text", { class: "muted", x: width - left, y: bottom + 13, "text-anchor": "end" }, ends[1]));
@@ -179,5 +187,5 @@ const gemmed = (() => {
       sample.columns.length ? [h("h3", {}, "Values"), valuesTable(sample)] : null);
   }
 
-  return { h, chip, percent, sampleView, identifiers };
+  return { h, chip, percent, sampleView, identifiers, short };
 })();

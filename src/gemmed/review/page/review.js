@@ -2,7 +2,7 @@
 /* One suspicious sample after another. Nothing is shown as marked before the server has confirmed
    that the mark is on disk. */
 (() => {
-  const { h, sampleView, percent } = gemmed;
+  const { h, sampleView, percent, short } = gemmed;
   const $ = (id) => document.getElementById(id);
   const words = { right: "right", wrong: "wrong", bad: "bad measurement", unsure: "unsure" };
   let state = null;
@@ -12,6 +12,7 @@
   let place = -1;
   let listed = 0;
   let listTurn = 0;
+  let offerTurn = 0;
   const boxes = ["help", "list", "bulk-box", "export-box"];
   const MOST_BUTTONS = 9;
   const MOST_LIKELY = 2;
@@ -40,6 +41,7 @@
   }
 
   const ranking = () => $("ranking").value;
+  const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
   const reviewer = () => $("reviewer").value.trim();
 
   function showState(found) {
@@ -47,10 +49,12 @@
     const parts = Object.entries(state.kinds).filter(([, n]) => n).map(([kind, n]) => `${n} ${words[kind]}`);
     if (state.accepted) parts.push(`${state.accepted} of these accepted without a look`);
     if (state.disputed) parts.push(`${state.disputed} disputed`);
-    $("counts").textContent = `${state.marked} of ${state.rows} rows marked` +
-      (parts.length ? ` (${parts.join(", ")})` : "") + `; ${state.flagged_left} flagged rows left`;
+    $("counts").textContent = `${state.marked} of ${counted(state.rows, "row")} marked` +
+      (parts.length ? ` (${parts.join(", ")})` : "") + `; ${counted(state.flagged_left, "flagged row")} left`;
     $("done").style.width = Math.min(100, 100 * state.marked / Math.max(state.marked + state.flagged_left, 1)) + "%";
     showChecks(state.checks);
+    $("signal").hidden = !state.signal;
+    $("signal").textContent = state.signal;
     $("agreement").hidden = !state.agreement.length;
     $("agreement").textContent = state.agreement.join(" ");
     if (!$("class-names").childElementCount) $("class-names").append(...state.classes.map((name) => h("option", { value: name })));
@@ -99,7 +103,7 @@
       return h("button", {
         type: "button", class: "mark wrong" + (name === current.suggested ? " suggested" : ""),
         "data-label": name, title: name, onclick: () => mark("wrong", name),
-      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${name}`));
+      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${short(name, 20)}`));
     }));
   }
 
@@ -309,7 +313,7 @@
       h("td", {}, item.mark && words[item.mark] + (item.new ? `: ${item.new}` : ""), item.disputed && " (disputed)",
         item.how && h("span", { class: "muted" }, " " + how[item.how])))));
     listed = start + found.items.length;
-    $("found").textContent = found.total === 1 ? "1 row" : `${found.total} rows`;
+    $("found").textContent = counted(found.total, "row");
     $("more").hidden = listed >= found.total;
   }
 
@@ -329,12 +333,14 @@
   let offered = null;
   async function offer() {
     const confidence = Number($("confidence").value) / 100;
+    const turn = ++offerTurn;
     offered = null;
     $("accept").disabled = true;
     const found = await ask("/api/bulk?" + new URLSearchParams({ confidence }));
+    if (turn !== offerTurn) return;  // a later confidence was asked for meanwhile
     offered = { confidence, shown: found.suggestions };
     $("accept").disabled = !found.suggestions;
-    $("accept").textContent = `Accept ${found.suggestions} labels`;
+    $("accept").textContent = `Accept ${counted(found.suggestions, "label")}`;
     const by = found.checks ? `${found.checks} random checks of such rows` : "by the model, not checked";
     const most = found.most_errors === null ? "" : `, with 95 % confidence at most ${Math.ceil(found.most_errors)}`;
     $("offer").textContent = found.suggestions
@@ -346,7 +352,7 @@
     const answer = await ask("/api/bulk", { ...offered, reviewer: reviewer() });
     showState(answer.state);
     await offer();
-    say(`${answer.accepted} labels are accepted without a look. Undo takes them back.`);
+    say(`${counted(answer.accepted, "label")} accepted without a look. Undo takes them back.`);
   });
 
   const help = () => toggle("help", "help-button");
@@ -385,9 +391,9 @@
   $("close-export").onclick = closeAll;
   $("write").onclick = () => guarded(async () => {
     const done = await ask("/api/export", { bad: $("bad").value });
-    $("written").textContent = `${done.corrected} labels corrected, ${done.bad} rows marked as bad: ${done.table}. Log: ${done.log}.` +
+    $("written").textContent = `${counted(done.corrected, "label")} corrected, ${counted(done.bad, "row")} marked as bad: ${done.table}. Log: ${done.log}.` +
       (done.checks ? ` Figures of the checks: ${done.checks}.` : "") +
-      (done.disputed ? ` ${done.disputed} rows are disputed; the latest mark counts.` : "");
+      (done.disputed ? ` ${counted(done.disputed, "row")} disputed; the latest mark counts.` : "");
   });
   $("ranking").onchange = () => guarded(async () => {
     localStorage.setItem("gemmed-ranking", ranking());
