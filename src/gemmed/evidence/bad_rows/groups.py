@@ -125,7 +125,8 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
     tree = hierarchy.linkage(distance.squareform(reachable, checks=False), "single")
     labels = labels_of(label, nearest)
     branches = _lonely_branches(tree, len(first))
-    # Where a table has many groups, groups are its nature: one of them may be bad.
+    # Where a table has many groups, groups are its nature, and one of them may be bad. Their number
+    # clears none: labels do.
     prior = np.log(max(len(branches), 1))
     groups = []
     for members, height in branches:
@@ -134,14 +135,10 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
         tightness = 0.0
         if _lives_elsewhere(label, inside):
             tightness = _tightness(np.log(core + 1e-12), inside)
-        nats = labels.evidence(members, to_others[np.ix_(members, members)], tightness) - prior
+        found = labels.evidence(members, to_others[np.ix_(members, members)], tightness)
+        nats = max(found - prior, min(found, LEAST_NATS))
         groups.append(Group(first[members], points[members], height, nats))
-    # Values of a category make many groups, and faults are exceptions: one group of all may be bad.
-    many = np.log(max(len(groups), 1))
-    return scale, [
-        own._replace(log_bayes=max(own.log_bayes - many, min(own.log_bayes, LEAST_NATS)))
-        for own in groups
-    ]
+    return scale, groups
 
 
 def _lonely_branches(tree: FloatArray, n: int) -> list[tuple[np.ndarray, float]]:
