@@ -55,8 +55,6 @@ TARGETS: dict[str, Entry] = {
     "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
     "sensors": Entry("sensors.target:sensors_target", 10, 1, SOUND),
     "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),
-    "robustness-tuned": Entry("robustness.targets:tuned_target", 2, 1, TABLES),
-    "robustness-multiclass": Entry("robustness.targets:multiclass_target", 5, 1, TABLES),
 }
 
 

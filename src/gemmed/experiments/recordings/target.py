@@ -10,13 +10,13 @@ from ..runner import Runs, Task
 from ..summary import Rows, summarise
 from ..target import Options, Target
 from .bars import BarPanel, draw_bars
-from .methods import REFERENCE
 from .runs import (
     CLASSIFIERS,
     DIGITS,
     DIGITS_FOLDER,
     HEARTS_FOLDER,
     RATES,
+    REFERENCE,
     digits_task,
     hearts_task,
 )
