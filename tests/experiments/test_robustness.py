@@ -17,7 +17,7 @@ from gemmed.experiments.robustness import runs as robustness
 from gemmed.experiments.robustness import table_names, tables
 from gemmed.experiments.robustness import targets as robustness_targets
 from gemmed.experiments.robustness.methods import METHODS, available_methods
-from gemmed.experiments.robustness.rank_plots import groups_not_told_apart
+from gemmed.experiments.robustness.plots import groups_not_told_apart
 from gemmed.experiments.robustness.runs import (
     CELLS,
     ORACLE,

@@ -21,8 +21,7 @@ from .methods import (
     ORACLE,
     REFERENCE,
 )
-from .pictures import show_spectrograms, show_timelines, show_waves
-from .plots import TablePanel, draw_tables
+from .plots import TablePanel, draw_tables, show_spectrograms, show_timelines, show_waves
 from .runs import footsteps_task, paper_task
 from .segments import (
     ALL,

@@ -12,10 +12,8 @@ from ..runner import Runs
 from ..summary import Rows
 from ..target import Options, Target
 from . import table_names
-from .calibration_plots import draw_calibration
-from .fault_grid import draw_fault_grids
 from .methods import METHODS, available_methods
-from .rank_plots import RankPanel, draw_ranks
+from .plots import RankPanel, draw_calibration, draw_fault_grids, draw_ranks
 from .runs import CELLS, NAME, ORACLE, Suite
 from .summary import (
     EVERY_FAULT,
