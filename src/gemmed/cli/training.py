@@ -59,7 +59,7 @@ class Training(NamedTuple):
     """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
-def add_training_options(parser: Any, *, target_required: bool = True) -> None:
+def add_training_options(parser: Any) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument(
         "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"

@@ -82,9 +82,6 @@ default="rbf"
         Slope of the sigmoid behind ``predict_proba``.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
@@ -31,8 +31,6 @@ REFERENCE, NEWER, ORACLE, LATE = "GEM-MED", "sensor model", "oracle", "late SVMs
 OF_PAPER = ("SVM", "MED", *ROD_FRACTIONS, "GEM+SVM", "GEM+MED", REFERENCE)
 """Methods of the paper's tables, all on concatenated components."""
 METHODS = (*OF_PAPER, LATE, NEWER)
-DETECTING = (*ROD_FRACTIONS, "GEM+MED", REFERENCE, NEWER)
-"""Methods that say which segments are anomalous."""
 PARTS = ("raw", "scaled", "views", "indicators", "at use", "bursts")
 """The sensor model part by part: concatenated raw components, scaled ones, one function a sensor,
 indicators in training, at use as well, and their dependence over time (the whole)."""
@@ -98,22 +96,10 @@ def choose(X: FloatArray, y: np.ndarray, subjects: np.ndarray, seed: int) -> Cho
     """
     unit = 1.0 / (X.shape[1] * float(X.var()))
     n_folds = min(FOLDS, len(np.unique(subjects)))
-    folds = list(
-        StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(X, y, subjects)
-    )
-    scores = {
-        Chosen(C, step * unit): float(
-            np.mean(
-                [
-                    SVC(C=C, gamma=step * unit).fit(X[fit], y[fit]).score(X[held], y[held])
-                    for fit, held in folds
-                ]
-            )
-        )
-        for C in COSTS
-        for step in GAMMA_STEPS
-    }
-    return max(scores, key=lambda chosen: scores[chosen])
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    grid = {"C": COSTS, "gamma": [step * unit for step in GAMMA_STEPS]}
+    search = GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X, y, groups=subjects)
+    return Chosen(**search.best_params_)
 
 
 def _two_stage(make: Callable[[], Any], seed: int) -> TwoStageClassifier:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -180,10 +180,9 @@ def choose_gamma(name: str, data: ClipSplit, seed: int) -> float:
     folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
     unit = 1.0 / (X.shape[1] * float(X.var()))
     scores = {step * unit: 0.0 for step in GAMMA_STEPS}
-    for fit, held in folds.split(X, y, data.speakers):
-        for gamma in scores:
-            model = CLASSIFIERS[name](gamma, seed).fit(X[fit], y[fit])
-            scores[gamma] += float(model.score(X[held], y[held])) / n_folds
+    for gamma in scores:
+        model = CLASSIFIERS[name](gamma, seed)
+        scores[gamma] = cross_val_score(model, X, y, groups=data.speakers, cv=folds).mean()
     return max(scores, key=lambda gamma: scores[gamma])
 
 

@@ -54,7 +54,7 @@ def groups_not_told_apart(
     return groups
 
 
-def draw_ranks(panels: Sequence[RankPanel], path: Path, *, highlight: str = "GEM-MED") -> None:
+def draw_ranks(panels: Sequence[RankPanel], path: Path) -> None:
     """One diagram below the other: an axis of ranks, the best method left, bars join methods that
     differ by less than the critical difference."""
     pyplot = import_pyplot()
@@ -67,8 +67,8 @@ def draw_ranks(panels: Sequence[RankPanel], path: Path, *, highlight: str = "GEM
         squeeze=False,
         layout="constrained",
     )
-    for ax, panel, height in zip(axes[:, 0], panels, heights, strict=True):
-        _draw_panel(ax, panel, height, highlight)
+    for ax, panel in zip(axes[:, 0], panels, strict=True):
+        _draw_panel(ax, panel)
     save_figure(figure, path)
 
 
@@ -77,7 +77,7 @@ def _height(panel: RankPanel) -> float:
     return (len(panel.ranks) + 1) // 2 + 0.6 * n_groups + 4.6
 
 
-def _draw_panel(ax: Any, panel: RankPanel, height: float, highlight: str) -> None:
+def _draw_panel(ax: Any, panel: RankPanel) -> None:
     order = sorted(panel.ranks, key=lambda name: panel.ranks[name])
     ranks = [panel.ranks[name] for name in order]
     lowest, highest = 1, len(order)
@@ -107,7 +107,7 @@ def _draw_panel(ax: Any, panel: RankPanel, height: float, highlight: str) -> Non
         left = index < half
         line = below_bars + 0.5 + (index if left else len(order) - 1 - index)
         end = lowest - 0.1 if left else highest + 0.1
-        own = name == highlight
+        own = name == "GEM-MED"
         colour = method_style(name).colour if own else DARK_GREY
         ax.plot(
             [ranks[index], ranks[index], end],

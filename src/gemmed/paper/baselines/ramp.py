@@ -225,15 +225,8 @@ class RampSVC(SubsetSVC):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two matrices and returns the kernel matrix between their rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
-    degree : int, default=3
-    coef0 : float, default=0.0
-    bias_variance : float, default=1.0
-        Prior variance of the bias. It is part of the kernel; there is no separate intercept.
+    kernel, gamma, degree, coef0, bias_variance
+        As in :class:`gemmed.MEDClassifier`; the bias is part of the kernel.
     C : float, default=1.0
         Weight of the losses.
     s : float, default=0.0
@@ -268,9 +261,6 @@ default="rbf"
         samples.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

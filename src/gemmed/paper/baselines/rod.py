@@ -77,9 +77,6 @@ class RODClassifier(KernelMarginClassifier):
     n_iter_ : int
     converged_ : bool
         Whether the gap is within ``tol``.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------
@@ -130,9 +127,7 @@ class RODClassifier(KernelMarginClassifier):
         y : array-like of shape (n_samples,), two classes
         """
         check_number("C", self.C, above=0)
-        check_number("outlier_fraction", self.outlier_fraction, at_least=0)
-        if not self.outlier_fraction < 1:
-            raise ValueError(f"outlier_fraction={self.outlier_fraction!r} must be below 1.")
+        check_number("outlier_fraction", self.outlier_fraction, at_least=0, below=1)
         check_choice("solver", self.solver, ("low_rank", "cone"))
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
