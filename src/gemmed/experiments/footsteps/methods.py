@@ -98,8 +98,8 @@ def choose(X: FloatArray, y: np.ndarray, subjects: np.ndarray, seed: int) -> Cho
     n_folds = min(FOLDS, len(np.unique(subjects)))
     folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
     grid = {"C": COSTS, "gamma": [step * unit for step in GAMMA_STEPS]}
-    search = GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X, y, groups=subjects)
-    return Chosen(**search.best_params_)
+    search = GridSearchCV(SVC(), grid, cv=folds, refit=False, error_score="raise")
+    return Chosen(**search.fit(X, y, groups=subjects).best_params_)
 
 
 def _two_stage(make: Callable[[], Any], seed: int) -> TwoStageClassifier:

@@ -182,7 +182,8 @@ def choose_gamma(name: str, data: ClipSplit, seed: int) -> float:
     scores = {step * unit: 0.0 for step in GAMMA_STEPS}
     for gamma in scores:
         model = CLASSIFIERS[name](gamma, seed)
-        scores[gamma] = cross_val_score(model, X, y, groups=data.speakers, cv=folds).mean()
+        found = cross_val_score(model, X, y, groups=data.speakers, cv=folds, error_score="raise")
+        scores[gamma] = float(found.mean())
     return max(scores, key=lambda gamma: scores[gamma])
 
 

@@ -138,9 +138,8 @@ def _choose(X: FloatArray, y: np.ndarray, seed: int) -> Mapping[str, Any]:
     unit = 1.0 / (X.shape[1] * float(X.var()))
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     grid = {"C": COSTS, "gamma": [step * unit for step in GAMMA_STEPS]}
-    best: Mapping[str, Any] = (
-        GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X, y).best_params_
-    )
+    search = GridSearchCV(SVC(), grid, cv=folds, refit=False, error_score="raise").fit(X, y)
+    best: Mapping[str, Any] = search.best_params_
     return best
 
 
