@@ -13,8 +13,7 @@ from .._core.types import FloatArray
 from ..model.decision_step import solve_med_functions
 from ..model.how_many import feature_prior
 from ..model.kernels.centre_space import CentreSpace
-from ..model.kernels.choose_space import function_space
-from ..model.kernels.exact_or_features import Prior, components_for
+from ..model.kernels.exact_or_features import Prior, components_for, function_space
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._core.optional import require
-from .block_sums import TreeSum, subtrees
-from .blocks import BlockFunction, split_rows
+from .blocks import BlockFunction, TreeSum, split_rows, subtrees
 from .dask_partitions import Method, Partition, PartitionActors, each, summed
 from .sources import parquet_files
 

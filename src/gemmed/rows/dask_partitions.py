@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .block_sums import sums_of_subtrees
-from .blocks import BlockFunction, call_blocks, split_rows
+from .blocks import BlockFunction, call_blocks, split_rows, sums_of_subtrees
 
 TRIM_THRESHOLD_OF_DASK = "65536"
 """What ``MALLOC_TRIM_THRESHOLD_`` is unless somebody chose another value."""
@@ -32,7 +31,9 @@ MAX_REUSED_BYTES = 32 * 1024 * 1024
 def reuse_memory() -> bool:
     """Let this process keep up to 2 MAX_REUSED_BYTES of free memory; whether it now does.
 
-    Only where Dask's own setting holds: who chose another one meant it.
+    Only where Dask's own setting holds: who chose another one meant it. That setting fixes both
+    limits of glibc's allocator: every array from 128 kB on is memory that the system clears anew,
+    and passes take twice as long.
     """
     if (
         sys.platform != "linux"
@@ -180,7 +181,7 @@ def summed(
     *rows: np.ndarray,
     n_threads: int | None = None,
 ) -> list[np.ndarray]:
-    """The same, summed over the subtrees of ``block_sums`` that the blocks make up."""
+    """The same, summed over the subtrees of ``TreeSum`` that the blocks make up."""
     results = _results(blocks, which, sizes, function, broadcast, rows, n_threads)
     return list(sums_of_subtrees(results, first, len(which)))
 

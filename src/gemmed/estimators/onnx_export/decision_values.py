@@ -57,7 +57,7 @@ def _kernel_values(graph: GraphBuilder, rows: str, kernel: Kernel, samples: Floa
 def _radial(graph: GraphBuilder, rows: str, samples: FloatArray, kernel: Kernel) -> str:
     """-gamma |x - z|^2 as the product of [x, |x|^2, 1] and gamma [2 z, -1, -|z|^2], and k of it.
 
-    Relative to the mean of the samples less cancels, as in ``model/kernels/radial.py``.
+    Relative to the mean of the samples less cancels, as in ``model/kernels/kernel.py``.
     """
     gamma = kernel.gamma
     centre = samples.mean(axis=0)

@@ -19,11 +19,17 @@ from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
 from .block_space import CACHE_BYTES, PRECISION
-from .centre_preconditioner import CentrePreconditioner, solve_both, solve_triangle
+from .centre_preconditioner import CentrePreconditioner, SampledFactors, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
-from .function_space import SEED, WeightParameters, below_own_noise, difference
+from .function_space import (
+    MAX_CURVATURE_CHANGE,
+    MAX_REMEMBERED,
+    SEED,
+    WeightParameters,
+    below_own_noise,
+    difference,
+)
 from .nystroem import KernelValues, NystroemMap
-from .sampled_factor import SampledFactors
 
 ERROR_REDUCTION_FAR, ERROR_REDUCTION_NEAR, ERROR_REDUCTION_WITHOUT_START = 0.3, 0.1, 1e-6
 """Reduction of the error of a Newton system far from the solution and near it, and of one without a
@@ -52,9 +58,6 @@ MIN_RELATIVE_DECREASE = 1e-4
 and 0.1 % of the labels predicted for new rows are others than those at the optimum. The duality gap
 sums squares of the gradient along all directions, also where nothing is left to gain. It is a
 hundred to a thousand times what is left."""
-MAX_CURVATURE_CHANGE = 0.25
-"""Relative difference of W up to which posterior variances are used again."""
-MAX_REMEMBERED = 16
 
 
 class CentreSpace(WeightParameters):

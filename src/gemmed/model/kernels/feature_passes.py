@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, sum_blocks
-from .few_columns import times_columns, transposed_times
+from .cholesky import times_columns, transposed_times
 from .nystroem import FeatureMap
 
 LARGEST_CODE = 32_767
@@ -24,7 +24,10 @@ ROWS_AT_ONCE = 1024
 
 
 class PackedFeatures:
-    """Features of one block.
+    """Features of one block in 16 bits: half the memory of single precision.
+
+    A column is whole numbers times a scale: the error of an entry is at most 1.5e-5 of the largest.
+    Passes scale vectors instead of the block, and unpack a few rows at a time.
 
     Parameters
     ----------

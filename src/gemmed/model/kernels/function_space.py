@@ -29,6 +29,10 @@ SEED = 0x67656D6D6564
 """Of whatever is drawn at random in a space: the same problem is solved in the same way.
 
 Not a small number: data made with the same seed would be sampled by their own random numbers."""
+MAX_CURVATURE_CHANGE = 0.25
+"""Relative difference of W up to which posterior variances are used again."""
+MAX_REMEMBERED = 16
+"""Results remembered: one or two for each of the decision functions that share the space."""
 LARGEST_LEVERAGE = 0.95
 """Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 

@@ -26,16 +26,14 @@ from ...estimators.whole_fit import fit_method
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ...evidence.references import mean_of_smallest
 from ...model.calibration import fit_slope
-from ...model.kernels.choose_space import function_space
+from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
-from .box_svm import BoxSVM, held_out_margins, solve_box_svm
+from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10
 START_SHARE = 0.5
 """Share of each class kept by the trimmed and the random starts: a clean majority is assumed."""
-HELD_OUT_TOL = 1e-4
-"""Accuracy of the fits behind the probabilities; only one slope is read off them."""
 LOWEST_MARGIN = -2.0
 """Margins further out count as this one in the slope of the probabilities."""
 

@@ -18,15 +18,12 @@ from ...estimators.stored_function import function_of_samples
 from ...estimators.validation import check_choice, check_number, check_training_data
 from ...estimators.whole_fit import fit_method
 from ...model.calibration import fit_slope
-from ...model.kernels.choose_space import function_space
+from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
-from .box_svm import held_out_margins
+from .box_svm import HELD_OUT_TOL, held_out_margins
 from .rod_certificate import RodSolution
 from .rod_cone import solve_cone
 from .rod_low_rank import solve_low_rank
-
-HELD_OUT_TOL = 1e-4
-"""Accuracy of the fits behind the probabilities; only one slope is read off them."""
 
 
 class RODClassifier(KernelMarginClassifier):
