@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
+from .commands import add_list_option
 from .own_models import with_pred_probs
 from .progress import FitProgress
 from .reading_options import add_reading_options, reading_of
@@ -341,29 +342,18 @@ def add_column_options(group: Any) -> None:
         help="true label of rows that were checked by hand, empty elsewhere; leave --target as it "
         "was given: both are used",
     )
-    group.add_argument(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns not to learn from",
-    )
-    group.add_argument(
+    add_list_option(group, "--drop", "COLUMN", "columns not to learn from")
+    add_list_option(
+        group,
         "--categorical",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns of numbers that are codes (a postcode, a machine)",
+        "COLUMN",
+        "columns of numbers that are codes (a postcode, a machine)",
     )
-    group.add_argument(
+    add_list_option(
+        group,
         "--numeric",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns to learn from as numbers although they hold dates or count the rows",
+        "COLUMN",
+        "columns to learn from as numbers although they hold dates or count the rows",
     )
     group.add_argument(
         "--scaling",
