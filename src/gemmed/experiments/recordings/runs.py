@@ -85,6 +85,8 @@ class Clips(NamedTuple):
     """Shape (n_clips, n_samples)."""
     y: np.ndarray
     speakers: np.ndarray
+    numbers: np.ndarray
+    """Of the clip, among those of a digit and speaker."""
     rate: int
 
 
@@ -116,7 +118,8 @@ def spoken_digits(folder: str) -> Clips:
         row[: len(clip.signal)] = clip.signal[:length]
     parts = [file.stem.split("_") for file in chosen]
     labels = np.array([DIGITS.index(part[0]) for part in parts])
-    return Clips(signals, labels, np.array([part[1] for part in parts]), rate)
+    speakers, numbers = (np.array([part[i] for part in parts]) for i in (1, 2))
+    return Clips(signals, labels, speakers, numbers.astype(int), rate)
 
 
 def evaluate_digits(folder: str, rate: float, split: int) -> Result:

@@ -10,6 +10,7 @@ import numpy as np
 from ..._core.exceptions import ExperimentDataError
 from ...report.palette import method_style
 from ...report.plots import import_pyplot, save_figure
+from ..recordings.runs import DIGITS
 from ..runner import Runs, Task
 from ..summary import Rows, summarise
 from ..target import Options, Target
@@ -51,7 +52,7 @@ def sensors_target(options: Options) -> Target:
             "data": found,
             "failing": {"vehicles": vehicles.FAILING, "channels": channels.FAILING},
             "kinds": list(vehicles.FAILURE_KINDS),
-            "digits": list(channels.DIGITS),
+            "digits": list(DIGITS),
         },
     )
 
