@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from gemmed.paper.generative import solve
+from gemmed.paper.generative.classes import solve_generative
 from gemmed.paper.generative.dual import GenerativeProblem, LevelPrior
 from gemmed.paper.generative.gaussian import (
     NormalGamma,
@@ -12,7 +13,6 @@ from gemmed.paper.generative.gaussian import (
     log_partition,
     standard_prior,
 )
-from gemmed.paper.generative.solve import solve_generative
 from problems import central_difference
 
 X1 = np.array([[-1.2], [-0.3], [0.1], [0.4], [1.3]])
