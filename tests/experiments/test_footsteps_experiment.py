@@ -9,6 +9,7 @@ from gemmed.acoustics import read_manifest
 from gemmed.cli.main import main
 from gemmed.experiments.footsteps import runs as footsteps
 from gemmed.experiments.footsteps.methods import (
+    ALL,
     COSTS,
     GAMMA_STEPS,
     LATE,
@@ -16,13 +17,10 @@ from gemmed.experiments.footsteps.methods import (
     OF_PAPER,
     ORACLE,
     PARTS,
-    choose,
-    fit_oracle,
-)
-from gemmed.experiments.footsteps.segments import (
-    ALL,
     SENSORS,
     Size,
+    choose,
+    fit_oracle,
     reduced,
     simulated_segments,
     split_of,
@@ -30,7 +28,7 @@ from gemmed.experiments.footsteps.segments import (
 )
 from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, verdict
 from gemmed.experiments.footsteps.target import footsteps_target, paper_target
-from gemmed.experiments.target import Options
+from gemmed.experiments.runner import Options
 
 SMALL = Size(n_human=7, n_animal=7, n_train=5)
 

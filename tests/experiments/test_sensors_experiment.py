@@ -8,9 +8,9 @@ import pytest
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
 from gemmed.experiments.recordings.runs import DIGITS
+from gemmed.experiments.runner import Options
 from gemmed.experiments.sensors import channels, comparison, vehicles, water
 from gemmed.experiments.sensors.target import sensors_target
-from gemmed.experiments.target import Options
 
 NAMES = ("Current", "Pressure", "Flow")
 

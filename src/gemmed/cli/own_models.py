@@ -6,8 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.exceptions import TableError
-from .._core.foreign_errors import raised_as
+from .._core.exceptions import TableError, raised_as
 from .commands import add_list_option
 
 if TYPE_CHECKING:

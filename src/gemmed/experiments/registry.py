@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._core.exceptions import UnknownTargetError
 
 if TYPE_CHECKING:
-    from .target import Options, Target
+    from .runner import Options, Target
 
 ALL = "all"
 """Stands for every target of the paper's simulation, which need no data and little time."""
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     """A target that can be made."""
 
     factory: str
-    """``module:function`` in this package; the function takes :class:`~.target.Options`."""
+    """``module:function`` in this package; the function takes :class:`~.runner.Options`."""
     default_runs: int
     quick_runs: int
     """Repetitions, and those that are enough to try it out."""
@@ -41,8 +41,8 @@ TARGETS: dict[str, Entry] = {
     "intro": Entry("ring.concepts:intro_target", 50, 3),
     "sets": Entry("ring.concepts:sets_target", 50, 3),
     "graph": Entry("ring.concepts:graph_target", 50, 3),
-    "boundary": Entry("ring.examples:boundary_target", 50, 3),
-    "scores": Entry("ring.examples:scores_target", 50, 3),
+    "boundary": Entry("ring.concepts:boundary_target", 50, 3),
+    "scores": Entry("ring.concepts:scores_target", 50, 3),
     "noise": Entry("ring.grid:noise_target", 50, 3),
     "corruption": Entry("ring.grid:corruption_target", 50, 3),
     "precision-recall": Entry("ring.grid:precision_recall_target", 50, 3),

@@ -29,7 +29,7 @@ from ...report.palette import (
     method_style,
 )
 from ...report.plots import import_pyplot, save_figure
-from .segments import SIMULATION_SEED, Size, simulated_segments
+from .methods import SIMULATION_SEED, Size, simulated_segments
 
 FAULT_COLOUR = ANOMALOUS.colour
 FRAME_SECONDS = 0.05

@@ -9,31 +9,28 @@ from typing import Any
 from ...datasets.footsteps import DURATION, RATE
 from ...datasets.footsteps.simulation import FAULT_MIXES, FaultMix
 from ..files import write_text
-from ..runner import Runs, Task
+from ..runner import Options, Runs, Target, Task
 from ..summary import Rows
-from ..target import Options, Target
 from .methods import (
+    ALL,
+    ANOMALOUS_SHARE,
     COSTS,
     FALSE_ALARM_RATE,
     FOLDS,
+    FULL_SIZE,
     GAMMA_STEPS,
+    N_COMPONENTS,
     N_NEIGHBORS,
     ORACLE,
-    REFERENCE,
-)
-from .plots import TablePanel, draw_tables, show_spectrograms, show_timelines, show_waves
-from .runs import footsteps_task, paper_task
-from .segments import (
-    ALL,
-    ANOMALOUS_SHARE,
-    FULL_SIZE,
-    N_COMPONENTS,
     PAPER_SEED,
+    REFERENCE,
     SENSORS,
     SIMULATION_SEED,
     WINDOW,
     Size,
 )
+from .plots import TablePanel, draw_tables, show_spectrograms, show_timelines, show_waves
+from .runs import footsteps_task, paper_task
 from .tables import (
     TABLES,
     Methods,

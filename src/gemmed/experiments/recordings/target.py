@@ -12,9 +12,8 @@ import numpy as np
 from ..._core.exceptions import ExperimentDataError
 from ...report.palette import DARK_GREY, method_style
 from ...report.plots import import_pyplot, save_figure
-from ..runner import Runs, Task
+from ..runner import Options, Runs, Target, Task
 from ..summary import Rows, summarise
-from ..target import Options, Target
 from .runs import (
     CLASSIFIERS,
     DIGITS,

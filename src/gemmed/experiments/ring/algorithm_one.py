@@ -20,9 +20,8 @@ from ...paper.engines.algorithm_one import Mode
 from ...paper.engines.enumeration import MAX_SAMPLES, Enumeration
 from ...paper.engines.quadrature import Quadrature
 from ...paper.solution import Solution
-from ..runner import Result, Runs, Task
+from ..runner import Options, Result, Runs, Target, Task
 from ..summary import Rows, mean_and_error
-from ..target import Options, Target
 from .curves import draw_iterations, draw_step_sizes
 from .runs import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from ...datasets import Layout
 from ..files import write_text
-from ..runner import Result, Runs, Task
+from ..runner import Options, Result, Runs, Target, Task
 from ..summary import Rows, markdown_table, mean_and_error, summarise
-from ..target import Options, Target
 from . import curves
 from .runs import (
     BAYES_ERROR,

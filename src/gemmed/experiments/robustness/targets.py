@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_csv
-from ..runner import Runs
+from ..runner import Options, Runs, Target
 from ..summary import Rows
-from ..target import Options, Target
 from . import table_names
 from .methods import METHODS, available_methods
 from .plots import RankPanel, draw_calibration, draw_fault_grids, draw_ranks

@@ -11,9 +11,8 @@ from ..._core.exceptions import ExperimentDataError
 from ...report.palette import method_style
 from ...report.plots import import_pyplot, save_figure
 from ..recordings.runs import DIGITS
-from ..runner import Runs, Task
+from ..runner import Options, Runs, Target, Task
 from ..summary import Rows, summarise
-from ..target import Options, Target
 from . import channels, vehicles, water
 from .comparison import REFERENCE
 
