@@ -40,13 +40,17 @@ def check_training_data(
             f"{len(np.unique(y))} classes: merge classes, or train one classifier for each with "
             "sklearn.multiclass.OneVsRestClassifier."
         )
+    _refuse_one_class(y)
+    return leave_out_constant_columns(estimator, X), y
+
+
+def _refuse_one_class(y: np.ndarray) -> None:
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {classes.tolist()[0]!r}: a classifier needs samples of two "
             "classes."
         )
-    return leave_out_constant_columns(estimator, X), y
 
 
 def leave_out_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
@@ -86,8 +90,7 @@ def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -
     n_rows = sum(blocks.sizes)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y)} labels for {n_rows} rows: give one label for each row.")
-    if len(np.unique(y)) < 2:
-        raise ValueError("y holds one class only: a classifier needs samples of two classes.")
+    _refuse_one_class(y)
     widths = set()
     for number, (width, finite) in enumerate(blocks.map(_width_and_finite)):
         widths.add(width)
@@ -175,11 +178,7 @@ def check_sensor_data(
             reset=True,
         )
         check_classification_targets(y)
-        if len(np.unique(y)) < 2:
-            raise ValueError(
-                f"y holds one class only, {np.unique(y).tolist()[0]!r}: a classifier needs samples "
-                "of two classes."
-            )
+        _refuse_one_class(y)
     return np.asarray(X, dtype=np.float64), y, getattr(estimator, "feature_names_in_", None)
 
 
@@ -196,10 +195,7 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
         raise ValueError(
             f"{name} holds {stamps.dtype}: give time stamps or positions as numbers or datetime64."
         ) from error
-    if stamps.shape != (n_samples,):
-        raise ValueError(
-            f"{name} has shape {stamps.shape}: give one value per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample(name, stamps, n_samples)
     if not np.isfinite(stamps).all():
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
@@ -274,15 +270,22 @@ def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArra
     return weights
 
 
+def check_one_per_sample(
+    name: str, values: np.ndarray, n_samples: int, what: str = "value"
+) -> None:
+    """Refuse an array of another shape than (n_samples,)."""
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {values.shape}: give one {what} per sample, shape ({n_samples},)."
+        )
+
+
 def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
     """A probability for each sample, shape (n_samples,)."""
     array: FloatArray = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )
-    if array.shape != (n_samples,):
-        raise ValueError(
-            f"{name} has shape {array.shape}: give one value per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample(name, array, n_samples)
     if np.any((array < 0) | (array > 1)):
         worst = int(np.argmax(np.abs(array - 0.5)))
         raise ValueError(
@@ -323,10 +326,7 @@ def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
     if groups is None:
         return None
     array = np.asarray(groups)
-    if array.shape != (n_samples,):
-        raise ValueError(
-            f"groups has shape {array.shape}: give one group per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample("groups", array, n_samples, "group")
     # Missing values differ from themselves, and None is what object arrays hold for them.
     names = array.tolist()
     missing = [index for index, name in enumerate(names) if name is None or name != name]

@@ -12,6 +12,7 @@ from .._core.types import FloatArray
 from ..estimators.validation import (
     check_number,
     check_number_or_auto,
+    check_one_per_sample,
     check_query_data,
     check_training_data,
     check_weights,
@@ -198,11 +199,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
 
 def _check_indicators(anomalous: Any, n_samples: int) -> np.ndarray:
     indicators = np.asarray(anomalous)
-    if indicators.shape != (n_samples,):
-        raise ValueError(
-            f"anomalous has shape {indicators.shape}: give one value per sample, shape "
-            f"({n_samples},)."
-        )
+    check_one_per_sample("anomalous", indicators, n_samples)
     if indicators.dtype != bool and not np.isin(indicators, (0, 1)).all():
         odd = next(value for value in indicators.tolist() if value not in (0, 1))
         raise ValueError(
