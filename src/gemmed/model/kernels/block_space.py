@@ -104,7 +104,26 @@ def _solved_by(system: RememberedSystem, right: FloatArray, _: np.ndarray) -> Fl
     return system.solve(right[:, 0])[:, None]
 
 
-class BlockFeatureSpace(WeightParameters):
+class PassedFeatures(WeightParameters):
+    """Features of rows that are passed over in blocks."""
+
+    _map: FeatureMap
+    _passes: FeaturePasses
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._passes.n_passes
+
+    @property
+    def n_samples(self) -> int:
+        return self._passes.n_samples
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._map.n_features)
+
+
+class BlockFeatureSpace(PassedFeatures):
     """K = Phi Phi', Phi in blocks.
 
     Parameters
@@ -132,21 +151,9 @@ class BlockFeatureSpace(WeightParameters):
         self._priority = np.random.default_rng(SEED).random(self.n_samples, dtype=np.float32)
         self.n_factors = 0
 
-    @property
-    def n_passes(self) -> int:
-        """Passes over the rows so far."""
-        return self._passes.n_passes
-
-    @property
-    def n_samples(self) -> int:
-        return self._passes.n_samples
-
     @cached_property
     def variances(self) -> FloatArray:
         return self._passes.squares()
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self._map.n_features)
 
     def values(self, parameters: FloatArray) -> FloatArray:
         return self._passes.values(parameters)

@@ -18,14 +18,13 @@ import numpy as np
 from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
-from .block_space import CACHE_BYTES, PRECISION
+from .block_space import CACHE_BYTES, PRECISION, PassedFeatures
 from .centre_preconditioner import CentrePreconditioner, SampledFactors, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
 from .function_space import (
     MAX_CURVATURE_CHANGE,
     MAX_REMEMBERED,
     SEED,
-    WeightParameters,
     below_own_noise,
     difference,
 )
@@ -60,7 +59,7 @@ sums squares of the gradient along all directions, also where nothing is left to
 hundred to a thousand times what is left."""
 
 
-class CentreSpace(WeightParameters):
+class CentreSpace(PassedFeatures):
     """K = K_nm K_mm^-1 K_mn + bias, K_nm in blocks.
 
     Parameters
@@ -75,6 +74,7 @@ class CentreSpace(WeightParameters):
     column for each.
     """
 
+    _map: NystroemMap
     takes_columns = True
     enough_decrease = MIN_RELATIVE_DECREASE
     rough_variances = True
@@ -107,15 +107,6 @@ class CentreSpace(WeightParameters):
         stands_for = self.n_samples / len(self._rough_factor)
         return CentrePreconditioner(self._rough_factor, bias, stands_for, self._n_threads)
 
-    @property
-    def n_samples(self) -> int:
-        return self._passes.n_samples
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the rows so far."""
-        return self._passes.n_passes
-
     @cached_property
     def variances(self) -> FloatArray:
         blocks = self._passes.all_rows.map(_squared_lengths, self._map)
@@ -127,9 +118,6 @@ class CentreSpace(WeightParameters):
         if kernel.has_width:  # that of the kernel itself; the landmarks leave some of it out
             return np.full(self.n_samples, kernel.function_variance + kernel.bias_variance)
         return self.variances
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self._map.n_features)
 
     def values(self, parameters: FloatArray) -> FloatArray:
         return self._passes.values(self._to_raw(parameters))
