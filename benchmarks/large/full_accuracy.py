@@ -181,8 +181,7 @@ def spaces(X, class_index, m):
     from gemmed.model.kernels.block_space import BlockFeatureSpace
     from gemmed.model.kernels.centre_space import CentreSpace
     from gemmed.model.kernels.kernel import Kernel
-    from gemmed.model.kernels.landmarks import landmark_points
-    from gemmed.model.kernels.nystroem import nystroem_map
+    from gemmed.model.kernels.nystroem import landmark_points, nystroem_map
     from gemmed.rows.blocks import LocalBlocks
 
     blocks, rng = LocalBlocks(X), np.random.default_rng(0)

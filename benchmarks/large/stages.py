@@ -26,8 +26,7 @@ from gemmed.evidence.neighbours import (
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import N_ROUNDS, ROWS_PER_MEAN, landmark_points
-from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.model.kernels.nystroem import N_ROUNDS, ROWS_PER_MEAN, landmark_points, nystroem_map
 from gemmed.rows.blocks import LocalBlocks
 
 

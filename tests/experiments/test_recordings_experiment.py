@@ -7,7 +7,7 @@ from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
 from gemmed.experiments.recordings import runs as recordings
 from gemmed.experiments.recordings.target import recordings_target
-from gemmed.experiments.target import Options
+from gemmed.experiments.runner import Options
 
 pytest.importorskip("soundfile")
 RATE, SPEAKERS, CLIPS = 8000, "abcdef", 8

@@ -10,8 +10,8 @@ from gemmed.cli.main import build_parser
 from gemmed.experiments.registry import SIMULATION, TARGETS, names_of, resolve_targets
 from gemmed.experiments.reproduce import reproduce
 from gemmed.experiments.ring.runs import ring_task
+from gemmed.experiments.runner import Options
 from gemmed.experiments.summary import summarise
-from gemmed.experiments.target import Options
 
 
 def test_summary_is_paired():

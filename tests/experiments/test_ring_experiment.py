@@ -2,7 +2,7 @@
 
 import pytest
 
-from gemmed.experiments.ring import concepts, iterations
+from gemmed.experiments.ring import algorithm_one, concepts
 from gemmed.experiments.ring.grid import markdown
 from gemmed.experiments.ring.runs import LAYOUTS, METHODS, evaluate_run
 from gemmed.experiments.summary import summarise
@@ -58,14 +58,14 @@ def test_corruption_costs_the_svm_accuracy():
 
 
 def test_algorithm_one_is_judged_by_the_exact_dual(monkeypatch, tmp_path):
-    monkeypatch.setattr(iterations, "STEPS", (5, 400))
-    monkeypatch.setattr(iterations, "SIZES", {10: iterations.SIZES[10]})
-    target = iterations.iterations_target(None)
+    monkeypatch.setattr(algorithm_one, "STEPS", (5, 400))
+    monkeypatch.setattr(algorithm_one, "SIZES", {10: algorithm_one.SIZES[10]})
+    target = algorithm_one.iterations_target(None)
     runs = {task.name: task.function(**task.arguments) for task in target.tasks(1)}
     rows = {(row["mode"], row["steps"]): row for row in target.rows(runs, 1)}
     assert all(row["gap"] > -1e-6 for row in rows.values())
     assert rows["convergent", 400]["gap"] < rows["convergent", 5]["gap"]
     assert rows["printed", 400]["gap"] > 10
     pytest.importorskip("matplotlib").use("agg")
-    target.draw(list(rows.values()), tmp_path / "iterations.png")
-    assert (tmp_path / "iterations.png").stat().st_size > 1000
+    target.draw(list(rows.values()), tmp_path / "algorithm_one.png")
+    assert (tmp_path / "algorithm_one.png").stat().st_size > 1000

@@ -16,8 +16,8 @@ from gemmed.experiments.reproduce import reproduce
 from gemmed.experiments.robustness import runs as robustness
 from gemmed.experiments.robustness import table_names, tables
 from gemmed.experiments.robustness import targets as robustness_targets
-from gemmed.experiments.robustness.methods import METHODS, available_methods, for_classes
-from gemmed.experiments.robustness.rank_plots import groups_not_told_apart
+from gemmed.experiments.robustness.methods import METHODS, available_methods
+from gemmed.experiments.robustness.plots import groups_not_told_apart
 from gemmed.experiments.robustness.runs import (
     CELLS,
     ORACLE,
@@ -56,9 +56,6 @@ def test_suite_is_large_and_its_two_parts_are_disjoint():
 def test_table_is_read_with_the_target_in_any_column(tmp_path):
     rows = [("b", 1.0, 7, 5), ("a", 2.0, 7, 6), ("b", 3.5, 7, 4), ("c", 0.0, 7, 1), ("c", 9, 7, 2)]
     write_table(tmp_path / "pmlb", "small", ("target", "x", "constant", "z"), rows)
-    every = load_table("small", tmp_path, binary=False)
-    np.testing.assert_array_equal(every.X, [[1, 5], [2, 6], [3.5, 4], [0, 1], [9, 2]])
-    np.testing.assert_array_equal(every.y, [1, 0, 1, 2, 2])
     largest = load_table("small", tmp_path)  # b and c, two rows each
     np.testing.assert_array_equal(largest.X, [[1, 5], [3.5, 4], [0, 1], [9, 2]])
     np.testing.assert_array_equal(largest.y, [0, 0, 1, 1])
@@ -93,12 +90,10 @@ def test_broken_tables_are_named(tmp_path, name, message):
         load_table(name, tmp_path)
 
 
-def test_file_tables_need_a_folder_and_many_classes_the_binary_version(tmp_path):
+def test_file_tables_need_a_folder(tmp_path):
     with pytest.raises(ExperimentDataError, match=r"--data.*sklearn:iris"):
         load_table("banana")
     write_table(tmp_path, "many", ("x", "target"), [(i, i % 11) for i in range(44)])
-    with pytest.raises(ExperimentDataError, match="11 classes"):
-        load_table("many", tmp_path, binary=False)
     assert set(load_table("many", tmp_path).y) == {0, 1}
 
 
@@ -157,7 +152,7 @@ def refuse_with(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(MEDClassifier, "fit", fit)
-    monkeypatch.setattr(robustness, "available_methods", lambda tuned: (["MED", "SVM"], {}))
+    monkeypatch.setattr(robustness, "available_methods", lambda: (["MED", "SVM"], {}))
     task = Suite(("sklearn:wine",), (FLIPS,), None).task("sklearn:wine", FLIPS, 0)
     return task.function(**task.arguments)
 
@@ -177,35 +172,6 @@ def test_clean_data_have_no_excess_and_nothing_to_detect():
     measures = measure_method("SVM", make_trial("sklearn:wine", None, 0.0, 0), 0)
     assert measures["excess_error"] == 0
     assert "auc" not in measures
-
-
-@pytest.mark.parametrize("name", ["SVM", "MED", "random forest"])
-def test_scores_of_plain_classifiers_work_for_many_classes(name):
-    trial = make_trial("sklearn:iris", "flips", 0.2, 0, binary=False)
-    assert measure_method(name, trial, 0)["auc"] > 0.85
-
-
-class TwoClassSVC(SVC):
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-def test_only_two_class_methods_become_one_vs_rest():
-    assert type(for_classes(SVC(), 3)) is SVC
-    assert type(for_classes(TwoClassSVC(), 2)) is TwoClassSVC
-    assert type(for_classes(TwoClassSVC(), 3)).__name__ == "OneVsRestClassifier"
-
-
-def test_tuning_chooses_from_the_grid_by_cross_validation():
-    trial = make_trial("sklearn:wine", *FLIPS, 0)
-    measures = measure_method("SVM", trial, 0, tuned=True)
-    grid = METHODS["SVM"].grid(trial.X)
-    assert len(grid["C"]) * len(grid["gamma"]) == 9
-    assert all(measures["chosen"][key] in grid[key] for key in grid)
-    model = SVC(**measures["chosen"]).fit(trial.X, trial.y)
-    assert measures["error"] == 100 * np.mean(model.predict(trial.X_test) != trial.y_test)
 
 
 def test_reliability_counts_every_sample_once():

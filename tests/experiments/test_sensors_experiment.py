@@ -7,9 +7,10 @@ import pytest
 
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
+from gemmed.experiments.recordings.runs import DIGITS
+from gemmed.experiments.runner import Options
 from gemmed.experiments.sensors import channels, comparison, vehicles, water
 from gemmed.experiments.sensors.target import sensors_target
-from gemmed.experiments.target import Options
 
 NAMES = ("Current", "Pressure", "Flow")
 
@@ -46,7 +47,7 @@ def folder(tmp_path_factory):
         run_of_the_circuit(path / water.FOLDER / f"valve-{number}.csv", number)
     recordings = path / channels.FOLDER / "recordings"
     recordings.mkdir(parents=True)
-    for digit in channels.DIGITS:
+    for digit in DIGITS:
         for speaker in range(6):
             for take in range(4):
                 time = np.arange(4000) / 8000

@@ -5,12 +5,10 @@ import pytest
 
 from gemmed.model.held_out import leave_one_out
 from gemmed.model.kernels.block_space import BlockFeatureSpace
-from gemmed.model.kernels.feature_passes import FeaturePasses
+from gemmed.model.kernels.feature_passes import FeaturePasses, PackedFeatures
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import choose_landmarks
-from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
-from gemmed.model.kernels.packed_features import PackedFeatures
+from gemmed.model.kernels.nystroem import LinearMap, choose_landmarks, nystroem_map
 from gemmed.model.margin_loss import curvature_at
 from gemmed.paper import MeanField
 from gemmed.paper.dual import DualProblem

@@ -11,12 +11,11 @@ from gemmed.model.decision_step import (
     solve_med_functions,
 )
 from gemmed.model.kernels.block_space import BlockFeatureSpace
-from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner
+from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner, SampledFactors
 from gemmed.model.kernels.centre_space import MIN_RELATIVE_DECREASE, CentreSpace
 from gemmed.model.kernels.function_space import FeatureSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
-from gemmed.model.kernels.sampled_factor import SampledFactors
 from gemmed.model.med import learn_med
 from gemmed.rows.blocks import LocalBlocks
 
@@ -239,7 +238,7 @@ def test_without_room_for_factors_of_rows_landmarks_do(monkeypatch):
     labels, weights = signs(600), np.ones(600)
     options = {"max_iter": 50, "tol": 1e-6}
     usual = solve_med_functions(spaces()[0], labels, 3.0, weights, **options)
-    monkeypatch.setattr("gemmed.model.kernels.sampled_factor.MAX_FACTOR_BYTES", 0)
+    monkeypatch.setattr("gemmed.model.kernels.centre_preconditioner.MAX_FACTOR_BYTES", 0)
     space = spaces()[0]
     found = solve_med_functions(space, labels, 3.0, weights, **options)
     assert not space._samples.has_room_for(labels.shape[1])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gemmed.model.kernels.few_columns import SMALL_PRODUCT, times_columns, transposed_times
+from gemmed.model.kernels.cholesky import SMALL_PRODUCT, times_columns, transposed_times
 
 SHAPES = {
     "one column": (3000, 400, None),

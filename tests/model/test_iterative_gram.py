@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-import gemmed.model.kernels.choose_space
+import gemmed.model.kernels.exact_or_features
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import DecisionFunction
-from gemmed.model.kernels.choose_space import function_space
-from gemmed.model.kernels.exact_or_features import ITERATED_UP_TO, AtMost, components_for
+from gemmed.model.kernels.exact_or_features import (
+    ITERATED_UP_TO,
+    AtMost,
+    components_for,
+    function_space,
+)
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.iterative_gram import IterativeGramSpace
 from gemmed.model.kernels.kernel import Kernel
@@ -160,7 +164,7 @@ def test_the_number_of_threads_changes_no_digit():
     ],
 )
 def test_many_samples_have_the_same_kernel(kernel, outlier, monkeypatch):
-    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 300)
+    monkeypatch.setattr(gemmed.model.kernels.exact_or_features, "ITERATIVE_FROM", 300)
     X, _ = clusters(300)
     X[:2] += outlier
     space, projection = function_space(kernel, X, iterative=True)
@@ -180,7 +184,7 @@ def test_a_fit_is_that_of_factors(monkeypatch):
         "random_state": 0,
     }
     by_products = GEMMEDClassifier(**given).fit(X, y)
-    monkeypatch.setattr(gemmed.model.kernels.choose_space, "ITERATIVE_FROM", 10**9)
+    monkeypatch.setattr(gemmed.model.kernels.exact_or_features, "ITERATIVE_FROM", 10**9)
     by_factors = GEMMEDClassifier(**given).fit(X, y)
     assert by_products.converged_
     assert by_factors.converged_

@@ -7,8 +7,7 @@ import pytest
 
 from gemmed._core.exceptions import UnscaledDataError
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import choose_landmarks, landmark_points
-from gemmed.model.kernels.nystroem import LinearMap, nystroem_map
+from gemmed.model.kernels.nystroem import LinearMap, choose_landmarks, landmark_points, nystroem_map
 from gemmed.rows.blocks import LocalBlocks
 
 KERNELS = [

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.radial import CACHE_VALUES, RADIAL, RadialKernel, SingleGram
+from gemmed.model.kernels.kernel import CACHE_VALUES, RADIAL, Kernel, RadialKernel, SingleGram
 
 EXPECTED = {
     "rbf": lambda squares: np.exp(-0.1 * squares),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from gemmed.model.kernels.tiled import TILE, tiled_cholesky, tiled_square, times_upper
+from gemmed.model.kernels.cholesky import TILE, tiled_cholesky, tiled_square, times_upper
 
 SIZES = (1, 50, TILE, TILE + 1, 2 * TILE + 77)
 

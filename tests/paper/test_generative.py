@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from gemmed.paper.generative import solve
+from gemmed.paper.generative import classes
+from gemmed.paper.generative.classes import solve_generative
 from gemmed.paper.generative.dual import GenerativeProblem, LevelPrior
 from gemmed.paper.generative.gaussian import (
     NormalGamma,
@@ -12,7 +13,6 @@ from gemmed.paper.generative.gaussian import (
     log_partition,
     standard_prior,
 )
-from gemmed.paper.generative.solve import solve_generative
 from problems import central_difference
 
 X1 = np.array([[-1.2], [-0.3], [0.1], [0.4], [1.3]])
@@ -296,14 +296,14 @@ def test_constraints_hold_and_bind_where_multipliers_are(case):
 def test_rounds_lead_to_the_same_solution(monkeypatch):
     problem = problem_of(60, 3, 2, level=LEVEL)
     once = solve_generative(problem, max_iter=300, tol=1e-10)
-    monkeypatch.setattr(solve, "LARGEST_ROUND", 3)
+    monkeypatch.setattr(classes, "LARGEST_ROUND", 3)
     rounds = solve_generative(problem, max_iter=300, tol=1e-10)
     np.testing.assert_allclose(rounds.multipliers, once.multipliers, atol=1e-3)
     assert rounds.certificate.dual == pytest.approx(once.certificate.dual, abs=1e-8)
     # Both forms of the curvature.
-    monkeypatch.setattr(solve, "THIN", 0.0)
+    monkeypatch.setattr(classes, "THIN", 0.0)
     dense = solve_generative(problem, max_iter=300, tol=1e-10)
-    monkeypatch.setattr(solve, "THIN", 1e9)
+    monkeypatch.setattr(classes, "THIN", 1e9)
     thin = solve_generative(problem, max_iter=300, tol=1e-10)
     assert dense.certificate.dual == pytest.approx(thin.certificate.dual, abs=1e-8)
 

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed._core.exceptions import GemmedWarning
 from gemmed.datasets import make_ring
-from gemmed.model.kernels.choose_space import function_space
+from gemmed.model.kernels.exact_or_features import function_space
 from gemmed.model.kernels.function_space import FunctionSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.paper.baselines import ramp

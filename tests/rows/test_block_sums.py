@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from gemmed.rows.block_sums import FAN, TreeSum, subtrees, sums_of_subtrees
-from gemmed.rows.blocks import sum_blocks
+from gemmed.rows.blocks import FAN, TreeSum, subtrees, sum_blocks, sums_of_subtrees
 
 
 def blocks(n):

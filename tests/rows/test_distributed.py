@@ -21,8 +21,7 @@ from gemmed.model.decision_step import solve_med_functions
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmarks import choose_landmarks
-from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.model.kernels.nystroem import choose_landmarks, nystroem_map
 from gemmed.paper import MeanField
 from gemmed.paper.dual import DualProblem
 from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks

@@ -35,6 +35,14 @@ that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users 
 expect.
 """
 
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 def reason(error: BaseException) -> str:
     """What an exception of another package says, in one line."""
@@ -168,3 +176,18 @@ class CalibrationWarning(GemmedWarning):
 
 class ModelVersionWarning(GemmedWarning):
     """A model was saved by another major version of gemmed."""
+
+
+@contextmanager
+def raised_as(kind: type[GemmedError], what: str) -> Iterator[None]:
+    """Any error of the block but gemmed's own becomes ``kind("what (why)")``.
+
+    A reader of damaged files fails in any way: pyarrow raises errors of its own, OSError,
+    ValueError, KeyError and those of json and of codecs.
+    """
+    try:
+        yield
+    except (GemmedError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{what} ({reason(error)})") from error

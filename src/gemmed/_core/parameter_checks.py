@@ -15,6 +15,7 @@ def check_number(
     above: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
+    below: float | None = None,
     whole: bool = False,
     infinite: bool = False,
     hint: str = "",
@@ -28,6 +29,8 @@ def check_number(
         wanted.append(f"at least {at_least:g}")
     if at_most is not None:
         wanted.append(f"at most {at_most:g}")
+    if below is not None:
+        wanted.append(f"below {below:g}")
     message = f"{name}={value!r} must be " + " and ".join(wanted) + "."
     if hint:
         message += " " + hint
@@ -40,6 +43,7 @@ def check_number(
         or (above is not None and not number > above)
         or (at_least is not None and not number >= at_least)
         or (at_most is not None and not number <= at_most)
+        or (below is not None and not number < below)
     ):
         raise ValueError(message)
 

@@ -34,12 +34,7 @@ class FeatureTable:
     --------
     >>> import numpy as np
     >>> from gemmed.acoustics import FeatureTable
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
     >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
     >>> len(table), table.names
     (4, ['a', 'b'])
@@ -66,12 +61,7 @@ class Reduction:
     --------
     >>> import numpy as np
     >>> from gemmed.acoustics import FeatureTable, reduce_table
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
     >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
     >>> _, kept = reduce_table(table, 1)
     >>> [(of.sensor, round(of.variance_kept, 3)) for of in kept]
@@ -104,12 +94,7 @@ def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, 
     --------
     >>> import numpy as np
     >>> from gemmed.acoustics import FeatureTable, reduce_table
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
     >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
     >>> reduced, kept = reduce_table(table, 1)
     >>> reduced.features.shape, reduced.names
@@ -198,21 +183,11 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
     A Parquet file says which basis its components are of, so that ``gemmed predict`` can refuse
     those of another one.
 
-    Parameters
-    ----------
-    path : path
-    table : FeatureTable
-
     Examples
     --------
     >>> import numpy as np
     >>> from gemmed.acoustics import FeatureTable, read_table, write_table
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
     >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
     >>> write_table("features.parquet", table)
     >>> read_table("features.parquet").names
@@ -238,20 +213,11 @@ def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
 def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     """Read what :func:`write_table` wrote as Parquet.
 
-    Parameters
-    ----------
-    path : path
-
     Examples
     --------
     >>> import numpy as np
     >>> from gemmed.acoustics import FeatureTable, read_table, write_table
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
     >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
     >>> write_table("features.parquet", table)
     >>> read_table("features.parquet").features.shape

@@ -104,9 +104,7 @@ class SegmentFeatures(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> rate = 8000
-    >>> seconds = np.arange(2 * rate) / rate
-    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> rate, signal = 8000, np.random.default_rng(0).normal(size=16_000)
     >>> from gemmed.acoustics import segment_features
     >>> found = segment_features(signal, rate, n_segments=3, overlap=0.5, window=0.5, n_windows=50)
     >>> found.mfcc.shape, found.starts.tolist(), found.ends.tolist()
@@ -153,9 +151,7 @@ def segment_features(signal: Any, sample_rate: float, **settings: Any) -> Segmen
     Examples
     --------
     >>> import numpy as np
-    >>> rate = 8000
-    >>> seconds = np.arange(2 * rate) / rate
-    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> rate, signal = 8000, np.random.default_rng(0).normal(size=16_000)
     >>> from gemmed.acoustics import segment_features
     >>> found = segment_features(signal, rate, n_segments=3, overlap=0.5, window=0.5, n_windows=50)
     >>> found.mfcc.shape
@@ -168,23 +164,34 @@ def features_of_centred(
     settings: FeatureSettings, signal: FloatArray, sample_rate: float
 ) -> SegmentFeatures:
     """:func:`segment_features` of a signal that :func:`centred` has checked."""
-    length = settings.samples(sample_rate)
-    bounds = bounds_with(settings, len(signal), sample_rate)
-    chosen = strongest_starts(signal, bounds, length.window)
-    # Neighbouring segments overlap and often share their strongest window: compute it once.
-    # (Windows that are cut begin with their segments, so equal starts have equal ends.)
-    _, first, position = np.unique(chosen, return_index=True, return_inverse=True)
-    windows = cut_windows(signal, chosen[first], length.window, ends=bounds.ends[first])
+    bounds, chosen, windows, position = strongest_windows(settings, signal, sample_rate)
     log_mel = window_spectra(settings, windows, sample_rate)
     coefficients = cepstrum(log_mel, n_mfcc=settings.n_mfcc)
     rows = coefficients.reshape(len(windows), -1)
     return SegmentFeatures(
-        rows[position.reshape(-1)],
+        rows[position],
         bounds.starts / sample_rate,
         bounds.ends / sample_rate,
         chosen / sample_rate,
         _cepstral_power(log_mel, coefficients),
     )
+
+
+def strongest_windows(
+    settings: FeatureSettings, signal: FloatArray, sample_rate: float
+) -> tuple[SegmentBounds, np.ndarray, FloatArray, np.ndarray]:
+    """Segments of a centred signal and the first sample of the strongest window of each.
+
+    Segments often share their window. The last two results are the different windows, and which of
+    them each segment has.
+    """
+    length = settings.samples(sample_rate)
+    bounds = bounds_with(settings, len(signal), sample_rate)
+    chosen = strongest_starts(signal, bounds, length.window)
+    # Windows that are cut begin with their segments, so equal starts have equal ends.
+    _, first, position = np.unique(chosen, return_index=True, return_inverse=True)
+    windows = cut_windows(signal, chosen[first], length.window, ends=bounds.ends[first])
+    return bounds, chosen, windows, position.reshape(-1)
 
 
 def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
@@ -201,9 +208,7 @@ def cut_segments(signal: Any, sample_rate: float, **settings: Any) -> FloatArray
     Examples
     --------
     >>> import numpy as np
-    >>> rate = 8000
-    >>> seconds = np.arange(2 * rate) / rate
-    >>> signal = np.sin(2 * np.pi * 440 * seconds) * (seconds > 1)
+    >>> rate, signal = 8000, np.random.default_rng(0).normal(size=16_000)
     >>> from gemmed.acoustics import cut_segments
     >>> cut_segments(signal, rate, n_segments=3, overlap=0.5).shape
     (3, 8000)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.exceptions import ManifestError, TableError, reason
+from .._core.exceptions import ManifestError, TableError, raised_as, reason
 from .._core.file_limits import bounded_lines, refuse_devices
-from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
 from ..rows.parquet_files import read_parquet

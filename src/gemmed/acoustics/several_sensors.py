@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.exceptions import ManifestError
 from .._core.types import FloatArray
-from .summaries import LEVEL_QUANTILE
+from .summaries import over_time
 from .transformers import SegmentPCA, component_names
 
 
@@ -117,7 +117,7 @@ class SensorComponents(TransformerMixin, BaseEstimator):
             summary = np.full((len(X), 3 * self.n_mfcc), np.nan)
             if there.any():
                 own[there] = pca.transform(block[there])
-                summary[there] = _over_time(block[there].reshape(int(there.sum()), self.n_mfcc, -1))
+                summary[there] = over_time(block[there].reshape(int(there.sum()), self.n_mfcc, -1))
             components.append(own)
             summaries.append(summary)
         return np.hstack([*components, *summaries])
@@ -155,13 +155,3 @@ class SensorComponents(TransformerMixin, BaseEstimator):
                 f"(sensors={self.sensors!r}) of {self.n_mfcc} coefficients."
             )
         return np.split(X, len(self.sensors), axis=1)
-
-
-def _over_time(coefficients: FloatArray) -> FloatArray:
-    return np.hstack(
-        [
-            coefficients.mean(axis=2),
-            coefficients.std(axis=2),
-            np.quantile(coefficients, LEVEL_QUANTILE, axis=2),
-        ]
-    )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core.types import FloatArray
-from .features import FeatureSettings, bounds_with, centred, window_spectra
+from .features import FeatureSettings, centred, strongest_windows, window_spectra
 from .mfcc import cepstrum
-from .segments import cut_windows, strongest_starts
 
 LEVEL_QUANTILE = 0.1
 QUIET = 1e-5
@@ -38,13 +37,14 @@ def segment_summaries(signal: Any, sample_rate: float, **settings: Any) -> Float
     signal, sample_rate, **settings : as in :func:`~gemmed.acoustics.segment_features`
     """
     made = FeatureSettings(**settings)
-    values = centred(signal)
-    length = made.samples(sample_rate)
-    bounds = bounds_with(made, len(values), sample_rate)
-    chosen = strongest_starts(values, bounds, length.window)
-    _, first, position = np.unique(chosen, return_index=True, return_inverse=True)
-    windows = cut_windows(values, chosen[first], length.window, ends=bounds.ends[first])
-    return summaries_of_windows(made, windows, sample_rate)[position.reshape(-1)]
+    _, _, windows, position = strongest_windows(made, centred(signal), sample_rate)
+    return summaries_of_windows(made, windows, sample_rate)[position]
+
+
+def over_time(coefficients: FloatArray) -> FloatArray:
+    """Mean, deviation and 10 % quantile of (n_windows, n_mfcc, n_frames), side by side."""
+    low = np.quantile(coefficients, LEVEL_QUANTILE, axis=2)
+    return np.hstack([coefficients.mean(axis=2), coefficients.std(axis=2), low])
 
 
 def summaries_of_windows(
@@ -52,11 +52,6 @@ def summaries_of_windows(
 ) -> FloatArray:
     """Summaries of windows, shape (n_windows, n_columns)."""
     coefficients = cepstrum(window_spectra(settings, windows, sample_rate), n_mfcc=settings.n_mfcc)
-    over_time = [
-        coefficients.mean(axis=2),
-        coefficients.std(axis=2),
-        np.quantile(coefficients, LEVEL_QUANTILE, axis=2),
-    ]
     spread = windows - windows.mean(axis=1, keepdims=True)
     rms = np.sqrt(np.mean(spread**2, axis=1)) + QUIET
     peak = np.abs(windows).max(axis=1) + QUIET
@@ -74,4 +69,4 @@ def summaries_of_windows(
         np.log(repeated + least),
         np.log(at_limit + least),
     ]
-    return np.column_stack([*over_time, *columns])
+    return np.column_stack([over_time(coefficients), *columns])

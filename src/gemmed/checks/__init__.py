@@ -3,9 +3,8 @@
 from .calibration import Calibration, recalibrate
 from .estimates import Estimate, compare_slices, estimate, missed_share
 from .flags import Flags, flag_fdr
-from .models import fault_probabilities, plan_for_model
 from .order import next_rows
-from .plan import CheckPlan, load_plan, plan_checks, save_plan
+from .plan import CheckPlan, fault_probabilities, load_plan, plan_checks, plan_for_model, save_plan
 from .sequences import CheckSequence, confidence_sequence
 from .stopping import StoppingState, check_stopping
 

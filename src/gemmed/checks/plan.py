@@ -286,3 +286,21 @@ def _checked_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise ReviewError(f"seed={seed!r} must be a whole number from 0 to 2^63 - 1")
     return int(seed)
+
+
+def fault_probabilities(model: Any) -> FloatArray:
+    """Probabilities of a wrong label and of a bad measurement, shape (n_rows, 2).
+
+    Parameters
+    ----------
+    model : fitted GEMMEDClassifier, or any object with ``state_proba_``
+    """
+    found: FloatArray = np.clip(np.asarray(model.state_proba_, dtype=np.float64)[:, 1:3], 0.0, 1.0)
+    return found
+
+
+def plan_for_model(
+    model: Any, n: int, *, strata: Any = None, seed: int = 0, digest: str = ""
+) -> CheckPlan:
+    """``plan_checks`` with the probabilities of a fitted model."""
+    return plan_checks(fault_probabilities(model), n, strata=strata, seed=seed, digest=digest)

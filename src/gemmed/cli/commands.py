@@ -55,3 +55,8 @@ def add_raw_cells_option(parser: Any) -> None:
         help="write cells that begin like a formula (=, @, + or - before a word) to CSV as they "
         "are; without it they get ' in front, so that a spreadsheet does not run them",
     )
+
+
+def add_list_option(parser: Any, name: str, metavar: str, what: str) -> None:
+    """An option that takes one value or several, and may be given more than once."""
+    parser.add_argument(name, nargs="+", action="extend", default=[], metavar=metavar, help=what)

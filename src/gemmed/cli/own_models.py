@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.exceptions import TableError
-from .._core.foreign_errors import raised_as
+from .._core.exceptions import TableError, raised_as
+from .commands import add_list_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 def add_own_model_options(parser: Any) -> None:
     """Files with probabilities and with embeddings."""
-    parser.add_argument(
+    add_list_option(
+        parser,
         "--pred-probs",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="out-of-sample probabilities of your own models, one file each: a table with a column "
+        "FILE",
+        "out-of-sample probabilities of your own models, one file each: a table with a column "
         "named by each class, or .npy of shape (rows, classes), classes sorted; one row per row of "
         "the table",
     )

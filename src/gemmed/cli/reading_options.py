@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .commands import add_list_option
+
 
 def add_reading_options(parser: Any) -> None:
     """The group "reading the table"."""
     group = parser.add_argument_group("reading the table")
     group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the first)")
     group.add_argument("--encoding", metavar="NAME", help="of a CSV file (default: utf-8)")
-    group.add_argument(
+    add_list_option(
+        group,
         "--missing",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="TEXT",
-        help="cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
+        "TEXT",
+        "cells that mean 'no value', besides empty ones, NA, NaN, null, None and ?",
     )
     group.add_argument(
         "--header",

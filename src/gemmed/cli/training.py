@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core.words import counted
-from .column_options import add_column_options
+from .commands import add_list_option
 from .own_models import with_pred_probs
 from .progress import FitProgress
 from .reading_options import add_reading_options, reading_of
@@ -60,7 +60,7 @@ class Training(NamedTuple):
     """What was fitted of a table, with notes of how it was read; None of recordings."""
 
 
-def add_training_options(parser: Any, *, target_required: bool = True) -> None:
+def add_training_options(parser: Any) -> None:
     """Options that say what to learn from and how."""
     parser.add_argument(
         "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
@@ -322,3 +322,43 @@ def _number_or(*words: str) -> Any:
             ) from None
 
     return parse
+
+
+def add_column_options(group: Any) -> None:
+    """Options of commands that learn from a table."""
+    group.add_argument(
+        "--group",
+        metavar="COLUMN",
+        help="rows of one group (a person, a recording) are held out together",
+    )
+    group.add_argument("--weight", metavar="COLUMN", help="how often each row counts")
+    group.add_argument(
+        "--prior",
+        metavar="COLUMN",
+        help="probability that each row is correct, before the fit; 0 and 1 are certainties",
+    )
+    group.add_argument(
+        "--known",
+        metavar="COLUMN",
+        help="true label of rows that were checked by hand, empty elsewhere; leave --target as it "
+        "was given: both are used",
+    )
+    add_list_option(group, "--drop", "COLUMN", "columns not to learn from")
+    add_list_option(
+        group,
+        "--categorical",
+        "COLUMN",
+        "columns of numbers that are codes (a postcode, a machine)",
+    )
+    add_list_option(
+        group,
+        "--numeric",
+        "COLUMN",
+        "columns to learn from as numbers although they hold dates or count the rows",
+    )
+    group.add_argument(
+        "--scaling",
+        choices=["robust", "standard"],
+        default="robust",
+        help="numbers by median and quartiles (default), or by mean and standard deviation",
+    )

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from .._core.types import BoolArray, FloatArray
 
@@ -24,6 +25,7 @@ Corruption = Literal[
     "cluster",
     "flips + noise",
 ]
+Labels = npt.NDArray[Any]
 KINDS: tuple[Corruption, ...] = get_args(Corruption)
 NOMINAL, LABEL, MEASUREMENT, BOTH = "", "label", "measurement", "both"
 LARGEST_RATE = 0.5
@@ -67,7 +69,7 @@ def corrupt(
     kind: Corruption,
     rate: float,
     *,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | Generator | None = None,
 ) -> Corrupted:
     """Copy of the data in which a known part of each class is faulty.
 
@@ -137,9 +139,7 @@ def corrupt(
     return Corrupted(X, y, fault != NOMINAL, fault)
 
 
-def _faulty_rows(
-    y: npt.NDArray[Any], rate: float, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
+def _faulty_rows(y: Labels, rate: float, rng: Generator) -> npt.NDArray[np.intp]:
     """round(rate * N_z) rows of each class, in random order."""
     rows = [
         rng.choice(members, round(rate * len(members)), replace=False)
@@ -150,7 +150,7 @@ def _faulty_rows(
 
 
 def _flip(
-    y: npt.NDArray[Any], rows: npt.NDArray[np.intp], rate: float, rng: np.random.Generator
+    y: Labels, rows: npt.NDArray[np.intp], rate: float, rng: Generator
 ) -> npt.NDArray[np.intp]:
     """Change labels in place where a class has room; the rows whose label changed."""
     classes, sizes = np.unique(y, return_counts=True)
@@ -166,15 +166,11 @@ def _flip(
     return np.array(flipped, dtype=np.intp)
 
 
-def _flips(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _flips(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     fault[_flip(y, _faulty_rows(y, rate, rng), rate, rng)] = LABEL
 
 
-def _one_sided_flips(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _one_sided_flips(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     classes = np.unique(y)
     source = rng.integers(len(classes))
     others = np.delete(classes, source)
@@ -184,17 +180,13 @@ def _one_sided_flips(
     fault[rows] = LABEL
 
 
-def _feature_noise(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _feature_noise(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     rows = _faulty_rows(y, rate, rng)
     X[rows] += NOISE * rng.normal(size=(len(rows), X.shape[1]))
     fault[rows] = MEASUREMENT
 
 
-def _stuck_sensor(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _stuck_sensor(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     rows = _faulty_rows(y, rate, rng)
     n_stuck = max(1, round(X.shape[1] / 3))
     sensors = rng.choice(X.shape[1], n_stuck, replace=False)
@@ -202,9 +194,7 @@ def _stuck_sensor(
     fault[rows] = MEASUREMENT
 
 
-def _failed_block(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _failed_block(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     rows = _faulty_rows(y, rate, rng)
     width = max(1, X.shape[1] // 2)
     start = int(rng.integers(X.shape[1] - width + 1))
@@ -212,9 +202,7 @@ def _failed_block(
     fault[rows] = MEASUREMENT
 
 
-def _cluster(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _cluster(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     classes = np.unique(y)
     means = np.stack([X[y == label].mean(axis=0) for label in classes])
     own = int(rng.integers(len(classes)))
@@ -227,9 +215,7 @@ def _cluster(
     fault[rows] = MEASUREMENT
 
 
-def _flips_and_noise(
-    X: FloatArray, y: npt.NDArray[Any], fault: Any, rate: float, rng: np.random.Generator
-) -> None:
+def _flips_and_noise(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     rows = _faulty_rows(y, rate, rng)
     kind = rng.integers(3, size=len(rows))
     flipped = _flip(y, rows[kind != 1], rate, rng)

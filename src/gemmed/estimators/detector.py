@@ -73,9 +73,6 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     offset_ : float, or array of shape (n_classes,) when y was given
         decision_function = score_samples - offset_; -inf where the training set is too small for
         the false-alarm rate, so that nothing is called anomalous.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Notes
     -----
@@ -126,9 +123,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         check_choice("method", self.method, METHODS)
         check_number("n_neighbors", self.n_neighbors, at_least=1, whole=True)
         check_number("n_splits", self.n_splits, at_least=1, whole=True)
-        check_number("false_alarm_rate", self.false_alarm_rate, above=0)
-        if not self.false_alarm_rate < 1:
-            raise ValueError(f"false_alarm_rate={self.false_alarm_rate!r} must be below 1.")
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0, below=1)
         X = check_unlabelled_data(self, X)
         groups = check_groups(groups, len(X))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

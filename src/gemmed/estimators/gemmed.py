@@ -12,8 +12,7 @@ from .._core.class_warnings import warn_of_class
 from .._core.exceptions import NoSignalWarning
 from .._core.threads import block_threads
 from .._core.types import FloatArray
-from ..model.kernels.choose_space import function_space
-from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
+from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for, function_space
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .._core.types import FloatArray
-from ..model.kernels.kernel import KERNELS, Kernel
-from ..model.kernels.radial import RADIAL
+from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
 from ..model.tuning import ToTune
 from .validation import (
     check_choice,

@@ -13,8 +13,7 @@ from .._core.types import FloatArray
 from ..model.decision_step import solve_med_functions
 from ..model.how_many import feature_prior
 from ..model.kernels.centre_space import CentreSpace
-from ..model.kernels.choose_space import function_space
-from ..model.kernels.exact_or_features import Prior, components_for
+from ..model.kernels.exact_or_features import Prior, components_for, function_space
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks
@@ -82,9 +81,6 @@ default="rbf"
         Slope of the sigmoid behind ``predict_proba``.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

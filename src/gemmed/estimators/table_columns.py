@@ -10,7 +10,6 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
@@ -18,8 +17,7 @@ from .._core.words import counted, did_you_mean
 from ..rows.notes import Note
 from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
-from .column_plan import ColumnPlan, feature_frame, plan_columns
-from .repeated_rows import repeated_rows
+from .column_plan import ColumnPlan, feature_frame, plan_columns, repeated_rows
 from .table_preparation import TablePreparation
 
 __all__ = [
@@ -172,37 +170,27 @@ def training_data(
     table: Table,
     target: str,
     *,
-    group: str | None = None,
-    weight: str | None = None,
-    prior: str | None = None,
-    drop: tuple[str, ...] = (),
-    categorical: tuple[str, ...] = (),
-    numeric: tuple[str, ...] = (),
-    known: str | None = None,
     handling: Handling | None = None,
+    **further: Any,
 ) -> TrainingData:
     """Features, labels and what is known of the rows, out of a table.
 
     Parameters
     ----------
     target : column of the class labels
-    group, weight, prior, known : columns for ``groups``, ``sample_weight``, ``prior_nominal`` and
-        ``known_labels`` of fit
-    drop : further columns that are not features
-    categorical : columns to treat as categories even if they hold numbers
-    numeric : columns to treat as numbers even if they hold dates or count the rows
     handling : of spellings, duplicates and rare classes
+    further : other fields of :class:`Roles`
     """
     handling = handling or Handling()
     handling.check()
-    roles = Roles(target, group, weight, prior, drop, categorical, numeric, known)
+    roles = Roles(target, **further)
     roles.check(table)
     said = roles.what_is_known(table, handling)
     plan = plan_columns(
         table,
         exclude=roles.not_features,
-        categorical=categorical,
-        numeric=numeric,
+        categorical=roles.categorical,
+        numeric=roles.numeric,
         rows=said.rows,
         spelling=handling.spelling,
     )
@@ -259,27 +247,21 @@ def fit_pipeline(pipeline: Pipeline, data: TrainingData) -> Pipeline:
 
 def plan_of(model: Any) -> ColumnPlan:
     """The columns a fitted model needs, by kind; all numeric unless it says otherwise."""
-    columns = _columns_of(model)
-    if isinstance(columns, TablePreparation):
+    columns = plan_source(model)
+    if columns is not None:
         return columns.plan_._replace(left_out={})
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise TableError(
             "the model was fitted without column names: fit it on a DataFrame or with gemmed fit"
         )
-    categories: list[str] = []
-    if isinstance(columns, ColumnTransformer):  # of version 0.5
-        for kind, _, chosen in columns.transformers_:
-            if kind == "categories":
-                categories = [str(name) for name in chosen]
-    numeric = [str(name) for name in names if name not in categories]
-    return ColumnPlan(numeric, categories, {})
+    return ColumnPlan([str(name) for name in names], [], {})
 
 
 def plan_source(model: Any) -> TablePreparation | None:
     """The step of a fitted model that knows how its table was read; None if there is none."""
-    columns = _columns_of(model)
-    return columns if isinstance(columns, TablePreparation) else None
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    return next((step for step in steps if isinstance(step, TablePreparation)), None)
 
 
 def query_frame(table: Table, model: Any) -> Any:
@@ -293,25 +275,15 @@ def query_frame(table: Table, model: Any) -> Any:
 
 def unseen_categories(frame: Any, model: Any) -> dict[str, list[str]]:
     """Values of the category columns that did not occur in training, by column."""
-    columns, categories = _columns_of(model), plan_of(model).categories
+    columns, categories = plan_source(model), plan_of(model).categories
     if not categories or columns is None:
         return {}
-    if isinstance(columns, TablePreparation):
-        columns = columns.columns_
-    known = columns.named_transformers_["categories"].categories_
+    known = columns.columns_.named_transformers_["categories"].categories_
     unseen = {
         name: sorted(set(frame[name]) - set(values))
         for name, values in zip(categories, known, strict=True)
     }
     return {name: values for name, values in unseen.items() if values}
-
-
-def _columns_of(model: Any) -> Any:
-    """The step of a pipeline that prepares columns; None if there is none."""
-    if not isinstance(model, Pipeline):
-        return model if isinstance(model, TablePreparation) else None
-    kinds = (TablePreparation, ColumnTransformer)
-    return next((step for _, step in model.steps if isinstance(step, kinds)), None)
 
 
 def _spelt(labels: np.ndarray, target: str, spelling: str) -> tuple[np.ndarray, list[Note]]:

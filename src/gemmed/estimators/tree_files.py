@@ -18,8 +18,14 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import PayloadError
-from .boosting_files import StoredBoosting, is_storable_boosting
-from .checked_nodes import LEAF, demand, is_count, node_depths
+from .boosting_files import (
+    LEAF,
+    StoredBoosting,
+    demand,
+    is_count,
+    is_storable_boosting,
+    node_depths,
+)
 
 NO_FEATURE = -2
 """Feature of a leaf."""

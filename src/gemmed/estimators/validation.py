@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,6 @@ from .._core.parameter_checks import check_choice as check_choice
 from .._core.parameter_checks import check_number as check_number
 from .._core.parameter_checks import check_number_or_auto as check_number_or_auto
 from .._core.types import FloatArray
-from .data_errors import check_no_missing_labels, data_errors
 
 
 def check_training_data(
@@ -39,13 +40,17 @@ def check_training_data(
             f"{len(np.unique(y))} classes: merge classes, or train one classifier for each with "
             "sklearn.multiclass.OneVsRestClassifier."
         )
+    _refuse_one_class(y)
+    return leave_out_constant_columns(estimator, X), y
+
+
+def _refuse_one_class(y: np.ndarray) -> None:
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {classes.tolist()[0]!r}: a classifier needs samples of two "
             "classes."
         )
-    return leave_out_constant_columns(estimator, X), y
 
 
 def leave_out_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
@@ -85,8 +90,7 @@ def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -
     n_rows = sum(blocks.sizes)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y)} labels for {n_rows} rows: give one label for each row.")
-    if len(np.unique(y)) < 2:
-        raise ValueError("y holds one class only: a classifier needs samples of two classes.")
+    _refuse_one_class(y)
     widths = set()
     for number, (width, finite) in enumerate(blocks.map(_width_and_finite)):
         widths.add(width)
@@ -174,11 +178,7 @@ def check_sensor_data(
             reset=True,
         )
         check_classification_targets(y)
-        if len(np.unique(y)) < 2:
-            raise ValueError(
-                f"y holds one class only, {np.unique(y).tolist()[0]!r}: a classifier needs samples "
-                "of two classes."
-            )
+        _refuse_one_class(y)
     return np.asarray(X, dtype=np.float64), y, getattr(estimator, "feature_names_in_", None)
 
 
@@ -195,10 +195,7 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
         raise ValueError(
             f"{name} holds {stamps.dtype}: give time stamps or positions as numbers or datetime64."
         ) from error
-    if stamps.shape != (n_samples,):
-        raise ValueError(
-            f"{name} has shape {stamps.shape}: give one value per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample(name, stamps, n_samples)
     if not np.isfinite(stamps).all():
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
@@ -273,15 +270,22 @@ def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArra
     return weights
 
 
+def check_one_per_sample(
+    name: str, values: np.ndarray, n_samples: int, what: str = "value"
+) -> None:
+    """Refuse an array of another shape than (n_samples,)."""
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {values.shape}: give one {what} per sample, shape ({n_samples},)."
+        )
+
+
 def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
     """A probability for each sample, shape (n_samples,)."""
     array: FloatArray = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )
-    if array.shape != (n_samples,):
-        raise ValueError(
-            f"{name} has shape {array.shape}: give one value per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample(name, array, n_samples)
     if np.any((array < 0) | (array > 1)):
         worst = int(np.argmax(np.abs(array - 0.5)))
         raise ValueError(
@@ -322,10 +326,7 @@ def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
     if groups is None:
         return None
     array = np.asarray(groups)
-    if array.shape != (n_samples,):
-        raise ValueError(
-            f"groups has shape {array.shape}: give one group per sample, shape ({n_samples},)."
-        )
+    check_one_per_sample("groups", array, n_samples, "group")
     # Missing values differ from themselves, and None is what object arrays hold for them.
     names = array.tolist()
     missing = [index for index, name in enumerate(names) if name is None or name != name]
@@ -349,3 +350,68 @@ def check_n_jobs(n_jobs: Any) -> None:
 def check_margin_rate(C: Any) -> None:
     """C must exceed 1: at C = 1 the margin prior has mean 0 and asks for no margin at all."""
     check_number("C", C, above=1, hint="At C <= 1 the margin prior asks for no margin.")
+
+
+PIPELINE = "make_pipeline(gemmed.TablePreparation(), classifier)"
+
+
+@contextmanager
+def data_errors(X: Any) -> Iterator[None]:
+    """Errors of a validation of X that is done inside: text and missing values are located."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        if "could not convert string" in text:
+            raise ValueError(
+                f"X holds text{_text_place(X)}. {PIPELINE} turns columns of text into numbers."
+            ) from None
+        if "Input X contains NaN" in text:
+            raise ValueError(
+                f"Input X contains NaN{_missing_place(X)}: fill in or drop what is missing. "
+                f"{PIPELINE} fills it in and marks where it was missing."
+            ) from None
+        raise
+
+
+def check_no_missing_labels(y: Any) -> None:
+    """Every sample has a label."""
+    values = np.asarray(y)
+    if values.ndim != 1 or values.dtype.kind not in "Of":
+        return
+    missing = np.array([v is None or (isinstance(v, float) and v != v) for v in values.tolist()])
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN or None: {int(missing.sum())} of {len(values)} samples have no "
+            f"label, the first is number {int(np.argmax(missing))} (from 0). Drop them, or predict "
+            "them after the fit."
+        )
+
+
+def _text_place(X: Any) -> str:
+    for name, column in _columns(X):
+        for row, value in enumerate(column):
+            if isinstance(value, str):
+                try:
+                    float(value)
+                except ValueError:
+                    return f": {value!r} in row {row} (from 0) of column {name!r}"
+    return ""
+
+
+def _missing_place(X: Any) -> str:
+    for name, column in _columns(X):
+        for row, value in enumerate(column):
+            if value is None or value != value:
+                return f", first in row {row} (from 0) of column {name!r}"
+    return ""
+
+
+def _columns(X: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Names of the columns and their values; nothing of what is no table."""
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        yield from ((name, X.iloc[:, i].tolist()) for i, name in enumerate(X.columns))
+        return
+    values = np.asarray(X, dtype=object)
+    if values.ndim == 2:
+        yield from ((i, values[:, i].tolist()) for i in range(values.shape[1]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._core.exceptions import UnknownTargetError
 
 if TYPE_CHECKING:
-    from .target import Options, Target
+    from .runner import Options, Target
 
 ALL = "all"
 """Stands for every target of the paper's simulation, which need no data and little time."""
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     """A target that can be made."""
 
     factory: str
-    """``module:function`` in this package; the function takes :class:`~.target.Options`."""
+    """``module:function`` in this package; the function takes :class:`~.runner.Options`."""
     default_runs: int
     quick_runs: int
     """Repetitions, and those that are enough to try it out."""
@@ -41,22 +41,20 @@ TARGETS: dict[str, Entry] = {
     "intro": Entry("ring.concepts:intro_target", 50, 3),
     "sets": Entry("ring.concepts:sets_target", 50, 3),
     "graph": Entry("ring.concepts:graph_target", 50, 3),
-    "boundary": Entry("ring.examples:boundary_target", 50, 3),
-    "scores": Entry("ring.examples:scores_target", 50, 3),
+    "boundary": Entry("ring.concepts:boundary_target", 50, 3),
+    "scores": Entry("ring.concepts:scores_target", 50, 3),
     "noise": Entry("ring.grid:noise_target", 50, 3),
     "corruption": Entry("ring.grid:corruption_target", 50, 3),
     "precision-recall": Entry("ring.grid:precision_recall_target", 50, 3),
     "auc": Entry("ring.grid:auc_target", 50, 3),
-    "iterations": Entry("ring.iterations:iterations_target", 3, 1),
-    "step-sizes": Entry("ring.step_sizes:step_sizes_target", 50, 3),
+    "iterations": Entry("ring.algorithm_one:iterations_target", 3, 1),
+    "step-sizes": Entry("ring.algorithm_one:step_sizes_target", 50, 3),
     "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
     "footsteps-paper": Entry("footsteps.target:paper_target", 10, 1, SOUND),
     "footsteps-strong": Entry("footsteps.target:strong_target", 10, 1, SOUND),
     "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
     "sensors": Entry("sensors.target:sensors_target", 10, 1, SOUND),
     "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),
-    "robustness-tuned": Entry("robustness.targets:tuned_target", 2, 1, TABLES),
-    "robustness-multiclass": Entry("robustness.targets:multiclass_target", 5, 1, TABLES),
 }
 
 

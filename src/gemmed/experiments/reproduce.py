@@ -16,8 +16,7 @@ from .._core.exceptions import StoredRunError
 from ..report.plots import import_pyplot
 from .files import prepare_folder, write_csv, write_json
 from .registry import TARGETS, resolve_targets
-from .runner import RunStore, run_tasks
-from .target import Options, Target
+from .runner import Options, RunStore, Target, run_tasks
 
 
 def reproduce(

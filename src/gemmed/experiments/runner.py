@@ -1,4 +1,4 @@
-"""Run many independent tasks in parallel, keep what is finished, resume later."""
+"""What one name of ``gemmed reproduce`` stands for, and how its runs are made, kept and resumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from .._core.exceptions import WorkerDiedError
 from .._core.interrupts import without_interrupts
 from .files import read_json, write_json
+from .summary import Rows
 
 Result = dict[str, Any]
 """What a run found: plain data, as JSON has them."""
@@ -137,3 +138,35 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+class Options(NamedTuple):
+    """What the user says of the data; a factory of targets takes of it what it needs."""
+
+    data: str | Path | None = None
+    """Folder with tables or recordings."""
+    tables: str | None = None
+    """Names of tables or of lists of tables, separated by commas."""
+    quick: bool = False
+    """A little of everything, to try it out."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure or table with its numbers."""
+
+    description: str
+    tasks: Callable[[int], list[Task]]
+    """The runs it needs, for a number of repetitions."""
+    rows: Callable[[Runs, int], Rows]
+    """Its numbers, from the results of the runs."""
+    draw: Callable[[Rows, Path], None]
+    """Its picture, from its numbers."""
+    parameters: Mapping[str, Any]
+    """What the manifest says of data and methods."""
+    repeats: bool = True
+    """Whether it averages over runs; an example shows the first one only."""
+    details: Callable[[Runs], Mapping[str, Any]] = lambda runs: {}
+    """What the manifest says of the runs, such as times."""
+    more_files: Callable[[Runs, int, Path], list[str]] = lambda runs, n_runs, folder: []
+    """Writes further files to the folder; their names."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,20 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     array = np.asarray(values, dtype=float)
     error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else 0.0
     return float(array.mean()), error
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with a line end."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def mean_text(values: Sequence[float], digits: int = 1) -> str:
+    """Mean ± standard error; empty without values."""
+    if not values:
+        return ""
+    mean, error = mean_and_error(values)
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
 def summarise(

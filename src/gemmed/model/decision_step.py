@@ -258,7 +258,6 @@ def solve_med(
     *,
     max_iter: int,
     tol: float,
-    start: FloatArray | None = None,
     doubt: FloatArray | None = None,
 ) -> MedSolution:
     """Newton steps to a relative duality gap of ``tol``.
@@ -267,7 +266,6 @@ def solve_med(
     ----------
     labels : -1 and +1, shape (n_samples,)
     weights : shape (n_samples,)
-    start : coefficients of a close solution in terms of the kernel
     doubt : probability that a label is the other one, shape (n_samples,)
     """
     return solve_med_functions(
@@ -277,7 +275,6 @@ def solve_med(
         weights,
         max_iter=max_iter,
         tol=tol,
-        start=None if start is None else start[:, None],
         doubt=None if doubt is None else doubt[:, None],
     )[0]
 
@@ -306,8 +303,9 @@ def solve_med_functions(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start, doubt : as in :func:`solve_med`, of the shape of ``signs``; functions that the space
-        knows for these labels are closer than their coefficients
+    start : coefficients of a close solution in terms of the kernel, of the shape of ``signs``;
+        functions that the space knows for these labels are closer
+    doubt : probability that a label is the other one, of the same shape
     cost : factors of the losses, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
     """

@@ -54,7 +54,6 @@ def learn_med(
     *,
     groups: np.ndarray | None = None,
     doubt: FloatArray | None = None,
-    stage: str | None = None,
 ) -> LearnedMed:
     """MED with these sample weights, judged by held-out margins.
 
@@ -65,9 +64,8 @@ def learn_med(
     start : coefficients of a close solution, of the shape of ``signs``
     groups : leave out the whole group of a sample instead of the sample, shape (n_samples,)
     doubt : probability that a label is the other one, of the shape of ``signs``
-    stage : under which Newton steps are reported; a listener may end them
     """
-    solutions = solve_for_held_out(space, signs, weights, c, start, doubt=doubt, stage=stage)
+    solutions = solve_for_held_out(space, signs, weights, c, start, doubt=doubt)
     coefficients = coefficients_of(solutions, signs, weights)
     if groups is None:
         return LearnedMed(_without_samples(space, solutions, weights), coefficients)
@@ -87,7 +85,6 @@ def solve_for_held_out(
     start: FloatArray | None = None,
     *,
     doubt: FloatArray | None = None,
-    stage: str | None = None,
 ) -> list[MedSolution]:
     """MED to the precision that held-out margins need; the space starts from it thereafter."""
     solutions = solve_med_functions(
@@ -99,7 +96,6 @@ def solve_for_held_out(
         tol=enough_gap(space),
         start=start,
         doubt=doubt,
-        stage=stage,
     )
     if space.takes_columns:  # where coefficients say less of a function than its parameters
         space.known = known_functions(signs, solutions)

@@ -20,7 +20,7 @@ from .._core.progress import report
 from .._core.types import FloatArray
 from ..rows.training_rows import TrainingRows
 from .calibration import fit_slope
-from .kernels.choose_space import function_space
+from .kernels.exact_or_features import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel
 from .med import learn_med

@@ -172,9 +172,6 @@ class GenerativeMEDClassifier(GaussianMarginClassifier):
         Value of the dual and its distance to the primal value at the solution.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

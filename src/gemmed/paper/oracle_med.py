@@ -12,6 +12,7 @@ from .._core.types import FloatArray
 from ..estimators.validation import (
     check_number,
     check_number_or_auto,
+    check_one_per_sample,
     check_query_data,
     check_training_data,
     check_weights,
@@ -70,8 +71,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     anomaly_scores_ : array of shape (n_samples,)
         Minus log pi_y p(x_n | y_n) of the training samples: high for an unusual measurement, and
         for a label that does not suit it.
-    means_, covariances_, biases_, dual_value_, duality_gap_, n_iter_, converged_, n_features_in_,
-    feature_names_in_
+    means_, covariances_, biases_, dual_value_, duality_gap_, n_iter_, converged_
         As in :class:`GenerativeMEDClassifier`.
 
     Examples
@@ -160,9 +160,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
         return self.score_samples(X) >= self.level_
 
     def _check_detector_parameters(self) -> None:
-        check_number("false_alarm_rate", self.false_alarm_rate, above=0)
-        if not self.false_alarm_rate < 1:
-            raise ValueError(f"false_alarm_rate={self.false_alarm_rate!r} must be below 1.")
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0, below=1)
         check_number_or_auto("level", self.level)
         check_number("level_rate", self.level_rate, above=0)
         if self.oracle is not None and (
@@ -201,11 +199,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
 
 def _check_indicators(anomalous: Any, n_samples: int) -> np.ndarray:
     indicators = np.asarray(anomalous)
-    if indicators.shape != (n_samples,):
-        raise ValueError(
-            f"anomalous has shape {indicators.shape}: give one value per sample, shape "
-            f"({n_samples},)."
-        )
+    check_one_per_sample("anomalous", indicators, n_samples)
     if indicators.dtype != bool and not np.isin(indicators, (0, 1)).all():
         odd = next(value for value in indicators.tolist() if value not in (0, 1))
         raise ValueError(

@@ -12,7 +12,7 @@ from .._core.exceptions import EntropyDisabledWarning
 from .._core.types import FloatArray
 from ..evidence.class_distances import class_distances
 from ..evidence.neighbours import Neighbourhood
-from ..model.kernels.choose_space import function_space
+from ..model.kernels.exact_or_features import function_space
 from ..model.kernels.kernel import Kernel
 from ..rows.training_rows import ArrayRows, GramRows
 from .dual import DualProblem

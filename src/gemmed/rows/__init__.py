@@ -10,8 +10,7 @@ whose results it held. ``lazily`` predicts without computing.
 from __future__ import annotations
 
 from .blocks import Blocks, LocalBlocks
-from .dask_blocks import DaskBlocks, dask_blocks, gather_labels, parquet_blocks
-from .dask_prediction import lazily
+from .dask_blocks import DaskBlocks, dask_blocks, gather_labels, lazily, parquet_blocks
 from .sources import read_blocks, read_parquet
 
 __all__ = [

@@ -4,7 +4,7 @@
 called as ``function(block, broadcast, *rows)``. ``block`` is what the block holds: a piece of X, or
 features. ``broadcast`` is the same for all blocks. ``rows`` are the pieces of arrays of shape
 (n_rows, ...) that belong to the block. Results come back in the order of the blocks. Sums are taken
-in a fixed order (``block_sums``), so that they do not depend on the number of workers.
+in a fixed order (``TreeSum``), so that they do not depend on the number of workers.
 
 ``LocalBlocks`` runs in this process, on one thread or several; ``gemmed.rows`` has the same
 on Dask. Functions must be importable (defined at the top of a module) to run elsewhere.
@@ -21,8 +21,83 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .._core.threads import single_blas_thread, thread_pool
-from .block_sums import TreeSum
 from .sources import RowSource, as_row_source
+
+FAN = 4
+"""Children of a node. A sum in progress holds an array for each level, of which a larger fan has
+fewer; those who have some of the blocks send more arrays then."""
+
+
+class TreeSum:
+    """A sum in double precision to which blocks, or whole subtrees of them, are added in order.
+
+    The last digit of a sum depends on its order, and at times decides how many steps a solver
+    takes. So blocks are the leaves of a tree whose shape depends on their number only: FAN
+    consecutive blocks are added one by one, then FAN consecutive sums, and so on.
+    """
+
+    def __init__(self) -> None:
+        self._sums: list[np.ndarray | None] = []
+        self._counts: list[int] = []
+
+    def add(self, result: np.ndarray, level: int = 0) -> None:
+        """Add the next block, or the sum of the next FAN**level blocks."""
+        while len(self._sums) <= level:
+            self._sums.append(None)
+            self._counts.append(0)
+        self._sums[level] = _added(self._sums[level], result)
+        self._counts[level] += 1
+        if self._counts[level] == FAN:
+            whole, self._sums[level], self._counts[level] = self._sums[level], None, 0
+            assert whole is not None
+            self.add(whole, level + 1)
+
+    def total(self) -> np.ndarray:
+        """The sum of all that was added; the smallest subtrees first."""
+        total: np.ndarray | None = None
+        for unfinished in self._sums:
+            if unfinished is not None:
+                total = _added(total, unfinished)
+        if total is None:
+            raise ValueError("there are no blocks to sum: X has no rows.")
+        return total
+
+
+def subtrees(first: int, n_blocks: int) -> Iterator[int]:
+    """Levels of the largest whole subtrees that consecutive blocks are made of, in order.
+
+    Parameters
+    ----------
+    first : number of the first of these blocks among all
+    n_blocks : how many they are
+    """
+    stop = first + n_blocks
+    while first < stop:
+        level = 0
+        while first % FAN ** (level + 1) == 0 and first + FAN ** (level + 1) <= stop:
+            level += 1
+        yield level
+        first += FAN**level
+
+
+def sums_of_subtrees(
+    results: Iterable[np.ndarray], first: int, n_blocks: int
+) -> Iterator[np.ndarray]:
+    """Sums of the results of consecutive blocks by the subtrees that they are made of."""
+    remaining = iter(results)
+    for level in subtrees(first, n_blocks):
+        own = TreeSum()
+        for result in itertools.islice(remaining, FAN**level):
+            own.add(result)
+        yield own.total()
+
+
+def _added(total: np.ndarray | None, result: np.ndarray) -> np.ndarray:
+    if total is None:
+        return np.array(result, dtype=np.float64)
+    total += result
+    return total
+
 
 BLOCK_ROWS, LEAST_BLOCK_ROWS = 2048, 256
 """Rows of a block: large enough for matrix products at full speed, small enough for memory."""

@@ -8,14 +8,45 @@ Dask runs elsewhere after it has made the partition again, and the next pass mak
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .block_sums import sums_of_subtrees
-from .blocks import BlockFunction, call_blocks, split_rows
-from .worker_memory import reuse_memory
+from .blocks import BlockFunction, call_blocks, split_rows, sums_of_subtrees
+
+TRIM_THRESHOLD_OF_DASK = "65536"
+"""What ``MALLOC_TRIM_THRESHOLD_`` is unless somebody chose another value."""
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""Names of the limits in glibc's ``malloc.h``."""
+MAX_REUSED_BYTES = 32 * 1024 * 1024
+"""Bytes of an array that is taken from memory in hand; where the limits grow, they end here too."""
+
+
+@cache
+def reuse_memory() -> bool:
+    """Let this process keep up to 2 MAX_REUSED_BYTES of free memory; whether it now does.
+
+    Only where Dask's own setting holds: who chose another one meant it. That setting fixes both
+    limits of glibc's allocator: every array from 128 kB on is memory that the system clears anew,
+    and passes take twice as long.
+    """
+    if (
+        sys.platform != "linux"
+        or os.environ.get("MALLOC_TRIM_THRESHOLD_") != TRIM_THRESHOLD_OF_DASK
+    ):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:  # another allocator than that of glibc
+        return False
+    return bool(
+        mallopt(MMAP_THRESHOLD, MAX_REUSED_BYTES) and mallopt(TRIM_THRESHOLD, 2 * MAX_REUSED_BYTES)
+    )
+
 
 ANSWER_SECONDS = 5.0
 """Seconds after which an actor that has not answered is looked after."""
@@ -150,7 +181,7 @@ def summed(
     *rows: np.ndarray,
     n_threads: int | None = None,
 ) -> list[np.ndarray]:
-    """The same, summed over the subtrees of ``block_sums`` that the blocks make up."""
+    """The same, summed over the subtrees of ``TreeSum`` that the blocks make up."""
     results = _results(blocks, which, sizes, function, broadcast, rows, n_threads)
     return list(sums_of_subtrees(results, first, len(which)))
 

@@ -13,8 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from .._core.exceptions import OutputError, TableError
-from .._core.foreign_errors import raised_as
+from .._core.exceptions import OutputError, TableError, raised_as
 from .._core.optional import require
 from .compressed_files import text_limit, too_large
 from .notes import Note

@@ -13,12 +13,115 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import TableError
-from .._core.types import FloatArray
+from .._core.types import BoolArray, FloatArray
 from .._core.words import did_you_mean
-from . import arrow_columns
 from .csv_form import CSVForm
 from .notes import Note
 from .number_formats import PLAIN, NumberFormat
+
+# Columns of strings that pyarrow holds, without a Python loop: to the bit as Table's own way.
+
+
+def holds_strings(column: Any) -> bool:
+    """Whether a pandas Series keeps its strings in pyarrow."""
+    return getattr(column.dtype, "storage", None) == "pyarrow"
+
+
+def text_of(column: Any, missing: frozenset[str]) -> tuple[np.ndarray, BoolArray]:
+    """Cells without spaces around, and where a value is there; both of shape (n_rows,)."""
+    cells = _trimmed(column)
+    text = cells.to_numpy(zero_copy_only=False)
+    if text.dtype != object:
+        text = text.astype(object)
+    return text, _present(cells, missing)
+
+
+def present_in(column: Any, missing: frozenset[str]) -> BoolArray:
+    """Where a column has a value, shape (n_rows,)."""
+    return _present(_trimmed(column), missing)
+
+
+def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> FloatArray | None:
+    """A column as numbers, NaN where there is no value; None if some cell is not plainly one."""
+    import pyarrow
+    from pyarrow import compute
+
+    values = _as_they_are(column, missing)
+    if values is not None:
+        return values
+    cells = _trimmed(column)
+    present = _present(cells, missing)
+    known = compute.if_else(pyarrow.array(present), cells, None)
+    if decimal_comma:
+        known = _with_points(known)
+    try:
+        read = compute.cast(known, pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        return None
+    values = read.to_numpy(zero_copy_only=False)
+    # pyarrow reads nan(x) as a number, Python does not.
+    return None if np.any(np.isnan(values) & present) else np.array(values, dtype=np.float64)
+
+
+def _as_they_are(column: Any, missing: frozenset[str]) -> FloatArray | None:
+    """Numbers of a column in which cells are empty or plain numbers; None if it is not one."""
+    import pyarrow
+    from pyarrow import compute
+
+    if any(mark[:1] in "0123456789+-." for mark in missing if mark):
+        return None  # a number may mean "no value"
+    cells = _whole(column)
+    empty = compute.equal(compute.binary_length(cells), 0)
+    if empty.true_count:
+        cells = compute.if_else(empty, None, cells)
+    try:
+        read = compute.cast(cells, pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        return None
+    values: FloatArray = read.to_numpy(zero_copy_only=False)
+    if np.isnan(values).sum() > empty.true_count:
+        return None  # nan, which may be a mark, or NaN(x), which is none
+    return np.array(values, dtype=np.float64)
+
+
+def _with_points(cells: Any) -> Any:
+    """1,5 as 1.5, where there is one comma and no point."""
+    from pyarrow import compute
+
+    commas = compute.and_(
+        compute.equal(compute.count_substring(cells, ","), 1),
+        compute.equal(compute.count_substring(cells, "."), 0),
+    )
+    return compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
+
+
+def _trimmed(column: Any) -> Any:
+    from pyarrow import compute
+
+    return compute.utf8_trim_whitespace(_whole(column))
+
+
+def _whole(column: Any) -> Any:
+    """The strings of a Series as one pyarrow array; no value is an empty string."""
+    import pyarrow
+    from pyarrow import compute
+
+    cells = pyarrow.array(column)
+    if isinstance(cells, pyarrow.ChunkedArray):
+        cells = cells.combine_chunks()
+    return compute.fill_null(cells, "") if cells.null_count else cells
+
+
+def _present(cells: Any, missing: frozenset[str]) -> BoolArray:
+    import pyarrow
+    from pyarrow import compute
+
+    lower = compute.utf8_lower(cells)
+    marks = pyarrow.array(sorted(missing), type=lower.type)
+    present = ~compute.is_in(lower, value_set=marks).to_numpy(zero_copy_only=False).astype(bool)
+    found: BoolArray = present
+    return found
+
 
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """Cells that mean "no value", in any case and with spaces around."""
@@ -102,12 +205,12 @@ class Table:
         """Where a column has a value, shape (n_rows,)."""
         if self._is_numeric(name):
             return ~np.isnan(self.numbers(name)[0])
-        if arrow_columns.holds_strings(self.frame[name]):
+        if holds_strings(self.frame[name]):
             if ("numbers", name) in self._converted and not len(self.numbers(name)[1]):
                 values = self.numbers(name)[0]
                 if not np.isnan(values).any():
                     return np.ones(len(values), dtype=bool)
-            return arrow_columns.present_in(self.frame[name], self.missing)
+            return present_in(self.frame[name], self.missing)
         return self.text(name)[1]
 
     def _is_numeric(self, name: str) -> bool:
@@ -123,8 +226,8 @@ class Table:
 
     def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         column = self.frame[name]
-        if arrow_columns.holds_strings(column):
-            return arrow_columns.text_of(column, self.missing)
+        if holds_strings(column):
+            return text_of(column, self.missing)
         if column.dtype == object:
             cells = [_text_of(value) for value in column]
         else:
@@ -151,8 +254,8 @@ class Table:
         if self._is_numeric(name):
             return self._numbers_as_they_are(name), np.empty(0, dtype=np.intp)
         column = self.frame[name]
-        if arrow_columns.holds_strings(column):
-            read = arrow_columns.numbers_of(column, self.missing, self.decimal_comma)
+        if holds_strings(column):
+            read = numbers_of(column, self.missing, self.decimal_comma)
             if read is not None:
                 return read, np.empty(0, dtype=np.intp)
         return self._read_distinct(name, lambda cell: number_of(cell, self.decimal_comma))

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import TableError
+from .._core.exceptions import TableError, raised_as
 from .._core.file_limits import bounded_lines, refuse_devices
-from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .csv_form import (
     HEAD_BYTES,

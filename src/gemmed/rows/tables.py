@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.exceptions import OutputError, TableError
+from .._core.exceptions import OutputError, TableError, raised_as
 from .._core.file_limits import LINE_LIMIT, refuse_devices, refuse_endless_lines
-from .._core.foreign_errors import raised_as
 from .._core.optional import require
 from .._core.whole_files import replacing
 from . import csv_arrow, parquet_files

@@ -25,8 +25,7 @@ from ..estimators.validation import (
     check_weights,
 )
 from ..estimators.whole_fit import fit_method
-from ..model.kernels.kernel import Kernel
-from ..model.kernels.radial import RADIAL
+from ..model.kernels.kernel import RADIAL, Kernel
 from .chains.product_space import Inferred
 from .chains.sequences import Sequences, sequences_of
 from .explained import explained

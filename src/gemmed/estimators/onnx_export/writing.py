@@ -16,8 +16,7 @@ from ..._core.whole_files import replacing
 from ..annotators import AnnotatorGEMMEDClassifier
 from ..kernel_classifier import KernelMarginClassifier
 from ..validation import check_choice
-from .decision_values import DECISION, LABEL, PROBABILITIES, add_answers, add_function
-from .forests import add_members
+from .decision_values import DECISION, LABEL, PROBABILITIES, add_answers, add_function, add_members
 from .graph_builder import ML_DOMAIN, GraphBuilder, Input
 from .preparation_steps import add_steps
 

@@ -18,7 +18,7 @@ from ...acoustics import (
 from ...datasets.footsteps import DURATION, N_SENSORS, RATE, FootstepRecording, iter_footsteps
 from ...datasets.footsteps.faults import faulty_share
 from ..files import prepare_folder, write_csv
-from .segments import ANOMALOUS_SHARE, WINDOW
+from .methods import ANOMALOUS_SHARE, WINDOW
 
 AUDIO, MANIFEST, FAULTS, SEGMENTS = "audio", "manifest.csv", "faults.csv", "segments.csv"
 

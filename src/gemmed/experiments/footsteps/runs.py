@@ -13,17 +13,23 @@ from ...estimators.detector import GEMDetector
 from ...report.metrics import roc
 from ..runner import Result, Task
 from .methods import (
+    ALL,
     FALSE_ALARM_RATE,
+    FULL_SIZE,
     LATE,
     N_NEIGHBORS,
     NEWER,
     OF_PAPER,
     ORACLE,
+    PAPER_SEED,
     PARTS,
     REFERENCE,
     ROD_FRACTIONS,
     SCANNED_FRACTIONS,
+    SENSORS,
+    SIMULATION_SEED,
     Chosen,
+    Size,
     Split,
     choose,
     fit_concatenated,
@@ -31,16 +37,8 @@ from .methods import (
     fit_peer,
     fit_sensors,
     late_fusion,
-    rod_alarms,
-)
-from .segments import (
-    ALL,
-    FULL_SIZE,
-    PAPER_SEED,
-    SENSORS,
-    SIMULATION_SEED,
-    Size,
     reduced,
+    rod_alarms,
     simulated_segments,
     split_of,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..summary import Rows, mean_and_error, summarise
+from ..summary import Rows, markdown_table, mean_and_error, mean_text, summarise
 from .methods import LATE, METHODS, NEWER, ORACLE, PARTS, REFERENCE
 
 Methods = Mapping[str, Mapping[str, float]]
@@ -143,18 +143,16 @@ def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
             "[the paper's]; the last column is the mean paired difference of the best method to "
             f"{REFERENCE}.",
             "",
-            f"| sensors | {' | '.join(methods)} | best minus {REFERENCE} |",
-            "|---" * (len(methods) + 2) + "|",
         ]
-        held = 0
+        held, cells_of_rows = 0, []
         for sensors, runs in runs_of_row.items():
             result = verdict(runs, table.measure)
             held += result.holds
             by_method = {r["method"]: r for r in chosen if r["sensors"] == sensors}
             cells = [_cell(by_method[m], result.best) if m in by_method else "" for m in methods]
-            lines.append(f"| {sensors} | {' | '.join(cells)} | {_difference(result)} |")
+            cells_of_rows.append([sensors, *cells, _difference(result)])
         lines += [
-            "",
+            markdown_table(["sensors", *methods, f"best minus {REFERENCE}"], cells_of_rows),
             f"{REFERENCE} is the best or within one standard error of the best in {held} of "
             f"{len(runs_of_row)} rows.",
             "",
@@ -173,12 +171,22 @@ def markdown_of_detection(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
     """Recall, precision and overall accuracy of the alarms, all methods and rows."""
     first = next(iter(runs_of_row.values()))[0]
     methods = [name for name in METHODS if "detection_recall" in first.get(name, {})]
-    lines = [f"| sensors | measure | {' | '.join(methods)} |", "|---" * (len(methods) + 2) + "|"]
-    for sensors, runs in runs_of_row.items():
-        for measure, name in DETECTION.items():
-            cells = [_mean(runs, method, measure) for method in methods]
-            lines.append(f"| {sensors} | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return _by_measure(runs_of_row, "measure", DETECTION, methods)
+
+
+def _by_measure(
+    runs_of_row: Mapping[str, Sequence[Methods]],
+    head: str,
+    measures: Mapping[str, str],
+    methods: Sequence[str],
+) -> str:
+    """A line for each row and measure, a column for each method."""
+    lines = [
+        [sensors, name, *(_mean(runs, method, measure) for method in methods)]
+        for sensors, runs in runs_of_row.items()
+        for measure, name in measures.items()
+    ]
+    return markdown_table(["sensors", head, *methods], lines)
 
 
 KINDS = {
@@ -192,13 +200,7 @@ KINDS = {
 
 def markdown_of_kinds(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
     """Accuracy on healthy, physically faulty and stale segments, all methods and rows."""
-    methods = [*METHODS, ORACLE]
-    lines = [f"| sensors | segments | {' | '.join(methods)} |", "|---" * (len(methods) + 2) + "|"]
-    for sensors, runs in runs_of_row.items():
-        for measure, name in KINDS.items():
-            cells = [_mean(runs, method, measure) for method in methods]
-            lines.append(f"| {sensors} | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return _by_measure(runs_of_row, "segments", KINDS, [*METHODS, ORACLE])
 
 
 def markdown_of_parts(parts: Sequence[Methods], whole: Sequence[Methods]) -> str:
@@ -208,10 +210,10 @@ def markdown_of_parts(parts: Sequence[Methods], whole: Sequence[Methods]) -> str
         for own, row in zip(parts, whole, strict=True)
     ]
     methods = [*PARTS, LATE, ORACLE]
-    lines = [f"| segments | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
-    for measure, name in KINDS.items():
-        cells = [_mean(runs, method, measure) for method in methods]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines = [
+        [name, *(_mean(runs, method, measure) for method in methods)]
+        for measure, name in KINDS.items()
+    ]
     gains = []
     for before, after in pairwise(PARTS):
         differences = [
@@ -219,8 +221,8 @@ def markdown_of_parts(parts: Sequence[Methods], whole: Sequence[Methods]) -> str
         ]
         mean, error = mean_and_error(differences)
         gains.append(f"{after} {mean:+.1f} ± {error:.1f}")
-    lines += ["", f"What each part brings (all segments, paired): {', '.join(gains)}.", ""]
-    return "\n".join(lines)
+    table = markdown_table(["segments", *methods], lines)
+    return f"{table}\nWhat each part brings (all segments, paired): {', '.join(gains)}.\n"
 
 
 def markdown_of_faults(faults: Sequence[Mapping[str, Any]]) -> str:
@@ -231,27 +233,19 @@ def markdown_of_faults(faults: Sequence[Mapping[str, Any]]) -> str:
         "recall": "found at P > 0.5, %",
         "false_alarms": "false alarms at P > 0.5, %",
     }
-    n_sensors = len(faults[0]["auc"])
-    heads = " | ".join(f"sensor {n + 1}" for n in range(n_sensors))
-    lines = [f"| | {heads} |", "|---" * (n_sensors + 1) + "|"]
-    for key, name in names.items():
-        digits = 3 if key == "auc" else 1
-        cells = [
-            "{:.{d}f} ± {:.{d}f}".format(*mean_and_error([f[key][n] for f in faults]), d=digits)
-            for n in range(n_sensors)
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    found, close = (
-        "{:.1f} ± {:.1f}".format(*mean_and_error([f[key] for f in faults]))
-        for key in ("bursts_found", "spans_within_one")
-    )
-    lines += [
-        "",
-        f"Of the bursts {found} % are found; of these {close} % begin and end within one segment "
-        "of the truth.",
-        "",
+    sensors = range(len(faults[0]["auc"]))
+    lines = [
+        [name, *(mean_text([f[key][n] for f in faults], 3 if key == "auc" else 1) for n in sensors)]
+        for key, name in names.items()
     ]
-    return "\n".join(lines)
+    found, close = (
+        mean_text([f[key] for f in faults]) for key in ("bursts_found", "spans_within_one")
+    )
+    return (
+        f"{markdown_table(['', *(f'sensor {n + 1}' for n in sensors)], lines)}\n"
+        f"Of the bursts {found} % are found; of these {close} % begin and end within one segment "
+        "of the truth.\n"
+    )
 
 
 def markdown_of_scan(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
@@ -264,17 +258,15 @@ def markdown_of_scan(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
         (name for name in first[scanned[0]] if name.startswith("ROD-")),
         key=lambda name: float(name.removeprefix("ROD-")),
     )
-    lines = [f"| sensors | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    lines = []
     for sensors, runs in runs_of_row.items():
         chosen = [runs[n] for n in scanned]
-        cells = [_mean(chosen, name, "corrupted_accuracy") for name in names]
-        lines.append(f"| {sensors} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append([sensors, *(_mean(chosen, name, "corrupted_accuracy") for name in names)])
+    return markdown_table(["sensors", *names], lines)
 
 
 def _mean(runs: Sequence[Methods], method: str, measure: str) -> str:
-    values = [run[method][measure] for run in runs if measure in run.get(method, {})]
-    return "{:.1f} ± {:.1f}".format(*mean_and_error(values)) if values else ""
+    return mean_text([run[method][measure] for run in runs if measure in run.get(method, {})])
 
 
 def _cell(row: Mapping[str, Any], best: str) -> str:

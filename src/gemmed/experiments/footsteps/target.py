@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,32 +10,28 @@ from typing import Any
 from ...datasets.footsteps import DURATION, RATE
 from ...datasets.footsteps.simulation import FAULT_MIXES, FaultMix
 from ..files import write_text
-from ..runner import Runs, Task
+from ..runner import Options, Runs, Target, Task
 from ..summary import Rows
-from ..target import Options, Target
 from .methods import (
+    ALL,
+    ANOMALOUS_SHARE,
     COSTS,
     FALSE_ALARM_RATE,
     FOLDS,
+    FULL_SIZE,
     GAMMA_STEPS,
+    N_COMPONENTS,
     N_NEIGHBORS,
     ORACLE,
-    REFERENCE,
-)
-from .pictures import show_spectrograms, show_timelines, show_waves
-from .plots import TablePanel, draw_tables
-from .runs import footsteps_task, paper_task
-from .segments import (
-    ALL,
-    ANOMALOUS_SHARE,
-    FULL_SIZE,
-    N_COMPONENTS,
     PAPER_SEED,
+    REFERENCE,
     SENSORS,
     SIMULATION_SEED,
     WINDOW,
     Size,
 )
+from .plots import TablePanel, draw_tables, show_spectrograms, show_timelines, show_waves
+from .runs import footsteps_task, paper_task
 from .tables import (
     TABLES,
     Methods,
@@ -52,41 +49,50 @@ FOOTSTEPS = "footsteps"
 
 def footsteps_target(options: Options, size: Size = FULL_SIZE) -> Target:
     """The three tables of the paper with pictures of the data and of what was found."""
-    scan = not options.quick
-    return Target(
+    return _target(
         "humans alone or with an animal, four sensors that fail: accuracy and detection",
-        partial(_tasks, size, scan),
-        partial(_rows, size, scan),
-        _draw,
+        lambda split: footsteps_task(split, size, scan=not options.quick),
+        partial(_write_all, size),
         _parameters(size, FAULT_MIXES["realistic"], SIMULATION_SEED),
-        details=_details,
-        more_files=partial(_write_more, size, scan),
     )
 
 
 def paper_target(options: Options, size: Size = FULL_SIZE, mix: str = "realistic") -> Target:
     """The three tables with the methods of the paper alone, under one mix of faults."""
 
-    def tasks(n_runs: int) -> list[Task]:
-        return [paper_task(split, mix, size) for split in range(n_runs)]
-
-    def by_row(runs: Runs, n_runs: int) -> dict[str, list[Methods]]:
-        return _by_row([runs[task.name] for task in tasks(n_runs)])
-
-    def write_more(runs: Runs, n_runs: int, folder: Path) -> list[str]:
-        found, name = by_row(runs, n_runs), f"{FOOTSTEPS}-{mix}-tables.md"
+    def write(results: list[Any], folder: Path) -> list[str]:
+        found, name = _by_row(results), f"{FOOTSTEPS}-{mix}-tables.md"
         title = "**Alarms on training and test segments**, percent\n"
         write_text(folder / name, "\n".join([markdown(found), title, markdown_of_detection(found)]))
         return [name]
 
-    return Target(
+    return _target(
         f"the three footstep tables with the methods of the paper, faults: {mix}",
-        tasks,
-        lambda runs, n_runs: table_rows(by_row(runs, n_runs)),
-        _draw,
+        lambda split: paper_task(split, mix, size),
+        write,
         _parameters(size, FAULT_MIXES[mix], PAPER_SEED),
+    )
+
+
+def _target(
+    description: str,
+    task_of: Callable[[int], Task],
+    write: Callable[[list[Any], Path], list[str]],
+    parameters: dict[str, Any],
+) -> Target:
+    """The tables of some splits; ``write`` makes further files from their results."""
+
+    def results(runs: Runs, n_runs: int) -> list[Any]:
+        return [runs[task_of(split).name] for split in range(n_runs)]
+
+    return Target(
+        description,
+        lambda n_runs: [task_of(split) for split in range(n_runs)],
+        lambda runs, n_runs: table_rows(_by_row(results(runs, n_runs))),
+        _draw,
+        parameters,
         details=_details,
-        more_files=write_more,
+        more_files=lambda runs, n_runs, folder: write(results(runs, n_runs), folder),
     )
 
 
@@ -95,20 +101,8 @@ def strong_target(options: Options) -> Target:
     return paper_target(options, mix="strong")
 
 
-def _tasks(size: Size, scan: bool, n_runs: int) -> list[Task]:
-    return [footsteps_task(split, size, scan=scan) for split in range(n_runs)]
-
-
-def _results(size: Size, scan: bool, runs: Runs, n_runs: int) -> list[Any]:
-    return [runs[task.name] for task in _tasks(size, scan, n_runs)]
-
-
 def _by_row(results: list[Any]) -> dict[str, list[Methods]]:
     return {row: [result["rows"][row] for result in results] for row in SENSORS}
-
-
-def _rows(size: Size, scan: bool, runs: Runs, n_runs: int) -> Rows:
-    return table_rows(_by_row(_results(size, scan, runs, n_runs)))
 
 
 def _draw(rows: Rows, path: Path) -> None:
@@ -122,12 +116,11 @@ def _draw(rows: Rows, path: Path) -> None:
     draw_tables(panels, path, emphasis=REFERENCE, reference=ORACLE)
 
 
-def _write_more(size: Size, scan: bool, runs: Runs, n_runs: int, folder: Path) -> list[str]:
+def _write_all(size: Size, results: list[Any], folder: Path) -> list[str]:
     names = [
         f"{FOOTSTEPS}-{part}"
         for part in ("tables.md", "waves.png", "spectrograms.png", "timelines.png")
     ]
-    results = _results(size, scan, runs, n_runs)
     by_row = _by_row(results)
     pieces = [
         markdown(by_row),

@@ -10,9 +10,8 @@ import numpy as np
 
 from ...datasets import Layout
 from ..files import write_text
-from ..runner import Result, Runs, Task
-from ..summary import Rows, mean_and_error, summarise
-from ..target import Options, Target
+from ..runner import Options, Result, Runs, Target, Task
+from ..summary import Rows, markdown_table, mean_and_error, summarise
 from . import curves
 from .runs import (
     BAYES_ERROR,
@@ -141,23 +140,22 @@ def markdown(rows: Rows) -> str:
             title = f"Test error, percent (Bayes {BAYES_ERROR[layout]:.2f})"
             title = title if measure == "error" else "AUC of the anomaly scores"
             lines += [f"**{title}, layout `{layout}`, {own[0]['runs']} runs**", ""]
-            lines += [f"| R | r_a | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
-            held = 0
+            held, table = 0, []
             for cell in cells:
                 by_name = {r["method"]: r for r in own if (r["R"], r["r_a"]) == cell}
                 shown = [
                     f"{r['mean']:.{digits}f} ± {r['standard_error']:.{digits}f}"
                     for r in by_name.values()
                 ]
-                lines.append(f"| {cell[0]:g} | {cell[1]:g} | {' | '.join(shown)} |")
+                table.append([f"{cell[0]:g}", f"{cell[1]:g}", *shown])
                 rivals = [r for name, r in by_name.items() if name not in (ORACLE, REFERENCE)]
                 rival = best(rivals, key=lambda r: r["mean"])
                 lead = rival[f"minus_{REFERENCE}"] * (1 if best is min else -1)
                 held += lead >= -rival["standard_error_of_difference"]
             means = [np.mean([r["mean"] for r in own if r["method"] == name]) for name in names]
-            lines.append(f"| mean | | {' | '.join(f'{mean:.{digits}f}' for mean in means)} |")
+            table.append(["mean", "", *(f"{mean:.{digits}f}" for mean in means)])
             lines += [
-                "",
+                markdown_table(["R", "r_a", *names], table),
                 f"{REFERENCE} is the best or within one standard error (paired) of the best other "
                 f"method, the oracle apart, in {held} of {len(cells)} cells.",
                 "",

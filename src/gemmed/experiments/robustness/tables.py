@@ -27,7 +27,6 @@ from .table_names import WITHOUT_FILES
 
 TRAIN_ROWS, TEST_ROWS = 300, 1000
 TRAIN_SHARE = 0.6
-MOST_CLASSES = 10
 SENSIT_FILE = "sensit_vehicle_subset/vehicle_train.json"
 
 
@@ -49,15 +48,13 @@ class Trial(NamedTuple):
     y_test: npt.NDArray[np.intp]
 
 
-def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = True) -> Dataset:
-    """A table by its name.
+def load_table(name: str, data_dir: str | Path | None = None) -> Dataset:
+    """The two largest classes of a table (of equally large ones the last).
 
     Parameters
     ----------
     name : see the head of this module
     data_dir : folder with the files; not needed for names with a prefix
-    binary : keep only the two largest classes (of equally large ones the last); otherwise all
-        classes, of which there may be at most ten
 
     Returns
     -------
@@ -65,29 +62,21 @@ def load_table(name: str, data_dir: str | Path | None = None, *, binary: bool = 
         Constant columns are dropped. Classes are numbered in the order of their names.
     """
     X, labels = _read(name, None if data_dir is None else str(data_dir))
-    classes, y, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if binary:
-        largest = np.sort(np.argsort(sizes, kind="stable")[-2:])
-        kept = np.isin(y, largest)
-        X, y = X[kept], np.searchsorted(largest, y[kept])
-    elif len(classes) > MOST_CLASSES:
-        raise ExperimentDataError(
-            f"table {name!r} has {len(classes)} classes, more than {MOST_CLASSES}: use its binary "
-            "version (binary=True)"
-        )
+    _, y, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    largest = np.sort(np.argsort(sizes, kind="stable")[-2:])
+    kept = np.isin(y, largest)
+    X, y = X[kept], np.searchsorted(largest, y[kept])
     return Dataset(X[:, np.ptp(X, axis=0) > 0], y)
 
 
-def split(
-    name: str, seed: int, data_dir: str | Path | None = None, *, binary: bool = True
-) -> tuple[Dataset, Dataset]:
+def split(name: str, seed: int, data_dir: str | Path | None = None) -> tuple[Dataset, Dataset]:
     """Training and test part: stratified, disjoint, at random for each seed.
 
     The training part has 60 % of the rows, at most 300; the test part the others, at most 1000.
     Both are in units of the training part's standard deviations; columns that are constant in the
     training part are dropped.
     """
-    X, y = load_table(name, data_dir, binary=binary)
+    X, y = load_table(name, data_dir)
     n_train = min(TRAIN_ROWS, round(TRAIN_SHARE * len(y)))
     train, test = train_test_split(
         np.arange(len(y)),
@@ -110,8 +99,6 @@ def make_trial(
     rate: float,
     seed: int,
     data_dir: str | Path | None = None,
-    *,
-    binary: bool = True,
 ) -> Trial:
     """Split a table, put faults into the training part, then scale as somebody would who knows
     nothing of them: by mean and standard deviation of the corrupted training part.
@@ -120,7 +107,7 @@ def make_trial(
     ----------
     kind : fault of :func:`gemmed.datasets.corrupt`; None for clean data
     """
-    train, test = split(name, seed, data_dir, binary=binary)
+    train, test = split(name, seed, data_dir)
     # A seed of its own for every cell: faults of different kinds do not hit the same rows.
     rng = np.random.default_rng([seed, *f"{name} {kind} {rate}".encode()])
     X, y, corrupted, fault = corrupt(
@@ -128,12 +115,6 @@ def make_trial(
     )
     scaler = StandardScaler().fit(X)
     return Trial(scaler.transform(X), y, corrupted, fault, scaler.transform(test.X), test.y)
-
-
-def check_tables(names: Sequence[str], data_dir: str | Path | None, *, binary: bool = True) -> None:
-    """Read every table once; raise an error for the first that is missing or broken."""
-    for name in names:
-        load_table(name, data_dir, binary=binary)
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""The targets of ``gemmed reproduce`` that need tables: the robustness suite in three versions."""
+"""The target ``robustness`` of ``gemmed reproduce``: tables with injected faults."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_csv
-from ..runner import Runs
+from ..runner import Options, Runs, Target
 from ..summary import Rows
-from ..target import Options, Target
 from . import table_names
-from .calibration_plots import draw_calibration
-from .fault_grid import draw_fault_grids
-from .methods import FOLDS, METHODS, available_methods
-from .rank_plots import RankPanel, draw_ranks
-from .runs import CELLS, ORACLE, TUNED_CELLS, Cell, Suite
+from .methods import METHODS, available_methods
+from .plots import RankPanel, draw_calibration, draw_fault_grids, draw_ranks
+from .runs import CELLS, NAME, ORACLE, Suite
 from .summary import (
     EVERY_FAULT,
     calibration_rows,
@@ -26,50 +23,20 @@ from .summary import (
     rows_of_ranks,
     run_details,
 )
-from .tables import TEST_ROWS, TRAIN_ROWS, check_tables
-
-QUICK_TUNED_CELLS = TUNED_CELLS[1:3]
+from .tables import TEST_ROWS, TRAIN_ROWS, load_table
 
 
 def default_target(options: Options) -> Target:
-    """Two classes, methods at their defaults."""
-    default = table_names.QUICK if options.quick else table_names.SUITE
-    return _target(_suite(options, default, CELLS))
-
-
-def tuned_target(options: Options) -> Target:
-    """Two classes, parameters chosen by cross-validation on the corrupted data."""
-    if options.quick:
-        suite = _suite(options, table_names.QUICK[:1], QUICK_TUNED_CELLS, tuned=True)
-    else:
-        suite = _suite(options, table_names.SUITE, TUNED_CELLS, tuned=True)
-    return _target(suite)
-
-
-def multiclass_target(options: Options) -> Target:
-    """All classes, methods at their defaults."""
-    default = table_names.MULTICLASS[:2] if options.quick else table_names.MULTICLASS
-    return _target(_suite(options, default, CELLS, binary=False))
-
-
-def _suite(
-    options: Options,
-    default: tuple[str, ...],
-    cells: tuple[Cell, ...],
-    *,
-    binary: bool = True,
-    tuned: bool = False,
-) -> Suite:
     """The tables that were asked for, each read once: a missing one is reported before any run."""
-    names = table_names.resolve_tables(options.tables) if options.tables else default
+    names = table_names.QUICK if options.quick else table_names.SUITE
+    if options.tables:
+        names = table_names.resolve_tables(options.tables)
     folder = None if options.data is None else str(Path(options.data).resolve())
-    check_tables(names, folder, binary=binary)
-    return Suite(names, cells, folder, binary, tuned)
-
-
-def _target(suite: Suite) -> Target:
+    for name in names:
+        load_table(name, folder)
+    suite = Suite(names, CELLS, folder)
     return Target(
-        _description(suite),
+        "test error and detection under injected faults, methods at their defaults",
         suite.tasks,
         partial(rows_of_cells, suite),
         partial(_draw_grids, suite),
@@ -79,22 +46,15 @@ def _target(suite: Suite) -> Target:
     )
 
 
-def _description(suite: Suite) -> str:
-    classes = "two classes" if suite.binary else "all classes"
-    how = "tuned by cross-validation" if suite.tuned else "at their defaults"
-    return f"test error and detection under injected faults, {classes}, methods {how}"
-
-
 def _parameters(suite: Suite) -> dict[str, Any]:
-    names, left_out = available_methods(tuned=suite.tuned)
+    names, left_out = available_methods()
     return {
         "tables": list(suite.tables),
         "data": suite.data,
         "faults": [cell.label for cell in suite.cells],
         "training_rows": TRAIN_ROWS,
         "test_rows": TEST_ROWS,
-        "classes": "two largest" if suite.binary else "all",
-        "tuning": f"grid of 9, {FOLDS}-fold cross-validation" if suite.tuned else "none",
+        "classes": "two largest",
         "methods": {name: " ".join(repr(METHODS[name].make(0)).split()) for name in names},
         "left_out": left_out,
         "told": {name: METHODS[name].told for name in names if METHODS[name].told},
@@ -124,9 +84,8 @@ def _draw_grids(suite: Suite, rows: Rows, path: Path) -> None:
 
 def _write_more(suite: Suite, runs: Runs, n_runs: int, folder: Path) -> list[str]:
     """Ranks and calibration: a table and a picture each; the contamination as a table."""
-    name = suite.name
     ranks = mean_ranks(suite, runs, n_runs)
-    write_csv(folder / f"{name}-ranks.csv", rows_of_ranks(ranks))
+    write_csv(folder / f"{NAME}-ranks.csv", rows_of_ranks(ranks))
     panels = [
         RankPanel(
             f"{_title(group.family)}: mean rank by test error, {group.n_tables} tables",
@@ -135,17 +94,14 @@ def _write_more(suite: Suite, runs: Runs, n_runs: int, folder: Path) -> list[str
         )
         for group in ranks
     ]
-    draw_ranks(panels, folder / f"{name}-ranks.png")
-    written = [f"{name}-ranks.csv", f"{name}-ranks.png"]
+    draw_ranks(panels, folder / f"{NAME}-ranks.png")
     reliability = calibration_rows(suite, runs, n_runs)
-    if reliability:  # one-vs-rest copies of GEM-MED have no probability of their own
-        contamination = contamination_rows(rows_of_cells(suite, runs, n_runs))
-        write_csv(folder / f"{name}-calibration.csv", reliability)
-        write_csv(folder / f"{name}-contamination.csv", contamination)
-        draw_calibration(reliability, contamination, folder / f"{name}-calibration.png")
-        endings = ("calibration.csv", "contamination.csv", "calibration.png")
-        written += [f"{name}-{ending}" for ending in endings]
-    return written
+    contamination = contamination_rows(rows_of_cells(suite, runs, n_runs))
+    write_csv(folder / f"{NAME}-calibration.csv", reliability)
+    write_csv(folder / f"{NAME}-contamination.csv", contamination)
+    draw_calibration(reliability, contamination, folder / f"{NAME}-calibration.png")
+    endings = ("ranks.csv", "ranks.png", "calibration.csv", "contamination.csv", "calibration.png")
+    return [f"{NAME}-{ending}" for ending in endings]
 
 
 def _title(family: str) -> str:

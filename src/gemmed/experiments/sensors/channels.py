@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 import numpy as np
 from scipy import signal as filters
 
 from ..._core.types import FloatArray
-from ...acoustics import FeatureSettings, read_audio
+from ...acoustics import FeatureSettings
 from ...acoustics.summaries import summaries_of_windows
 from ...datasets.footsteps import FAULT_KINDS, inject_fault
+from ..recordings.runs import CLIP_SECONDS, DIGITS_FOLDER, spoken_digits
 from ..runner import Result, Task
 from .comparison import Samples, compare
 
-FOLDER = "fsdd"
-DIGITS = ("3", "8")
-SECONDS = 0.6
+FOLDER = DIGITS_FOLDER
 CUTS = (3600.0, 2200.0, 1400.0)
 """Hertz above which each microphone hears little."""
 NOISE = 0.05
@@ -26,34 +22,17 @@ FAILING = 0.2
 """Share of clips at which a microphone fails, each by itself."""
 MOST_CLIPS = 40
 """Of a digit and speaker."""
-SETTINGS = FeatureSettings(n_segments=1, overlap=0.0, window=SECONDS, n_windows=40)
-
-
-@lru_cache(maxsize=1)
-def clips(folder: str) -> tuple[list[FloatArray], list[str], list[str], float]:
-    """Signals of equal length, digits, speakers and the sample rate."""
-    signals, digits, speakers, rate = [], [], [], 8000.0
-    paths = sorted((Path(folder) / FOLDER / "recordings").glob("*.wav"))
-    for path in paths:
-        digit, speaker, number = path.stem.split("_")
-        if digit in DIGITS and int(number) < MOST_CLIPS:
-            audio = read_audio(path)
-            rate = float(audio.sample_rate)
-            values = audio.signal
-            length = round(SECONDS * rate)
-            signals.append(np.pad(values, (0, max(0, length - len(values))))[:length])
-            digits.append(digit)
-            speakers.append(speaker)
-    return signals, digits, speakers, rate
+SETTINGS = FeatureSettings(n_segments=1, overlap=0.0, window=CLIP_SECONDS, n_windows=40)
 
 
 def evaluate_channels(folder: str, split: int) -> Result:
     """Trained on four speakers, tested on the others; faults in both."""
-    signals, digits, speakers, rate = clips(folder)
+    clips = spoken_digits(folder)
+    few = clips.numbers < MOST_CLIPS
+    speakers, y = clips.speakers[few], clips.y[few]
     rng = np.random.default_rng(split)
     names = rng.permutation(np.unique(speakers))
-    y = np.array([DIGITS.index(digit) for digit in digits])
-    rows = [_channels(values, rate, rng) for values in signals]
+    rows = [_channels(values, clips.rate, rng) for values in clips.signals[few]]
     summaries = np.stack([own for own, _ in rows])
     broken = np.stack([own for _, own in rows])
     parts = []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.ensemble import IsolationForest
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 
@@ -136,19 +136,11 @@ def _filled(X: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _choose(X: FloatArray, y: np.ndarray, seed: int) -> Mapping[str, Any]:
     """C and gamma by cross-validation."""
     unit = 1.0 / (X.shape[1] * float(X.var()))
-    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(X, y))
-    scores = {
-        (C, step * unit): np.mean(
-            [
-                SVC(C=C, gamma=step * unit).fit(X[fit], y[fit]).score(X[held], y[held])
-                for fit, held in folds
-            ]
-        )
-        for C in COSTS
-        for step in GAMMA_STEPS
-    }
-    C, gamma = max(scores, key=lambda pair: scores[pair])
-    return {"C": C, "gamma": gamma}
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    grid = {"C": COSTS, "gamma": [step * unit for step in GAMMA_STEPS]}
+    search = GridSearchCV(SVC(), grid, cv=folds, refit=False, error_score="raise").fit(X, y)
+    best: Mapping[str, Any] = search.best_params_
+    return best
 
 
 def _outliers(detector: Any, train: Samples, part: Samples) -> BoolArray:

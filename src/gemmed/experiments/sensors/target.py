@@ -10,9 +10,9 @@ import numpy as np
 from ..._core.exceptions import ExperimentDataError
 from ...report.palette import method_style
 from ...report.plots import import_pyplot, save_figure
-from ..runner import Runs, Task
+from ..recordings.runs import DIGITS
+from ..runner import Options, Runs, Target, Task
 from ..summary import Rows, summarise
-from ..target import Options, Target
 from . import channels, vehicles, water
 from .comparison import REFERENCE
 
@@ -27,6 +27,7 @@ DETECTED = (
     "recall",
     "auc",
 )
+Cell = tuple[dict[str, str], list[Task], tuple[str, ...]]
 
 
 def sensors_target(options: Options) -> Target:
@@ -51,40 +52,36 @@ def sensors_target(options: Options) -> Target:
             "data": found,
             "failing": {"vehicles": vehicles.FAILING, "channels": channels.FAILING},
             "kinds": list(vehicles.FAILURE_KINDS),
-            "digits": list(channels.DIGITS),
+            "digits": list(DIGITS),
         },
     )
 
 
-def _tasks(folder: str, found: list[str], n_runs: int) -> list[Task]:
-    tasks: list[Task] = []
+def _cells(folder: str, found: list[str], n_runs: int) -> list[Cell]:
+    """What is shown together: its first columns, its runs and its measures."""
+    splits = range(n_runs)
+    cells: list[Cell] = []
     if vehicles.FOLDER in found:
-        tasks += [
-            vehicles.vehicles_task(folder, kind, split)
-            for kind in vehicles.FAILURE_KINDS
-            for split in range(n_runs)
-        ]
-    if water.FOLDER in found:
-        tasks.append(water.water_task(folder))
+        for kind in vehicles.FAILURE_KINDS:
+            tasks = [vehicles.vehicles_task(folder, kind, split) for split in splits]
+            cells.append(({"data": "vehicles", "failure": kind}, tasks, CLASSIFIED))
     if channels.FOLDER in found:
-        tasks += [channels.channels_task(folder, split) for split in range(n_runs)]
-    return tasks
+        tasks = [channels.channels_task(folder, split) for split in splits]
+        cells.append(({"data": "sound", "failure": "seven"}, tasks, CLASSIFIED))
+    if water.FOLDER in found:
+        cells.append(({"data": "water", "failure": "real"}, [water.water_task(folder)], DETECTED))
+    return cells
+
+
+def _tasks(folder: str, found: list[str], n_runs: int) -> list[Task]:
+    return [task for _, tasks, _ in _cells(folder, found, n_runs) for task in tasks]
 
 
 def _rows(folder: str, found: list[str], runs: Runs, n_runs: int) -> Rows:
     rows: Rows = []
-    if vehicles.FOLDER in found:
-        for kind in vehicles.FAILURE_KINDS:
-            tasks = [vehicles.vehicles_task(folder, kind, split) for split in range(n_runs)]
-            results = [runs[task.name]["methods"] for task in tasks]
-            rows += summarise({"data": "vehicles", "failure": kind}, results, CLASSIFIED, REFERENCE)
-    if channels.FOLDER in found:
-        tasks = [channels.channels_task(folder, split) for split in range(n_runs)]
+    for columns, tasks, measures in _cells(folder, found, n_runs):
         results = [runs[task.name]["methods"] for task in tasks]
-        rows += summarise({"data": "sound", "failure": "seven"}, results, CLASSIFIED, REFERENCE)
-    if water.FOLDER in found:
-        results = [runs[water.water_task(folder).name]["methods"]]
-        rows += summarise({"data": "water", "failure": "real"}, results, DETECTED, REFERENCE)
+        rows += summarise(columns, results, measures, REFERENCE)
     return rows
 
 

@@ -20,7 +20,14 @@ from ..._core.types import FloatArray
 from ...rows.blocks import Blocks
 from .cholesky import cholesky_or_explain, solve_factored
 from .feature_passes import FeaturePasses
-from .function_space import SEED, WeightParameters, below_own_noise, difference
+from .function_space import (
+    MAX_CURVATURE_CHANGE,
+    MAX_REMEMBERED,
+    SEED,
+    WeightParameters,
+    below_own_noise,
+    difference,
+)
 from .nystroem import FeatureMap
 
 CACHE_BYTES = 1_100_000_000
@@ -38,8 +45,6 @@ the making of a factor: only their ratios matter."""
 EXACT_WORK = 50_000_000
 """Multiplications up to which Newton systems and posterior variances are solved exactly and anew:
 the iteration then takes the path of the exact kernel."""
-MAX_CURVATURE_CHANGE = 0.25
-"""Relative difference up to which posterior variances of a remembered factor are used."""
 OTHER_CURVATURE = 1.0
 """Relative difference from which on a remembered factor is of no use for a Newton system."""
 N_DIRECTIONS, N_DIRECTIONS_OF_MANY_ROWS = 128, 64
@@ -55,8 +60,6 @@ PRECISION = {"float32": 1e-6, "float64": 1e-13}
 MAX_STEPS = 300
 MAX_STEPS_OF_FACTOR = 12
 """Steps after which a new factor is made."""
-MAX_REMEMBERED = 16
-"""Factors remembered: one or two for each of the decision functions that share the space."""
 CHECKED_ROWS = 1024
 """Rows at which W is compared with that of remembered factors."""
 
@@ -101,7 +104,26 @@ def _solved_by(system: RememberedSystem, right: FloatArray, _: np.ndarray) -> Fl
     return system.solve(right[:, 0])[:, None]
 
 
-class BlockFeatureSpace(WeightParameters):
+class PassedFeatures(WeightParameters):
+    """Features of rows that are passed over in blocks."""
+
+    _map: FeatureMap
+    _passes: FeaturePasses
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._passes.n_passes
+
+    @property
+    def n_samples(self) -> int:
+        return self._passes.n_samples
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self._map.n_features)
+
+
+class BlockFeatureSpace(PassedFeatures):
     """K = Phi Phi', Phi in blocks.
 
     Parameters
@@ -129,21 +151,9 @@ class BlockFeatureSpace(WeightParameters):
         self._priority = np.random.default_rng(SEED).random(self.n_samples, dtype=np.float32)
         self.n_factors = 0
 
-    @property
-    def n_passes(self) -> int:
-        """Passes over the rows so far."""
-        return self._passes.n_passes
-
-    @property
-    def n_samples(self) -> int:
-        return self._passes.n_samples
-
     @cached_property
     def variances(self) -> FloatArray:
         return self._passes.squares()
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self._map.n_features)
 
     def values(self, parameters: FloatArray) -> FloatArray:
         return self._passes.values(parameters)

@@ -18,12 +18,17 @@ import numpy as np
 from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
-from .block_space import CACHE_BYTES, PRECISION
-from .centre_preconditioner import CentrePreconditioner, solve_both, solve_triangle
+from .block_space import CACHE_BYTES, PRECISION, PassedFeatures
+from .centre_preconditioner import CentrePreconditioner, SampledFactors, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
-from .function_space import SEED, WeightParameters, below_own_noise, difference
+from .function_space import (
+    MAX_CURVATURE_CHANGE,
+    MAX_REMEMBERED,
+    SEED,
+    below_own_noise,
+    difference,
+)
 from .nystroem import KernelValues, NystroemMap
-from .sampled_factor import SampledFactors
 
 ERROR_REDUCTION_FAR, ERROR_REDUCTION_NEAR, ERROR_REDUCTION_WITHOUT_START = 0.3, 0.1, 1e-6
 """Reduction of the error of a Newton system far from the solution and near it, and of one without a
@@ -52,12 +57,9 @@ MIN_RELATIVE_DECREASE = 1e-4
 and 0.1 % of the labels predicted for new rows are others than those at the optimum. The duality gap
 sums squares of the gradient along all directions, also where nothing is left to gain. It is a
 hundred to a thousand times what is left."""
-MAX_CURVATURE_CHANGE = 0.25
-"""Relative difference of W up to which posterior variances are used again."""
-MAX_REMEMBERED = 16
 
 
-class CentreSpace(WeightParameters):
+class CentreSpace(PassedFeatures):
     """K = K_nm K_mm^-1 K_mn + bias, K_nm in blocks.
 
     Parameters
@@ -72,6 +74,7 @@ class CentreSpace(WeightParameters):
     column for each.
     """
 
+    _map: NystroemMap
     takes_columns = True
     enough_decrease = MIN_RELATIVE_DECREASE
     rough_variances = True
@@ -104,15 +107,6 @@ class CentreSpace(WeightParameters):
         stands_for = self.n_samples / len(self._rough_factor)
         return CentrePreconditioner(self._rough_factor, bias, stands_for, self._n_threads)
 
-    @property
-    def n_samples(self) -> int:
-        return self._passes.n_samples
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the rows so far."""
-        return self._passes.n_passes
-
     @cached_property
     def variances(self) -> FloatArray:
         blocks = self._passes.all_rows.map(_squared_lengths, self._map)
@@ -124,9 +118,6 @@ class CentreSpace(WeightParameters):
         if kernel.has_width:  # that of the kernel itself; the landmarks leave some of it out
             return np.full(self.n_samples, kernel.function_variance + kernel.bias_variance)
         return self.variances
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self._map.n_features)
 
     def values(self, parameters: FloatArray) -> FloatArray:
         return self._passes.values(self._to_raw(parameters))

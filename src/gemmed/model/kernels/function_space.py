@@ -29,6 +29,10 @@ SEED = 0x67656D6D6564
 """Of whatever is drawn at random in a space: the same problem is solved in the same way.
 
 Not a small number: data made with the same seed would be sampled by their own random numbers."""
+MAX_CURVATURE_CHANGE = 0.25
+"""Relative difference of W up to which posterior variances are used again."""
+MAX_REMEMBERED = 16
+"""Results remembered: one or two for each of the decision functions that share the space."""
 LARGEST_LEVERAGE = 0.95
 """Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 
@@ -116,8 +120,8 @@ class FunctionSpace(Protocol):
         ...
 
 
-class WeightParameters(ABC):
-    """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
+class _Space(ABC):
+    """What most spaces have in common."""
 
     takes_columns = False
     enough_decrease = 0.0
@@ -132,6 +136,10 @@ class WeightParameters(ABC):
     @property
     def variance_bound(self) -> FloatArray:
         return self.variances
+
+
+class WeightParameters(_Space):
+    """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
 
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         return float(first @ second)
@@ -148,24 +156,11 @@ class WeightParameters(ABC):
         return phi @ phi.T
 
 
-class CoefficientParameters(ABC):
+class CoefficientParameters(_Space):
     """For spaces whose parameters are coefficients a of the kernel, f = K a."""
 
-    takes_columns = False
-    enough_decrease = 0.0
-    rough_variances = False
-    known: KnownFunctions | None = None
     _gram: np.ndarray
     """K, or its upper triangle."""
-
-    @property
-    @abstractmethod
-    def variances(self) -> FloatArray:
-        """The diagonal of K."""
-
-    @property
-    def variance_bound(self) -> FloatArray:
-        return self.variances
 
     @property
     def n_samples(self) -> int:

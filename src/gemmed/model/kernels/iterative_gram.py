@@ -16,9 +16,10 @@ from scipy.linalg import blas
 from ..._core.conjugate_gradients import Outcome, conjugate_gradients
 from ..._core.threads import in_threads
 from ..._core.types import FloatArray
-from .few_columns import times_columns
+from .cholesky import times_columns
 from .function_space import (
     LARGEST_LEVERAGE,
+    MAX_CURVATURE_CHANGE,
     SEED,
     CoefficientParameters,
     below_own_noise,
@@ -44,8 +45,6 @@ MAX_PROBE_ERROR = 0.005
 """Relative error of the sum of all variances by which they are too large, at most."""
 ROWS_AT_ONCE = 512
 """Of K that a thread multiplies at a time, whatever their number."""
-MAX_CURVATURE_CHANGE = 0.25
-"""Relative difference of W up to which posterior variances are used again."""
 
 
 class IterativeGramSpace(CoefficientParameters):

@@ -10,8 +10,13 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..._core.types import FloatArray
-from .cholesky import cholesky_or_explain, solve_factored, solve_lower
-from .few_columns import times_columns, transposed_times
+from .cholesky import (
+    cholesky_or_explain,
+    solve_factored,
+    solve_lower,
+    times_columns,
+    transposed_times,
+)
 from .function_space import SEED
 
 N_LANDMARKS = 192

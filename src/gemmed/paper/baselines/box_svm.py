@@ -34,6 +34,8 @@ RIDGE = 1e-13
 """Added, relative to the trace, to a system that rounding has made indefinite."""
 LOOSE, TIGHT = 1e8, 1e-12
 """Weights that free a multiplier and that hold it, relative to the mean cost."""
+HELD_OUT_TOL = 1e-4
+"""Accuracy of the fits behind probabilities; only one slope is read off them."""
 N_FOLDS = 5
 
 Solve = Callable[[FloatArray], FloatArray]

@@ -1,19 +1,13 @@
 """MEDDetector: the parametric anomaly detector of maximum entropy discrimination.
 
-The nominal samples are Gaussian, x ~ N(m, S), with a conjugate normal-inverse-Wishart prior p_0 on
-theta = (m, S). Of all posteriors q take the one nearest to the prior that explains the samples:
+The nominal samples are Gaussian, x ~ N(m, S), with a normal-inverse-Wishart prior p_0 of theta:
 
     min_q  KL(q || p_0) + sum_n xi_n                                                          (1)
     such that  E_q[log p(x_n | theta)] >= level - xi_n  and  xi_n >= 0
-
-Its solution is a fractional posterior, with one multiplier lam_n for each constraint:
-
     q(theta) = p_0(theta) prod_n p(x_n | theta)^lam_n / Z(lam)                                (2)
     max_{0 <= lam <= 1}  level sum_n lam_n - log Z(lam)                                       (3)
 
-q is normal-inverse-Wishart again, so that Z is a ratio of normalisers, and the derivative of log Z
-with respect to lam_n is E_q[log p(x_n | theta)]. lam = 0 is the prior, lam = 1 the ordinary
-posterior; samples well explained at the solution have lam_n = 0.
+q is normal-inverse-Wishart again; the derivative of log Z by lam_n is E_q[log p(x_n | theta)].
 """
 
 from __future__ import annotations
@@ -77,10 +71,8 @@ class MEDDetector(OutlierMixin, BaseEstimator):
     """Anomaly detector: a Gaussian whose posterior is chosen by maximum entropy discrimination.
 
     The score of x is E_q[log p(x | theta)], its expected log-likelihood under the posterior nearest
-    to the prior that gives every training sample at least ``level``, up to slack:
-
-        q = p_0 prod_n p(x_n | .)^lam_n / Z(lam)
-        lam = argmax_{0 <= lam <= 1}  level sum_n lam_n - log Z(lam)
+    to the prior that gives every training sample at least ``level``, up to slack. Samples that are
+    well explained have a weight of zero in it.
 
     The prior is centred at the median of each feature, with its median absolute deviation as scale.
     It keeps the posterior proper for fewer samples than features, constant features and duplicates;
@@ -121,9 +113,6 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         the false-alarm rate, so that nothing is called anomalous.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------
@@ -203,9 +192,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         return conformal_p_values(-self.training_scores_, -self.score_samples(X))
 
     def _check_parameters(self) -> None:
-        check_number("false_alarm_rate", self.false_alarm_rate, above=0)
-        if not self.false_alarm_rate < 1:
-            raise ValueError(f"false_alarm_rate={self.false_alarm_rate!r} must be below 1.")
+        check_number("false_alarm_rate", self.false_alarm_rate, above=0, below=1)
         check_number_or_auto("level", self.level)
         check_number("prior_strength", self.prior_strength, above=0)
         check_number("max_iter", self.max_iter, at_least=1, whole=True)

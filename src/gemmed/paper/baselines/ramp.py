@@ -26,16 +26,14 @@ from ...estimators.whole_fit import fit_method
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ...evidence.references import mean_of_smallest
 from ...model.calibration import fit_slope
-from ...model.kernels.choose_space import function_space
+from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
-from .box_svm import BoxSVM, held_out_margins, solve_box_svm
+from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10
 START_SHARE = 0.5
 """Share of each class kept by the trimmed and the random starts: a clean majority is assumed."""
-HELD_OUT_TOL = 1e-4
-"""Accuracy of the fits behind the probabilities; only one slope is read off them."""
 LOWEST_MARGIN = -2.0
 """Margins further out count as this one in the slope of the probabilities."""
 
@@ -225,15 +223,8 @@ class RampSVC(SubsetSVC):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two matrices and returns the kernel matrix between their rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
-    degree : int, default=3
-    coef0 : float, default=0.0
-    bias_variance : float, default=1.0
-        Prior variance of the bias. It is part of the kernel; there is no separate intercept.
+    kernel, gamma, degree, coef0, bias_variance
+        As in :class:`gemmed.MEDClassifier`; the bias is part of the kernel.
     C : float, default=1.0
         Weight of the losses.
     s : float, default=0.0
@@ -268,9 +259,6 @@ default="rbf"
         samples.
     n_iter_ : int
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

@@ -18,15 +18,12 @@ from ...estimators.stored_function import function_of_samples
 from ...estimators.validation import check_choice, check_number, check_training_data
 from ...estimators.whole_fit import fit_method
 from ...model.calibration import fit_slope
-from ...model.kernels.choose_space import function_space
+from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
-from .box_svm import held_out_margins
+from .box_svm import HELD_OUT_TOL, held_out_margins
 from .rod_certificate import RodSolution
 from .rod_cone import solve_cone
 from .rod_low_rank import solve_low_rank
-
-HELD_OUT_TOL = 1e-4
-"""Accuracy of the fits behind the probabilities; only one slope is read off them."""
 
 
 class RODClassifier(KernelMarginClassifier):
@@ -77,9 +74,6 @@ class RODClassifier(KernelMarginClassifier):
     n_iter_ : int
     converged_ : bool
         Whether the gap is within ``tol``.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------
@@ -130,9 +124,7 @@ class RODClassifier(KernelMarginClassifier):
         y : array-like of shape (n_samples,), two classes
         """
         check_number("C", self.C, above=0)
-        check_number("outlier_fraction", self.outlier_fraction, at_least=0)
-        if not self.outlier_fraction < 1:
-            raise ValueError(f"outlier_fraction={self.outlier_fraction!r} must be below 1.")
+        check_number("outlier_fraction", self.outlier_fraction, at_least=0, below=1)
         check_choice("solver", self.solver, ("low_rank", "cone"))
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)

@@ -27,53 +27,21 @@ class TrimmedSVC(SubsetSVC):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two matrices and returns the kernel matrix between their rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
-    degree : int, default=3
-    coef0 : float, default=0.0
-    bias_variance : float, default=1.0
-        Prior variance of the bias. It is part of the kernel; there is no separate intercept.
-    C : float, default=1.0
-        Weight of the losses.
+    kernel, gamma, degree, coef0, bias_variance, C, n_starts, max_iter, tol, random_state, n_jobs
+        As in :class:`RampSVC`.
     outlier_fraction : float, default=0.1
         Share of the (weighted) samples to leave out, at most one half. Where it is not a whole
         number of samples, one sample is left out in part.
-    n_starts : int, default=4
-        All samples; the half of each class that is densest by k-NN distance; then random halves.
-    max_iter : int, default=50
-        Steps at most from each start.
-    tol : float, default=1e-6
-        Relative decrease of the objective at which to stop; each support vector machine is fitted
-        to a tenth of it.
-    random_state : int, RandomState instance or None, default=None
-        Of the random starts.
-    n_jobs : int or None, default=None
-        BLAS threads; None leaves large problems alone and uses one thread for small ones.
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-    dual_coef_ : array of shape (n_samples,)
-        Coefficients of the decision function; zero for samples left out.
     nominal_proba_ : array of shape (n_samples,)
         The shares v: 1 for a sample that is kept, 0 for one that is left out.
     anomaly_scores_ : array of shape (n_samples,)
         (1 + u / (1 + |u|)) / 2 with u = (smallest margin kept) - y f: falls with the margin,
         without ties, and exceeds one half exactly where the sample is left out altogether.
-    objective_ : float
-    objective_path_ : array of shape (n_iter_,)
-        Objective after each step of the best start.
-    probability_slope_ : float
-        Slope of the sigmoid behind ``predict_proba``, fitted to cross-validated margins of all
-        samples.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
+    classes_, dual_coef_, objective_, objective_path_, probability_slope_, n_iter_, converged_
+        As in :class:`RampSVC`.
 
     Examples
     --------

@@ -64,9 +64,6 @@ class TwoStageClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     anomaly_scores_ : array of shape (n_samples,)
         Share of the samples of the own class that are more nominal, ties counted half: scores of
         different detectors cannot be compared, ranks can. 0 in classes without a detector.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only when X has string column names.
 
     Examples
     --------

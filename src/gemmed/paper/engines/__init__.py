@@ -5,10 +5,9 @@ from __future__ import annotations
 from .algorithm_one import PaperAlgorithm
 from .base import Engine
 from .enumeration import Enumeration
-from .exact import Exact
 from .gibbs import Gibbs
 from .mean_field import MeanField
-from .quadrature import Quadrature
+from .quadrature import Exact, Quadrature
 
 __all__ = [
     "Engine",

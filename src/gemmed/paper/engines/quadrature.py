@@ -1,4 +1,4 @@
-"""Exact engine for functions of at most three features, at any number of samples.
+"""Exact engines: for functions of at most three features, and whichever the problem allows.
 
 Given f the indicators are independent, so Z is a Gaussian integral over the weights w of f = Phi w
 (equation 40). Its integrand is a mixture of Gaussians with unit covariance: the trapezoid rule on a
@@ -18,6 +18,7 @@ from ..._core.types import FloatArray
 from ..dual import DualProblem, Moments, Multipliers, log_partition_given_f
 from ..solution import Solution
 from .dual_ascent import CurvatureSum, DualCurvature, maximize_dual
+from .enumeration import MAX_SAMPLES, Enumeration
 
 MAX_FEATURES = 3
 SPACING = 0.85
@@ -187,3 +188,40 @@ def _principal_features(features: FloatArray) -> FloatArray:
     _, singular, directions = linalg.svd(features, full_matrices=False)
     kept = singular > 1e-13 * max(singular.max(initial=0.0), 1e-300)
     return features @ directions[kept].T
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Enumeration for up to 18 samples of weight one, else quadrature for up to three features.
+
+    Examples
+    --------
+    >>> from gemmed.paper import GEMMEDClassifier
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.paper import Exact
+    >>> data = make_ring(8, radius=55, corruption=0.25, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", engine=Exact(), random_state=0)
+    >>> model.set_params(n_neighbors=3).fit(data.X, data.y).converged_
+    True
+    """
+
+    name: ClassVar[str] = "exact"
+
+    def solve(
+        self,
+        problem: DualProblem,
+        rng: np.random.Generator | None = None,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-9,
+    ) -> Solution:
+        """Maximise the dual. ``rng`` is not used."""
+        if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
+            return Enumeration().solve(problem, rng, max_iter=max_iter, tol=tol)
+        try:
+            return Quadrature().solve(problem, rng, max_iter=max_iter, tol=tol)
+        except EngineError as error:
+            raise EngineError(
+                f"engine='exact' takes up to {MAX_SAMPLES} samples (enumeration, no sample_weight) "
+                f"or a kernel of rank up to {MAX_FEATURES} (quadrature). {error}"
+            ) from error
