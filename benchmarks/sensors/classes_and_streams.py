@@ -39,7 +39,9 @@ def classes(n_sensors, share, seed):
 def stream(seed):
     """Milliseconds a row (median, 99 %), largest difference from a batch, growth in MB."""
     train = linear_plant(3000, 32, seed)
-    test, _, _ = with_faults(linear_plant(2000, 32, seed, run=1), train.std(axis=0), seed)
+    test, _, _ = with_faults(
+        linear_plant(2000, 32, seed, run=1), train.std(axis=0), seed, n_faults=9
+    )
     monitor = SensorMonitor(random_state=0).fit(train)
     batch, flow = monitor.judge(test), monitor.stream()
     seconds, largest, memory = [], 0.0, 0
@@ -57,10 +59,8 @@ def stream(seed):
 def show(name, rows):
     rows = np.array(rows)
     errors = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.nan * rows[0]
-    pairs = zip(rows.mean(axis=0), errors, strict=True)
-    print(
-        f"{name:28s}", "  ".join(f"{mean:.4g} ± {error:.2g}" for mean, error in pairs), flush=True
-    )
+    cells = [f"{m:.4g} ± {e:.2g}" for m, e in zip(rows.mean(axis=0), errors, strict=True)]
+    print(f"{name:28s}", "  ".join(cells), flush=True)
 
 
 if __name__ == "__main__":
