@@ -172,7 +172,15 @@ def test_bad_options_are_one_line(plant, capsys, arguments, words):
         assert word in line
 
 
-def test_a_stream_without_a_column_of_the_model_is_refused(plant, capsys, tmp_path):
-    pd.read_csv(plant / "today.csv").drop(columns="tank").to_csv(tmp_path / "t.csv", index=False)
+def test_an_absent_sensor_is_missing_and_others_are_judged(plant, capsys, tmp_path):
+    table = pd.read_csv(plant / "today.csv")
+    table.drop(columns="tank").to_csv(tmp_path / "t.csv", index=False)
+    code, out, err = call(capsys, "watch", tmp_path / "t.csv", "--model", plant / "plant.gemmed")
+    assert code == 0 and "has no column 'tank'" in err
+    assert "begin  sensor tank: missing" in out
+
+
+def test_a_stream_without_any_column_of_the_model_is_refused(plant, capsys, tmp_path):
+    (tmp_path / "t.csv").write_text("other\n1\n")
     line = refusal(capsys, "watch", tmp_path / "t.csv", "--model", plant / "plant.gemmed")
-    assert "'tank'" in line
+    assert "no column of the model" in line

@@ -132,17 +132,22 @@ def test_one_view_without_chains_is_two_groups():
 def test_by_turns_is_exact_where_chains_do_not_meet_and_a_bound_elsewhere():
     rng = np.random.default_rng(3)
     factors = random_factors(rng, 10, 3)
-    chains, sequences = [Chain(0.2, 0.5)] * 3, sequences_of(10, np.arange(10.0))
+    # Three recordings of different lengths, with gaps.
+    stamps, groups = np.array([0, 1, 4, 5, 0, 1, 2, 9, 0, 3.0]), np.repeat([0, 1, 2], [4, 4, 2])
+    chains, sequences = [Chain(0.2, 0.5)] * 3, sequences_of(10, stamps, groups)
     mute = factors._replace(votes=np.zeros_like(factors.votes))
     exact, by_turns = (f(mute, chains, None, sequences) for f in (infer_exactly, infer_by_turns))
     np.testing.assert_allclose(by_turns.broken, exact.broken, atol=1e-7)
     assert by_turns.log_evidence == pytest.approx(exact.log_evidence, abs=1e-7)
+    for ours, theirs in zip(by_turns.counts, exact.counts, strict=True):
+        for own, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(own, other, atol=1e-7)
     for common in (None, Chain(0.1, 0.6)):
         exact = infer_exactly(factors, chains, common, sequences)
         by_turns = infer_by_turns(factors, chains, common, sequences)
         assert by_turns.log_evidence <= exact.log_evidence + 1e-9
         assert exact.log_evidence - by_turns.log_evidence < 0.35 * 10
-        assert by_turns.residual <= 1e-8
+        assert by_turns.residual <= 1e-6
         assert np.corrcoef(by_turns.broken.ravel(), exact.broken.ravel())[0, 1] > 0.9
 
 

@@ -111,9 +111,11 @@ def test_a_span_names_sensor_and_kind(monitor, kind):
     assert 200 <= own[0].start < 260 and 310 < own[0].stop < 360
 
 
-def test_swapped_sensors_are_both_named(monitor):
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_swapped_sensors_are_both_named(monitor, missing):
     X = plant(500, 2)
     X[200:320, [1, 3]] = X[200:320, [3, 1]]
+    X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
     found = {span.sensor for span in monitor.spans(X) if span.kind == "swapped"}
     assert found == {"2", "4"}
 

@@ -11,7 +11,9 @@ from .commands import add_json_option, add_parser
 from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .recordings import SOME_FAILED, add_recording_options
+from .sensor_classes import add_sensor_table_options, has_sensor_columns
 from .sensors import add_sensor_option, sensor_lines, sensors_of
+from .span_files import add_spans_option, check_spans_output
 from .streaming import add_streaming_options, is_streamed, train_in_blocks
 from .terminal import busy, say
 from .training import add_training_options, summary_lines, summary_of
@@ -22,6 +24,7 @@ EPILOG = """examples:
   gemmed fit steps.parquet --target foot --group recording --drop date --out foot.gemmed
   gemmed fit parts.csv --target ok --prior trust --kernel linear --C 10 --out parts.gemmed --json
   gemmed fit readings/ --target state --out state.gemmed          (a folder of Parquet files)
+  gemmed fit plant.csv --target state --prefix _ --order time --out plant.gemmed
   gemmed fit manifest.csv --out digits.gemmed                     (columns path and label: sounds)
   gemmed fit readings.parquet --target state --scheduler local --workers 4 --out state.gemmed
   gemmed fit /shared/readings --target state --scheduler tcp://10.0.0.5:8786 --out state.gemmed
@@ -34,6 +37,9 @@ A table with a column path that names sound files is a manifest: the model then 
 window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
 says that some recordings could not be used; the others were. With the columns subject and sensor,
 recordings of a subject at the same time are one sample, of which single sensors may be broken.
+
+With --sensor or --prefix the columns of a table are sensors, of which single ones may be broken for
+a while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
 
 Large tables are read in blocks; columns are then planned and scaled by 50,000 random rows. On a
 cluster the workers read Parquet files themselves (the path must mean the same to all of them); the
@@ -57,6 +63,8 @@ def add_command(commands: Any) -> None:
     add_unlabelled_option(parser)
     add_recording_options(parser)
     add_sensor_option(parser)
+    add_sensor_table_options(parser)
+    add_spans_option(parser)
     add_streaming_options(parser)
 
 
@@ -70,8 +78,12 @@ def run(options: argparse.Namespace) -> int:
     if options.unlabelled is not None:
         check_table_output(options.unlabelled)
         check_not_an_input(options.unlabelled, options.table)
+    if options.spans is not None:
+        check_spans_output(options.spans, "--spans", options.table)
     problems: list[Any] = []
     if is_streamed(options):
+        if has_sensor_columns(options):
+            raise ValueError("--sensor and --prefix need the whole table: leave out --stream")
         if options.unlabelled is not None:
             raise ValueError(
                 "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "

@@ -7,6 +7,7 @@ import argparse
 from .own_models import with_embeddings
 from .reading_options import reading_of
 from .recordings import lists_recordings, train_on_recordings
+from .sensor_classes import has_sensor_columns, train_on_sensor_table
 from .sensors import are_together, train_on_sensors
 from .training import Training, train_on_table
 
@@ -24,8 +25,18 @@ def train(
 
     table = read_table(options.table, **reading_of(options))
     table = with_embeddings(table, getattr(options, "embeddings", None))
+    of_sensors = has_sensor_columns(options)
     if lists_recordings(table, options.recordings):
+        if of_sensors:
+            raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
         if are_together(table, sensors):
             return train_on_sensors(options, table)
         return train_on_recordings(options, table)
+    if sensors == "together":
+        raise ValueError(
+            "--sensors together is for recordings: say which columns of a table are a sensor with "
+            "--sensor NAME=COLUMN,COLUMN or --prefix MARK"
+        )
+    if of_sensors:
+        return train_on_sensor_table(options, table)
     return train_on_table(options, table, not_features=not_features)

@@ -12,8 +12,10 @@ from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, emit_table
 from .reading_options import add_reading_options, reading_of
 from .recordings import SOME_FAILED, is_sound
+from .sensor_classes import is_sensor_table_model, predict_sensor_table
 from .sensors import is_sensor_model, predict_sensors
 from .sound_predictions import is_sound_model, predicted_recordings, read_recordings
+from .span_files import add_spans_option, check_spans_output
 from .terminal import busy, note, say, warnings_as_notes
 from .training import report_notes
 
@@ -24,7 +26,8 @@ EPILOG = """examples:
   cat new.csv | gemmed predict diagnosis.gemmed - --json | jq '.predictions[0]'
 
 The table is written again with the columns prediction; proba_CLASS for each class with --proba;
-p_value and suspicious with --screen. Columns are found by name, others are kept but not used.
+p_value and suspicious with --screen; broken_SENSOR (a probability) by a model of sensors. Columns
+are found by name, others are kept but not used.
 A model of gemmed fit MANIFEST takes sound files or a manifest and processes them exactly as in
 training. The column flags says silent, clipped, truncated, or why a file could not be used (exit
 code 3).
@@ -63,6 +66,7 @@ def add_command(commands: Any) -> None:
         help="mark rows unlike the trusted training rows; RATE is the share of good rows that may "
         "be marked by mistake, such as 0.05",
     )
+    add_spans_option(parser)
     add_raw_cells_option(parser)
     add_json_option(parser, "print JSON: a summary, and the predictions if no --out")
     add_reading_options(parser)
@@ -74,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--screen {options.screen} must lie between 0 and 1")
     check_table_output(options.out)
     check_not_an_input(options.out, *options.table, options.model)
+    if options.spans is not None:
+        check_spans_output(options.spans, "--spans", *options.table, options.model)
     from ..estimators.model_files import load_model
     from ..estimators.table_columns import plan_source, query_frame, unseen_categories
     from ..rows.tables import read_table
@@ -89,6 +95,14 @@ def run(options: argparse.Namespace) -> int:
         reading["decimal"] = reading["decimal"] or columns.decimal
     table = read_table(_only_table(options.table), **reading)
     report_notes(table.notes)
+    if is_sensor_table_model(model):
+        added = predict_sensor_table(
+            model, table, proba=options.proba, rate=options.screen, spans=options.spans
+        )
+        _add_and_write(options, table.name, table.frame, added)
+        return 0
+    if options.spans is not None:
+        raise ValueError("--spans needs a model of several sensors")
     _check_basis(model, table)
     frame = query_frame(table, model)
     _report_extra(table.columns, list(frame.columns))
@@ -115,7 +129,7 @@ def _predict_recordings(options: argparse.Namespace, model: Any) -> int:
     if is_sensor_model(model):
         with warnings_as_notes():
             added, problems = predict_sensors(
-                model, table, proba=options.proba, rate=options.screen
+                model, table, proba=options.proba, rate=options.screen, spans=options.spans
             )
         assert table is not None  # else refused
         _add_and_write(options, "the manifest", table.frame, added)

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from .commands import add_json_option, add_parser, add_raw_cells_option
-from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .outputs import check_not_an_input, check_output
 from .reading_options import reading_of
 from .sensor_tables import (
     Readings,
@@ -16,11 +16,13 @@ from .sensor_tables import (
     plain,
     readings_of,
 )
+from .span_files import check_spans_output, write_spans
 from .terminal import busy, note, print_table, say
 from .training import report_notes
 
 MOST_SHOWN = 20
 """Faults in the table on the terminal."""
+FIELDS = ("sensor", "kind", "start", "stop", "rows", "score")
 EPILOG = """examples:
   gemmed sensors today.csv --normal lastweek.csv --order time
   gemmed sensors today.csv --normal lastweek.csv --order time --out spans.csv --report today.html
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     spans.sort(key=lambda span: (span.start, span.sensor))
     records = [_record(span, readings) for span in spans]
     if options.out is not None:
-        _write(records, options)
+        write_spans(records, FIELDS, options.out, raw_cells=options.raw_cells)
     if options.report is not None:
         _report(options, monitor, readings, spans)
     if options.json:
@@ -85,14 +87,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     inputs = [name for name in (options.table, options.normal, options.model) if name is not None]
-    for path, name in ((options.out, "--out"), (options.report, "--report")):
-        if path is None:
-            continue
-        if name == "--out" and not path.endswith(".json"):
-            check_table_output(path)
-        else:
-            check_output(path, name)
-        check_not_an_input(path, *inputs, name=name)
+    if options.out is not None:
+        check_spans_output(options.out, "--out", *inputs)
+    if options.report is not None:
+        check_output(options.report, "--report")
+        check_not_an_input(options.report, *inputs, name="--report")
     if options.report == "-":
         raise ValueError("--report - is not possible: a page needs a file")
     if options.json and options.out == "-":
@@ -109,19 +108,6 @@ def _record(span: Any, readings: Readings) -> dict[str, Any]:
         "rows": span.n_rows,
         "score": round(span.score, 2),
     }
-
-
-def _write(records: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    if options.out.endswith(".json"):
-        from .._core.whole_files import replacing
-
-        with replacing(options.out) as temporary:
-            temporary.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-        return
-    import pandas as pd
-
-    names = ["sensor", "kind", "start", "stop", "rows", "score"]
-    emit_table(pd.DataFrame(records, columns=names), options.out, raw_cells=options.raw_cells)
 
 
 def _show(records: list[dict[str, Any]], n_rows: int, options: argparse.Namespace) -> None:

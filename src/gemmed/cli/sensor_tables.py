@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,14 +50,27 @@ def add_monitor_options(parser: Any) -> None:
     )
     group.add_argument("--seed", type=int, default=0, help="of random draws (default: 0)")
     group = parser.add_argument_group("columns")
+    add_sensor_columns(group)
+    group.add_argument(
+        "--drop",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns that are no sensor",
+    )
+    add_reading_options(parser)
+
+
+def add_sensor_columns(group: Any) -> None:
+    """Options that say which columns are a sensor, and the time."""
     group.add_argument(
         "--sensor",
         action="append",
         default=[],
         type=sensor_columns,
         metavar="NAME=COLUMN,COLUMN",
-        help="columns of a sensor; other columns are not used (default: each column of numbers is "
-        "a sensor)",
+        help="columns of a sensor; columns of no sensor are not used",
     )
     group.add_argument(
         "--prefix",
@@ -70,15 +84,6 @@ def add_monitor_options(parser: Any) -> None:
         help="time of each row: seconds, another number, or dates; after a gap of more than three "
         "usual steps the past is forgotten (default: rows follow each other)",
     )
-    group.add_argument(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns that are no sensor",
-    )
-    add_reading_options(parser)
 
 
 def false_alarms(text: str) -> tuple[float, bool]:
@@ -141,8 +146,8 @@ class Clock(NamedTuple):
 
 
 def plain(time: Any) -> Any:
-    """Whole numbers without a decimal point."""
-    return int(time) if float(time).is_integer() else float(time)
+    """Whole numbers without a decimal point, others to a millisecond."""
+    return int(time) if float(time).is_integer() else round(float(time), 3)
 
 
 def learn_or_load(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
@@ -231,9 +236,11 @@ def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
     return monitor, clock
 
 
-def views_of(options: argparse.Namespace, table: Table) -> dict[str, list[str]]:
-    """Columns of each sensor."""
-    taken = [*options.drop, *([options.order] if options.order else [])]
+def views_of(
+    options: argparse.Namespace, table: Table, taken: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Columns of each sensor; ``taken`` have another use."""
+    taken = [*taken, *options.drop, *([options.order] if options.order else [])]
     table.require_columns(taken, "--order, --drop")
     if options.sensor and options.prefix:
         raise ValueError("--sensor and --prefix exclude each other: name all sensors, or none")
@@ -281,12 +288,18 @@ def clock_of(options: argparse.Namespace, table: Table) -> Clock | None:
 
 
 def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readings:
-    """Numbers and times of a table."""
+    """Numbers and times of a table; absent columns are missing readings."""
     import numpy as np
     import pandas as pd
 
-    table.require_columns(columns, "a sensor")
-    X = pd.DataFrame({name: table.only_numbers(name, "a sensor") for name in columns})
+    note_absent(table.name, columns, table.columns)
+    nothing = np.full(len(table), np.nan)
+    X = pd.DataFrame(
+        {
+            name: table.only_numbers(name, "a sensor") if name in table.columns else nothing
+            for name in columns
+        }
+    )
     if clock is None:
         return Readings(X, None, None)
     table.require_columns([clock.column], "--order")
@@ -299,3 +312,15 @@ def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readin
             f"{table.row_number(unread[0])}, which is no time: correct it or remove the row"
         )
     return Readings(X, np.array(times, dtype=float), clock)
+
+
+def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> None:
+    """Say which columns of the model are absent: their readings are missing."""
+    absent = [name for name in columns if name not in there]
+    if len(absent) == len(columns):
+        raise TableError(
+            f"{source} has no column of the model's sensors ({', '.join(columns)}): rename its "
+            "columns, or make a model of them"
+        )
+    if absent:
+        note(f"{source} has no column {', '.join(map(repr, absent))}: their readings are missing")

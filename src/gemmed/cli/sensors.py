@@ -23,6 +23,7 @@ from .recordings import (
     problems_of,
     reader_of,
 )
+from .span_files import report_spans
 from .terminal import busy, note, warnings_as_notes
 from .training import Learned, Training, handling_of, report_notes, roles_of
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from ..rows.tables import Table
 
 SUBJECT, SENSOR = "subject", "sensor"
-MOST_SPANS = 20
-"""Faults that are told on standard error."""
 
 
 def add_sensor_option(parser: Any) -> None:
@@ -85,7 +84,7 @@ def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
     from ..estimators.table_columns import ColumnPlan
 
     options.target = options.target or LABEL
-    classifier, roles = _classifier_of(options), roles_of(options)
+    classifier, roles = classifier_of_sensors(options), roles_of(options)
     roles.check(table)
     known = roles.what_is_known(table, handling_of(options))
     report_notes([*table.notes, *known.notes])
@@ -123,7 +122,7 @@ def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
     pipeline = Pipeline(
         [("recordings", reader), ("components", components), ("classifier", classifier)]
     )
-    _tell(classifier.spans())
+    report_spans(classifier.spans(), options.spans)
     first = moments.first()
     rest = np.setdiff1d(np.arange(len(features)), used)
     return Training(
@@ -166,8 +165,12 @@ def is_sensor_model(model: Any) -> bool:
     return isinstance(model[1], SensorComponents)
 
 
-def predict_sensors(model: Any, table: Table | None, *, proba: bool, rate: float | None) -> Any:
+def predict_sensors(
+    model: Any, table: Table | None, *, proba: bool, rate: float | None, spans: str | None
+) -> Any:
     """New columns for a manifest, one entry a recording, and the recordings with a problem.
+
+    ``spans`` is the file for the stretches of time in which a sensor is broken.
 
     The prediction is that of the moment; ``broken_proba`` is P(broken) of the recording's sensor.
     """
@@ -198,7 +201,7 @@ def predict_sensors(model: Any, table: Table | None, *, proba: bool, rate: float
     probabilities = _averaged(classifier.predict_proba(features, **where), samples, n_moments)
     screened = classifier.screen(features, **where)
     broken = _averaged(np.where(screened.missing, np.nan, screened.proba), samples, n_moments)
-    _tell(classifier.spans(features, **where))
+    report_spans(classifier.spans(features, **where), spans)
     n = len(table)
     own, sensor = moments.moment_and_sensor()
     rows = np.sort(moments.recording[moments.recording >= 0])
@@ -328,19 +331,11 @@ def _averaged(values: np.ndarray, samples: Moment, n_moments: int) -> np.ndarray
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _tell(spans: list[Any]) -> None:
-    """Say which sensors are broken when."""
-    for span in spans[:MOST_SPANS]:
-        note(f"broken: {span}")
-    if len(spans) > MOST_SPANS:
-        note(f"{len(spans) - MOST_SPANS} more broken stretches")
-
-
-def _classifier_of(options: argparse.Namespace) -> Any:
+def classifier_of_sensors(options: argparse.Namespace) -> Any:
     if options.prior is not None:
-        raise ValueError("--prior has no meaning with several sensors: add --sensors apart")
+        raise ValueError("--prior has no meaning with several sensors: leave it out")
     if options.known is not None:
-        raise ValueError("--known has no meaning with several sensors: add --sensors apart")
+        raise ValueError("--known has no meaning with several sensors: leave it out")
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
     from ..sensors import SensorGEMMEDClassifier

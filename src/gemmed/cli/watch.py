@@ -19,7 +19,7 @@ from .._core.exceptions import TableError
 from .._core.file_limits import bounded_lines, refuse_devices
 from .commands import add_json_option, add_parser
 from .outputs import check_not_an_input, check_output
-from .sensor_tables import Clock, add_monitor_options, learn_or_load, plain
+from .sensor_tables import Clock, add_monitor_options, learn_or_load, note_absent, plain
 from .terminal import note, say
 
 if TYPE_CHECKING:
@@ -165,16 +165,16 @@ class RowReader:
         self._decimal_comma = separator != ","
         names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
         wanted = [*self._columns, *([] if self._clock is None else [self._clock.column])]
-        absent = [name for name in wanted if name not in names]
-        if absent:
+        note_absent(self._name, self._columns, names)
+        if self._clock is not None and self._clock.column not in names:
             raise TableError(
-                f"{self._name} has no column {', '.join(map(repr, absent))}, which the model "
-                "needs: rename the columns, or make a model without them"
+                f"{self._name} has no column {self._clock.column!r}, the time of each row: name "
+                "it with --order"
             )
         unused = [name for name in names if name not in wanted]
         if unused:
             note(f"columns that the model does not know are not used: {', '.join(unused)}")
-        places = [names.index(name) for name in wanted]
+        places = [names.index(name) if name in names else None for name in wanted]
         for number, cells in enumerate(csv.reader(self._lines, delimiter=separator), 1):
             if not cells:
                 continue
@@ -182,7 +182,7 @@ class RowReader:
                 self._complain(f"row {number} has {len(cells)} cells, the header {len(names)}")
                 yield None
                 continue
-            yield [cells[place] for place in places]
+            yield ["" if place is None else cells[place] for place in places]
 
     def _json_rows(self, first: str) -> Iterator[list[Any] | None]:
         wanted = [*self._columns, *([] if self._clock is None else [self._clock.column])]

@@ -158,17 +158,22 @@ def _swap_gain(rules: Rules, past: FloatArray, channel: int) -> float:
     deviation = predictor.coefficients()[0].deviation
     readings, expected = past[:, 0], past[:, 1]
 
+    others = np.flatnonzero(predictor.sensor != predictor.sensor[channel])
+    # Rows that both have; a sensor with few of them is no partner.
+    known = np.isfinite(readings[:, [channel]]) & np.isfinite(readings[:, others])
+    enough = known.sum(axis=0) >= max(MIN_ROWS, len(past) / 2)
+    others, known = others[enough], known[:, enough]
+    if not len(others):
+        return -np.inf
+
     def error(reading: FloatArray, of: np.ndarray) -> FloatArray:
         """Log mean square of readings against what is expected of channels."""
         scaled = (reading - centre[of]) / width[of]
         squares = np.square((scaled - expected[:, of]) / deviation[of])
-        return np.asarray(np.log(np.mean(squares, axis=0) + 0.5))
+        means = np.where(known, squares, 0.0).sum(axis=0) / known.sum(axis=0)
+        return np.asarray(np.log(means + 0.5))
 
     own = np.array([channel])
-    others = np.flatnonzero(predictor.sensor != predictor.sensor[channel])
-    others = others[np.isfinite(readings[:, others]).all(axis=0)]
-    if not len(others) or not np.isfinite(readings[:, channel]).all():
-        return -np.inf
     mine, theirs = readings[:, own], readings[:, others]
     own_gain = error(mine, own) - error(theirs, own)
     their_gain = error(theirs, others) - error(mine, others)

@@ -1,0 +1,93 @@
+"""gemmed fit and predict of labelled tables whose columns are sensors."""
+
+import json
+
+import numpy as np
+import pytest
+
+from patients import call, refusal
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("skops")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Three sensors of two columns; ``south`` is stuck from row 150 to 179."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.integers(0, 2, 15), 20)
+    X = rng.normal(size=(300, 6)) + 1.5 * y[:, None]
+    X[150:180, 2:4] = 6.0
+    names = ["north_x", "north_y", "south_x", "south_y", "west_x", "west_y"]
+    frame = pd.DataFrame(X, columns=names)
+    frame.insert(0, "time", pd.date_range("2026-03-01", periods=300, freq="10s").astype(str))
+    frame["state"] = np.where(y == 1, "run", "idle")
+    path = tmp_path_factory.mktemp("labelled") / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    from gemmed.cli.main import main
+
+    out = table.parent / "m.gemmed"
+    spans = ["--spans", str(table.parent / "spans.json")]
+    columns = ["--target", "state", "--prefix", "_", "--order", "time"]
+    assert main(["fit", str(table), *columns, "--out", str(out), *spans]) == 0
+    return out
+
+
+def is_stuck(span):
+    return (
+        span["sensor"] == "south"
+        and span["start"] == "2026-03-01T00:25:00"
+        and span["stop"] == "2026-03-01T00:29:50"
+    )
+
+
+def test_the_fit_writes_when_a_sensor_is_broken(table, model):
+    spans = json.loads((table.parent / "spans.json").read_text())
+    assert any(map(is_stuck, spans))
+
+
+def test_predictions_name_broken_sensors(table, model, capsys, tmp_path):
+    out, spans = tmp_path / "p.csv", tmp_path / "spans.csv"
+    code, _, err = call(capsys, "predict", model, table, "--out", out, "--spans", spans, "--proba")
+    assert code == 0 and "broken: sensor south" in err
+    found = pd.read_csv(out)
+    assert (found["broken_south"][150:180] > 0.5).all()
+    assert (found["broken_south"][:150] > 0.5).mean() < 0.05
+    assert (found["prediction"] == found["state"]).mean() > 0.95
+    np.testing.assert_allclose(found["proba_idle"] + found["proba_run"], 1.0)
+    assert any(map(is_stuck, pd.read_csv(spans).to_dict("records")))
+
+
+def test_an_absent_sensor_does_not_vote(table, model, capsys, tmp_path):
+    pd.read_csv(table).drop(columns=["south_x", "south_y"]).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call(capsys, "predict", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert code == 0 and "'south_x', 'south_y'" in err
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert (found["prediction"] == found["state"]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--sensors", "together"], "--sensor NAME=COLUMN"),
+        (["--order", "time"], "--order needs --sensor or --prefix"),
+        (["--sensor", "a=north_x", "--prefix", "_"], "exclude each other"),
+        (["--sensor", "a=state"], "two uses"),
+        (["--sensor", "a=nothing"], "no column 'nothing'"),
+        (["--prefix", "_", "--stream"], "leave out --stream"),
+    ],
+)
+def test_bad_options_are_one_line(table, capsys, tmp_path, arguments, word):
+    line = refusal(
+        capsys, "fit", table, "--target", "state", "--out", tmp_path / "m.gemmed", *arguments
+    )
+    assert word in line
+
+
+def test_screening_is_refused_with_a_reason(table, model, capsys):
+    assert "broken_SENSOR" in refusal(capsys, "predict", model, table, "--screen", "0.05")
