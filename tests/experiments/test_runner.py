@@ -83,7 +83,9 @@ def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, numbe
         process.send_signal(number)
     _, errors = process.communicate(timeout=60)  # returns only when no worker holds the pipe
     assert process.returncode == 130
-    assert errors.strip().splitlines()[-1].startswith("gemmed: interrupted; what was finished is")
+    # Joblib's tracker of resources may find that those of a worker are gone.
+    lines = [line for line in errors.strip().splitlines() if "resource_tracker" not in line]
+    assert lines[-1].startswith("gemmed: interrupted; what was finished is")
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("seed-*.json")}
     assert 1 <= len(kept) < 80
