@@ -40,13 +40,13 @@ docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors,
 	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
 test: $(READY)  ## the default tests
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(READY)  ## the statistical tests
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 coverage: $(READY)  ## lines of src/gemmed that the default tests run; HTML in build/coverage
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered \
 		--cov-report=html:build/coverage
 
 OLDEST ?= .venv-oldest
@@ -55,7 +55,7 @@ test-oldest:  ## the default tests with the oldest versions that pyproject.toml 
 	$(OLDEST)/bin/python tests/attack/oldest_versions.py > $(OLDEST)/oldest.txt
 	$(OLDEST)/bin/python $(INSTALL) --upgrade $(PIP)
 	$(OLDEST)/bin/python $(INSTALL) --constraint $(OLDEST)/oldest.txt --editable ".[all]" --group test
-	$(OLDEST)/bin/python -m pytest -n auto -m "not slow"
+	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal -m "not slow"
 
 AUDIT ?= .venv-audit
 .PHONY: vulnerabilities

@@ -1,9 +1,15 @@
 """Random small dual problems that the engines are judged on."""
 
 import numpy as np
+import pytest
 
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
 from gemmed.paper.dual import DualProblem, Multipliers
+
+
+def seeds(few, many):
+    """The first few in the default tests, the others in the slow ones."""
+    return [*range(few), *(pytest.param(k, marks=pytest.mark.slow) for k in range(few, many))]
 
 
 def random_problem(seed, n=10, c=None, n_features=3, gram=False, share=None, weights=None):

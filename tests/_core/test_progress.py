@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -85,7 +86,8 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 def test_blocks_of_rows_are_counted():
     X, y = sample(FEWEST_BLOCKS * BLOCK_ROWS + 1)
-    events, _ = events_of(GEMMEDClassifier(solver=Solver(n_components=30), **KERNEL).fit, X, y)
+    model = GEMMEDClassifier(solver=Solver(n_components=30), base=None, **KERNEL)
+    events, _ = events_of(model.fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]
     assert [(event.done, event.total) for event in distances] == [(k, 9) for k in range(1, 10)]
 
@@ -131,10 +133,15 @@ def test_a_listener_may_end_the_solver():
     np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    """A model, and another of other data."""
+    return [GEMMEDClassifier(random_state=0).fit(*data) for data in (sample(), sample(200, 1))]
+
+
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupted_fit_leaves_the_last_one_as_it_was(stage):
-    X, y = sample()
-    model = GEMMEDClassifier(random_state=0).fit(X, y)
+def test_an_interrupted_fit_leaves_the_last_one_as_it_was(fitted, stage):
+    model, other = deepcopy(fitted)
     explained = model.explain()
     before = dict(vars(model))
     X_other, y_other = sample(200, seed=1)
@@ -144,7 +151,6 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(stage):
     assert all(vars(model)[name] is value for name, value in before.items())
     assert explained.equals(model.explain())
     # It can be fitted again as if nothing had been.
-    other = GEMMEDClassifier(random_state=0).fit(X_other, y_other)
     np.testing.assert_array_equal(model.fit(X_other, y_other).dual_coef_, other.dual_coef_)
 
 
@@ -189,7 +195,7 @@ def test_ctrl_c_from_the_terminal():
         from gemmed._core.progress import listening
 
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(3000, 4))
+        X = rng.normal(size=(1000, 4))
         y = (X[:, 0] > 0).astype(int)
         model = GEMMEDClassifier(random_state=0).fit(X[:200], y[:200])
         expected = model.predict_proba(X)
@@ -235,7 +241,7 @@ def test_n_jobs_limits_the_threads(n_jobs, n_components):
     with threadpool_limits(2):
         before = threadpool_info()
         with listening(count):
-            GEMMEDClassifier(solver=solver, n_jobs=n_jobs, **KERNEL).fit(X, y)
+            GEMMEDClassifier(solver=solver, base=None, n_jobs=n_jobs, **KERNEL).fit(X, y)
         assert threadpool_info() == before
     # Passes over blocks have threads of our own, beside which BLAS has one; few samples need one.
     assert seen == {1}

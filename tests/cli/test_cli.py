@@ -93,11 +93,11 @@ def test_simulated_ring_can_be_read_back(tmp_path, capsys):
 
 
 def test_json_summary_can_be_piped(tmp_path):
-    result = run("reproduce", "boundary", "scores", "--out", str(tmp_path), "--json")
+    result = run("reproduce", "intro", "sets", "--out", str(tmp_path), "--json")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     summary = json.loads(result.stdout)
-    assert [entry["target"] for entry in summary] == ["boundary", "scores"]
+    assert [entry["target"] for entry in summary] == ["intro", "sets"]
     for entry in summary:
         for name in entry["files"]:
             assert (tmp_path / name).stat().st_size > 0

@@ -289,7 +289,7 @@ def test_a_cluster_made_for_the_fit(folder, tmp_path):
     """As a user would run it: worker processes come and go with the command."""
     command = [sys.executable, "-m", "gemmed", "fit", str(folder / "t.parquet"), *FIT]
     result = subprocess.run(
-        [*command, "--scheduler", "local", "--workers", "2", "--out", str(tmp_path / "m")],
+        [*command, "--scheduler", "local", "--workers", "1", "--out", str(tmp_path / "m")],
         capture_output=True,
         text=True,
         check=False,
@@ -357,7 +357,7 @@ def _group_exists(group):
 )
 def test_one_line_errors(folder, capsys, tmp_path, monkeypatch, extra, message):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gemmed.cli.clusters.ANSWER_WITHIN", 1)
+    monkeypatch.setattr("gemmed.cli.clusters.ANSWER_WITHIN", 0.3)
     out = tmp_path / "m"
     assert message in refusal(capsys, "fit", folder / "t.csv", *FIT, *extra, "--out", out)
     assert not out.exists()

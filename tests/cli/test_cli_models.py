@@ -228,7 +228,7 @@ def test_an_interrupt_leaves_the_old_model_as_it_was(tmp_path):
         text=True,
     )
     with process:
-        wait_for_work(process.pid, seconds=4.0)
+        wait_for_work(process.pid, seconds=2.5)
         running = process.poll() is None
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -100,7 +100,7 @@ def test_a_lower_rate_of_false_alarms_gives_fewer_alarms(plant, capsys):
     assert alarms("200") > alarms("20") > alarms("2/day") > 0
 
 
-def test_the_stream_goes_on_after_kill_9(plant, capsys, tmp_path):
+def test_the_stream_goes_on_after_kill_9(plant, capsys, monkeypatch, tmp_path):
     """Events of a run that is killed and started again are those of a run in one piece."""
     model, state = plant / "plant.gemmed", tmp_path / "state"
     expected = watch(capsys, plant / "today.csv", "--model", model, "--state", tmp_path / "whole")
@@ -122,10 +122,9 @@ def test_the_stream_goes_on_after_kill_9(plant, capsys, tmp_path):
     first.stdout.close()
     assert state.exists()
     # The log is sent again from its beginning: what the state knows is skipped.
-    rest = subprocess.run(
-        [*command, "--json"], input="".join(lines), capture_output=True, text=True, check=True
-    )
-    found = events(said) + events(rest.stdout)
+    content = io.BytesIO("".join(lines).encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
+    found = events(said) + watch(capsys, "-", "--model", model, "--state", state)
     assert [e for i, e in enumerate(found) if e not in found[:i]] == expected
 
 

@@ -15,17 +15,18 @@ def blobs(n, share, seed):
     return X, np.where(wrong, 1 - y, y), wrong
 
 
+@pytest.mark.parametrize("n_seeds", [3, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("share", "tolerance"), [(0.0, 0.02), (0.1, 0.05), (0.25, 0.1)])
-def test_flipped_labels_of_separable_blobs_are_counted(share, tolerance):
+def test_flipped_labels_of_separable_blobs_are_counted(share, tolerance, n_seeds):
     covered = 0
-    for seed in range(6):
+    for seed in range(n_seeds):
         X, y, _ = blobs(400, share, seed)
         model = GEMMEDClassifier(random_state=0).fit(X, y)
         assert model.contamination_ == pytest.approx(share, abs=tolerance)
         low, high = model.contamination_interval_
         assert low <= model.contamination_ <= high
         covered += low <= share <= high
-    assert covered >= 5
+    assert covered >= 0.8 * n_seeds
 
 
 def test_weights_count():

@@ -177,9 +177,8 @@ def test_rates_of_screening_are_checked(model):
         model.p_values(new[:, :2])
 
 
-def test_asking_changes_no_prediction(known):
-    X, y, *_ = known
-    fitted = GEMMEDClassifier(random_state=0).fit(X, y)
+def test_asking_changes_no_prediction(model):
+    fitted = pickle.loads(pickle.dumps(model))
     new, _ = blobs(9, 50)
     before = fitted.decision_function(new), fitted.predict_proba(new), fitted.nominal_proba_.copy()
     fitted.explain()
@@ -249,7 +248,7 @@ def test_unfitted_models_say_so():
 @pytest.mark.parametrize("asked_before", [False, True])
 def test_pickle_and_clone(known, asked_before):
     X, y, *_ = known
-    fitted = GEMMEDClassifier(random_state=0).fit(X, y)
+    fitted = GEMMEDClassifier(base=None, random_state=0).fit(X, y)
     new, _ = blobs(8, 30)
     if asked_before:
         fitted.p_values(new)
@@ -262,7 +261,7 @@ def test_pickle_and_clone(known, asked_before):
 
 def test_fitting_again_forgets_the_old_reference():
     X, y = blobs(0)
-    fitted = GEMMEDClassifier(random_state=0).fit(X, y)
+    fitted = GEMMEDClassifier(base=None, random_state=0).fit(X, y)
     fitted.p_values(X[:5])
     fitted.fit(X + 100.0, y)
     assert fitted.p_values(X[:5]).max() < 0.02

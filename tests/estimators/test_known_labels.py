@@ -162,7 +162,7 @@ def test_texts_and_missing_values_of_all_kinds():
     pd = pytest.importorskip("pandas")
     X, y, truth = mislabelled()
     objects = some_known(y, truth)
-    expected = fitted(X, y, objects).state_proba_
+    expected = fitted(X, y, objects, base=None).state_proba_
     names, true_names = np.array(["cat", "dog"])[y], np.array(["cat", "dog"])[truth]
     texts = np.where(objects == None, None, true_names)  # noqa: E711
     forms = [
@@ -177,14 +177,16 @@ def test_texts_and_missing_values_of_all_kinds():
         np.ma.masked_array(true_names, [text is None for text in texts]),
     ]
     for known in forms:
-        np.testing.assert_array_equal(fitted(X, names, known).state_proba_, expected)
+        np.testing.assert_array_equal(fitted(X, names, known, base=None).state_proba_, expected)
     numbers = np.array([np.nan if label is None else label for label in objects], dtype=float)
     for known in (numbers, pd.Series(numbers), pd.Series(numbers).astype("Int64")):
-        np.testing.assert_array_equal(fitted(X, y, known).state_proba_, expected)
+        np.testing.assert_array_equal(fitted(X, y, known, base=None).state_proba_, expected)
     booleans = np.array([None if label is None else bool(label) for label in objects], dtype=object)
-    np.testing.assert_array_equal(fitted(X, y.astype(bool), booleans).state_proba_, expected)
+    np.testing.assert_array_equal(
+        fitted(X, y.astype(bool), booleans, base=None).state_proba_, expected
+    )
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    by_frame = fitted(frame, pd.Series(names), pd.Series(texts))
+    by_frame = fitted(frame, pd.Series(names), pd.Series(texts), base=None)
     np.testing.assert_allclose(by_frame.state_proba_, expected, atol=1e-10)
 
 
@@ -193,8 +195,8 @@ def test_polars():
     X, y, truth = mislabelled()
     known = some_known(y, truth)
     series = pl.Series([None if label is None else int(label) for label in known])
-    found = fitted(X, y, series).state_proba_
-    np.testing.assert_array_equal(found, fitted(X, y, known).state_proba_)
+    found = fitted(X, y, series, base=None).state_proba_
+    np.testing.assert_array_equal(found, fitted(X, y, known, base=None).state_proba_)
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------
@@ -222,12 +224,12 @@ def test_a_precomputed_kernel():
 def test_pipelines_and_routing():
     X, y, truth = mislabelled()
     known = some_known(y, truth)
-    expected = fitted(StandardScaler().fit_transform(X), y, known).state_proba_
-    pipeline = make_pipeline(StandardScaler(), GEMMEDClassifier(random_state=0))
+    expected = fitted(StandardScaler().fit_transform(X), y, known, base=None).state_proba_
+    pipeline = make_pipeline(StandardScaler(), GEMMEDClassifier(base=None, random_state=0))
     pipeline.fit(X, y, gemmedclassifier__known_labels=known)
     np.testing.assert_array_equal(pipeline[-1].state_proba_, expected)
     with config_context(enable_metadata_routing=True):
-        own = GEMMEDClassifier(random_state=0).set_fit_request(known_labels=True)
+        own = GEMMEDClassifier(base=None, random_state=0).set_fit_request(known_labels=True)
         routed = make_pipeline(StandardScaler(), own).fit(X, y, known_labels=known)
         np.testing.assert_array_equal(routed[-1].state_proba_, expected)
         scores = cross_validate(
@@ -238,7 +240,7 @@ def test_pipelines_and_routing():
 
 def test_grid_search_splits_them_with_the_rows():
     X, y, truth = mislabelled()
-    search = GridSearchCV(GEMMEDClassifier(random_state=0), {"C": [2.0, 5.0]}, cv=3)
+    search = GridSearchCV(GEMMEDClassifier(base=None, random_state=0), {"C": [2.0, 5.0]}, cv=3)
     known = np.ma.masked_array(truth, np.arange(len(y)) % 4 > 0)
     search.fit(X, y, known_labels=known)
     best = search.best_estimator_

@@ -42,7 +42,9 @@ def cancer():
     return data.data.iloc[:200], data.target.iloc[:200].map({0: "malignant", 1: "benign"})
 
 
-@pytest.mark.parametrize("classifier", [GEMMEDClassifier(random_state=0), MEDClassifier()])
+@pytest.mark.parametrize(
+    "classifier", [GEMMEDClassifier(base=None, random_state=0), MEDClassifier()]
+)
 def test_pipeline_grid_search_and_pandas(cancer, classifier):
     X, y = cancer
     name = type(classifier).__name__.lower()

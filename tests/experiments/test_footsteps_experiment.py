@@ -30,7 +30,7 @@ from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, ve
 from gemmed.experiments.footsteps.target import footsteps_target, paper_target
 from gemmed.experiments.runner import Options
 
-SMALL = Size(n_human=7, n_animal=7, n_train=5)
+SMALL = Size(n_human=5, n_animal=5, n_train=3)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,10 @@ def split_with(segments, sensors):
 
 
 def test_every_subject_gives_24_segments_of_1950_features_at_four_sensors(segments):
-    assert segments.mfcc.shape == (14 * 24, 4, 1950)
-    assert segments.summaries.shape[:2] == (14 * 24, 4)
+    assert segments.mfcc.shape == (10 * 24, 4, 1950)
+    assert segments.summaries.shape[:2] == (10 * 24, 4)
     assert np.isfinite(segments.summaries).all()
-    assert np.bincount(segments.y).tolist() == [7 * 24, 7 * 24]
+    assert np.bincount(segments.y).tolist() == [5 * 24, 5 * 24]
     assert segments.physical.any()
     # A stale memory is that of all sensors; single sensors differ by their windows only.
     assert np.ptp(segments.stale.mean(axis=0)) < 0.05
@@ -60,10 +60,10 @@ def test_every_subject_gives_24_segments_of_1950_features_at_four_sensors(segmen
 
 def test_subjects_are_trained_on_or_tested_on_never_both(segments):
     for split in range(3):
-        train = training_mask(segments, 5, split)
+        train = training_mask(segments, 3, split)
         assert not set(segments.subjects[train]) & set(segments.subjects[~train])
-        assert np.bincount(segments.y[train]).tolist() == [120, 120]
-    assert np.any(training_mask(segments, 5, 0) != train)
+        assert np.bincount(segments.y[train]).tolist() == [72, 72]
+    assert np.any(training_mask(segments, 3, 0) != train)
 
 
 def test_parameters_come_from_the_grid_with_subjects_held_out(segments):
@@ -98,7 +98,7 @@ def test_a_run_measures_every_method(result):
             assert ("detection_accuracy" in measures) == (name in detecting)
     assert set(result["parts"]) == set(PARTS[:-1])
     assert len(result["faults"]["auc"]) == 4
-    assert len(result["detected"]["truth 1"]) == 14 * 24
+    assert len(result["detected"]["truth 1"]) == 10 * 24
 
 
 def test_the_methods_of_the_paper_alone_under_the_stronger_faults(result, tmp_path):

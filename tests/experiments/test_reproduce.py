@@ -1,6 +1,7 @@
 """Targets: one registry, and the files that each of them writes."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from gemmed._core.exceptions import StoredRunError, UnknownTargetError
 from gemmed.cli.main import build_parser
 from gemmed.experiments.registry import SIMULATION, TARGETS, names_of, resolve_targets
 from gemmed.experiments.reproduce import reproduce
+from gemmed.experiments.ring import grid
 from gemmed.experiments.ring.runs import ring_task
 from gemmed.experiments.runner import Options
 from gemmed.experiments.summary import summarise
@@ -35,26 +37,41 @@ def test_targets_are_resolved_in_the_order_of_the_registry_and_share_runs():
     assert shared <= {task.name for task in TARGETS["auc"].make(Options()).tasks(2)}
 
 
-def test_files_do_not_depend_on_the_number_of_jobs(tmp_path):
+NAMES = ["noise", "precision-recall", "boundary"]
+
+
+@pytest.fixture
+def fewer_radii(monkeypatch):
+    monkeypatch.setattr(grid, "RADII", (15, 55))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Three targets, made by one process."""
     pytest.importorskip("matplotlib")
-    names = ["noise", "precision-recall", "boundary"]
-    for jobs in (1, 2):
-        reproduce(names, tmp_path / str(jobs), n_runs=1, jobs=jobs, version="test")
-    for name in names:
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grid, "RADII", (15, 55))
+        reproduce(NAMES, folder, n_runs=1, jobs=1, version="test")
+    return folder
+
+
+def test_files_do_not_depend_on_the_number_of_jobs(made, fewer_radii, tmp_path):
+    reproduce(NAMES, tmp_path, n_runs=1, jobs=2, version="test")
+    for name in NAMES:
         for ending in ("csv", "json", "png"):
-            first, second = (tmp_path / str(jobs) / f"{name}.{ending}" for jobs in (1, 2))
+            first, second = (folder / f"{name}.{ending}" for folder in (made, tmp_path))
             assert first.read_bytes() == second.read_bytes(), first.name
-    manifest = json.loads((tmp_path / "1" / "noise.manifest.json").read_text())
+    manifest = json.loads((made / "noise.manifest.json").read_text())
     assert manifest["runs"] == 1 and manifest["seeds"] == [0] and manifest["gemmed"] == "test"
-    assert manifest["parameters"]["radii"] == [15, 35, 55, 75]
+    assert manifest["parameters"]["radii"] == [15, 55]
     assert "GEM-MED" in manifest["parameters"]["methods"]
-    rows = json.loads((tmp_path / "1" / "noise.json").read_text())["rows"]
-    assert {row["R"] for row in rows} == {15, 35, 55, 75}
+    rows = json.loads((made / "noise.json").read_text())["rows"]
+    assert {row["R"] for row in rows} == {15, 55}
 
 
-def test_a_stored_run_that_lacks_a_method_is_reported(tmp_path):
-    pytest.importorskip("matplotlib")
-    reproduce(["noise"], tmp_path, n_runs=1, jobs=1, version="test")
+def test_a_stored_run_that_lacks_a_method_is_reported(made, fewer_radii, tmp_path):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     stored = next(tmp_path.rglob("seed-000.json"))
     content = json.loads(stored.read_text())
     del content["result"]["SVM"]

@@ -12,6 +12,7 @@ import scipy.linalg  # noqa: F401  SciPy has a BLAS of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gemmed._core.exceptions import WorkerDiedError
+from gemmed.cli import main
 from gemmed.experiments.runner import RunStore, Task, run_tasks
 
 CALLS = []
@@ -65,31 +66,32 @@ def test_a_killed_worker_is_reported(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, number):
-    command = [sys.executable, "-m", "gemmed", "reproduce", "noise", "--runs", "4", "--jobs", "2"]
+    pytest.importorskip("matplotlib")
+    command = ["reproduce", "precision-recall", "--out", str(tmp_path)]
     process = subprocess.Popen(
-        [*command, "--out", str(tmp_path)],
+        [sys.executable, "-m", "gemmed", *command, "--runs", "20", "--jobs", "2"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
     while not list(tmp_path.rglob("seed-*.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.05)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
     _, errors = process.communicate(timeout=60)  # returns only when no worker holds the pipe
     assert process.returncode == 130
-    assert errors.strip().splitlines()[-1].startswith("gemmed: interrupted; what was finished is")
+    # Joblib's tracker of resources may find that those of a worker are gone.
+    lines = [line for line in errors.strip().splitlines() if "resource_tracker" not in line]
+    assert lines[-1].startswith("gemmed: interrupted; what was finished is")
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("seed-*.json")}
-    assert kept
-    subprocess.run(
-        [*command[:-4], "--runs", "1", "--jobs", "2", "--out", str(tmp_path)], check=True
-    )
+    assert 1 <= len(kept) < 80
+    assert main([*command, "--runs", "1", "--jobs", "1"]) == 0
     assert all(path.stat().st_mtime_ns == made for path, made in kept.items())
-    assert (tmp_path / "noise.png").exists()
+    assert (tmp_path / "precision-recall.png").exists()
 
 
 def linger(folder):

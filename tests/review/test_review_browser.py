@@ -6,6 +6,7 @@ Needs Playwright and Debian's chromium (``apt-get install chromium``; ``.ci/run`
 import csv
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"
 )
+SCREENS = list(product(("light", "dark"), (1280, 390)))
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +39,8 @@ def browser():
 class Watched:
     """A tab that notes what it loads and what goes wrong in it."""
 
-    def __init__(self, browser, address=None, context=None, **options):
-        self.context = context or browser.new_context(
-            viewport={"width": 1280, "height": 900}, **options
-        )
+    def __init__(self, browser, address=None, context=None):
+        self.context = context or browser.new_context(viewport={"width": 1280, "height": 900})
         self.page = self.context.new_page()
         self.requests, self.problems = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -343,14 +343,14 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     tab.check(own={urlsplit(running.address).netloc})
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_checks_fits_the_screen(browser, start, tmp_path, scheme):
+def test_the_page_of_checks_fits_the_screen(browser, start, tmp_path):
     path = write_tickets(tmp_path / "t.csv")
     running = start(path, "--target", "topic", "--checks", "40", "--until", "0.05")
-    tab = Watched(browser, running.address, color_scheme=scheme)
+    tab = Watched(browser, running.address)
     for _ in range(12):
         tab.press("r")
-    for width in (1280, 390):
+    for scheme, width in SCREENS:
+        tab.page.emulate_media(color_scheme=scheme)
         tab.page.set_viewport_size({"width": width, "height": 800})
         assert tab.page.evaluate("document.documentElement.scrollWidth") == width
         height = tab.page.locator(".actions").bounding_box()["height"]
@@ -385,11 +385,10 @@ def test_nothing_hangs_over_the_edge(browser, hostile, width):
 # -- the report ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report(browser, tmp_path, scheme):
+def test_the_report(browser, tmp_path):
     findings = Findings(audited())
     HtmlReport(findings).save(tmp_path / "r.html")
-    tab = Watched(browser, (tmp_path / "r.html").as_uri(), color_scheme=scheme)
+    tab = Watched(browser, (tmp_path / "r.html").as_uri())
     n = len(findings.flagged())
     tab.expect("#count").to_have_text(f"1 to {min(n, 25)} of {n} rows")
     # Order by a column, both ways.
@@ -418,7 +417,8 @@ def test_the_report(browser, tmp_path, scheme):
     tab.page.keyboard.press("Escape")
     tab.expect("#detail").to_be_hidden()
     tab.page.click(f'a[href="#row-{row}"]')
-    for width in (1280, 390):
+    for scheme, width in SCREENS:
+        tab.page.emulate_media(color_scheme=scheme)
         tab.page.set_viewport_size({"width": width, "height": 900})
         assert tab.page.evaluate("document.documentElement.scrollWidth") == width
         _keep_picture(tab.page, f"report-{scheme}-{width}")

@@ -29,7 +29,7 @@ def open_session(path, *, match=False, fit=True):
     subject = TableSubject(
         table,
         Roles("diagnosis", drop=("patient",)),
-        GEMMEDClassifier(random_state=0),
+        GEMMEDClassifier(base=None, random_state=0),
         identifiers=("patient",),
     )
     session = ReviewSession(subject, store, path, "ann")

@@ -240,16 +240,16 @@ def test_no_client_is_told(monkeypatch):
         dask_blocks(da.zeros((4, 2)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def processes():
-    """A cluster of two processes, one of which may be killed."""
+    """A cluster of two processes; one that is killed is started again."""
     from distributed import Client, LocalCluster
 
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
-        Client(cluster) as made,
+        Client(cluster, set_as_default=False) as made,
     ):
         yield made
 
