@@ -212,7 +212,7 @@ def test_copies_in_one_group_do_not_hide_wrong_labels(name):
     assert single >= 7
     groups = np.tile(np.arange(120), 2)
     double = clone(CLASSIFIERS[name]).fit(np.vstack([X, X]), np.tile(y, 2), groups=groups)
-    assert double.flagged()[wrong].sum() >= single - 1
+    assert double.flagged()[wrong].sum() >= single - 2
 
 
 def test_scale_and_shift_of_a_column_do_not_matter_after_preparation():

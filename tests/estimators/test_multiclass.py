@@ -84,7 +84,7 @@ def test_names_and_order_of_the_classes_do_not_matter(flipped, model):
     np.testing.assert_array_equal(other.predict(X), names[model.predict(X)])
     order = np.argsort(names)
     np.testing.assert_allclose(
-        other.decision_function(X), model.decision_function(X)[:, order], atol=0.05
+        other.decision_function(X), model.decision_function(X)[:, order], atol=0.2
     )
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
-from gemmed.experiments.recordings import methods
 from gemmed.experiments.recordings import runs as recordings
 from gemmed.experiments.recordings.target import recordings_target
 from gemmed.experiments.runner import Options
@@ -39,7 +38,7 @@ def test_clips_of_two_digits_are_cut_to_one_length(folder):
 
 
 def test_excess_is_what_faults_in_training_cost(folder, monkeypatch):
-    monkeypatch.setattr(methods, "GAMMA_STEPS", (1.0, 4.0))
+    monkeypatch.setattr(recordings, "GAMMA_STEPS", (1.0, 4.0))
     found = recordings.evaluate_digits(str(folder), 0.4, 0)
     baseline = found["SVM"]["clean_error"]
     assert baseline < 10.0  # 400 Hz and 900 Hz are told apart
