@@ -275,3 +275,15 @@ def test_trusting_everybody_with_one_view_is_med_with_uncertain_labels(training)
     odds = np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
     intercept = np.diff(model._fit.intercepts[0])[0]
     np.testing.assert_allclose(odds, model.sensor_slopes_[0] * expected + intercept, atol=1e-4)
+
+
+def test_many_ordinary_sensors_are_not_called_broken():
+    """32 sensors that say little each: without exact inference there is no fault of all of them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 32)) + 2.4 / np.sqrt(32) * y[:, None]
+    model = SensorGEMMEDClassifier(views=32, gamma="scale", random_state=0).fit(X, y)
+    assert np.mean(model.broken_proba_ > 0.5) < 0.01
+    assert "all" not in model.fault_rates_
+    with pytest.raises(ValueError, match="shared='never'"):
+        SensorGEMMEDClassifier(shared="never").fit(X[:40, :4], y[:40])

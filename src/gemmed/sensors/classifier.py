@@ -26,6 +26,7 @@ from ..estimators.validation import (
 )
 from ..estimators.whole_fit import fit_method
 from ..model.kernels.kernel import RADIAL, Kernel
+from .chains.learning import has_shared_chain
 from .chains.product_space import Inferred
 from .chains.sequences import Sequences, sequences_of
 from .explained import explained
@@ -55,14 +56,13 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         them, or a number of equal blocks. None is one sensor. Missing channels (NaN) are filled
         from the others of the sensor; with less than half of them the sensor is missing.
     screen_views : None, list or dict, default=None
-        Columns in which faults of each sensor are looked for, if not those of ``views``: summaries
-        of a recording show faults that the features of a classifier hide.
+        Columns in which faults of each sensor are looked for, if not those of ``views``.
     indicators : bool, default=True
         Whether sensors can be broken. False trusts every reading.
     bursts : bool, default=True
-        Whether neighbours depend on each other, where ``order`` or ``groups`` say who they are.
-    shared : bool, default=True
-        Whether there are faults of all sensors at once.
+        Whether neighbours by ``order`` and ``groups`` depend on each other.
+    shared : bool or "auto", default="auto"
+        Faults of all sensors at once; "auto" for up to nine sensors, whose inference is exact.
     at_use : bool, default=True
         Whether new samples have indicators, too.
     scale : bool, default=True
@@ -121,7 +121,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         screen_views: Any = None,
         indicators: bool = True,
         bursts: bool = True,
-        shared: bool = True,
+        shared: bool | str = "auto",
         at_use: bool = True,
         scale: bool = True,
         kernel: str = TUNED,
@@ -228,7 +228,8 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             own_groups,
         )
         ordered = sequences.samples.shape[1] > 1
-        options = Options(bool(self.indicators), bool(self.bursts) and ordered, bool(self.shared))
+        shared = has_shared_chain(self.shared, len(everything), len(views))
+        options = Options(bool(self.indicators), bool(self.bursts) and ordered, shared)
         rng = np.random.default_rng(settings.seed)
         with blas_threads(self.n_jobs, n):
             found = fit_sensors(rows, len(classes), settings, options, rng)

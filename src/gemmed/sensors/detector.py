@@ -20,7 +20,7 @@ from ..estimators.validation import (
 )
 from ..estimators.whole_fit import fit_method
 from .chains.factors import Factors
-from .chains.learning import infer
+from .chains.learning import has_shared_chain, infer
 from .chains.sequences import Sequences, sequences_of
 from .faults.detection import detect_faults
 from .missing_channels import channel_fills, fill_channels, without_silent
@@ -40,8 +40,11 @@ class SensorDetector(BaseEstimator):
     ----------
     views : None, int, list or dict, default=None
         Columns of each sensor, as in :class:`~gemmed.SensorGEMMEDClassifier`.
-    bursts, shared : bool, default=True
-        Whether neighbours depend on each other, and whether there are faults of all sensors.
+    bursts : bool, default=True
+        Whether neighbours depend on each other.
+    shared : bool or "auto", default="auto"
+        Whether there are faults of all sensors at once. "auto" if inference is exact, as in
+        :class:`~gemmed.SensorGEMMEDClassifier`.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
 
@@ -68,7 +71,7 @@ class SensorDetector(BaseEstimator):
         views: Any = None,
         *,
         bursts: bool = True,
-        shared: bool = True,
+        shared: bool | str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -112,7 +115,7 @@ class SensorDetector(BaseEstimator):
                 vouching_groups(len(X), stamps, recordings),
                 sequences,
                 bursts=bool(self.bursts) and sequences.samples.shape[1] > 1,
-                shared=bool(self.shared),
+                shared=has_shared_chain(self.shared, len(X), len(views)),
                 rng=np.random.default_rng(seed),
             )
         self._views, self._rules, self._rates = views, found.rules, found.rates

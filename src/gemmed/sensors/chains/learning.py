@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._core.parameter_checks import check_choice
 from .factors import Factors
 from .mean_field import infer_by_turns
 from .product_space import Inferred, infer_exactly
@@ -44,6 +45,19 @@ class Rates(NamedTuple):
         }
 
 
+def is_exact(n: int, n_views: int) -> bool:
+    """Whether the product of the chains is small enough to be summed."""
+    return n_views <= MOST_EXACT_VIEWS and n * 2.0 ** (n_views + 1) <= MOST_STATES
+
+
+def has_shared_chain(shared: bool | str, n: int, n_views: int) -> bool:
+    """What the parameter ``shared`` asks for."""
+    if isinstance(shared, str):
+        check_choice("shared", shared, ("auto",))
+        return is_exact(n, n_views)
+    return bool(shared)
+
+
 def usual_rates(n_views: int, *, bursts: bool, shared: bool) -> Rates:
     """Where learning starts.
 
@@ -63,7 +77,7 @@ def infer(
 ) -> Inferred:
     """Posterior of sensors and labels, exact where the product of the chains is small enough."""
     n, n_views = factors.bad.shape
-    exact = n_views <= MOST_EXACT_VIEWS and n * 2.0 ** (n_views + 1) <= MOST_STATES
+    exact = is_exact(n, n_views)
     method = infer_exactly if exact else infer_by_turns
     return method(factors, rates.chains, rates.common, sequences, present)
 
