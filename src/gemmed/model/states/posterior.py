@@ -187,7 +187,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
             shares[number, kind] = float(part @ model.weights) / total, np.sqrt(variance)
     if_wrong = if_wrong * model.if_wrong
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)
-    informative = _is_informative(model, gained)
+    informative = _is_informative(model, gained, model.weights * (1.0 - bad))
     doubted = _wrong_at_most(model, nominal, wrong, if_wrong, informative)
     nominal, wrong = nominal + wrong - doubted, doubted
     true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
@@ -319,12 +319,16 @@ def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) 
     )
 
 
-def _is_informative(model: LabelModel, given_proba: FloatArray) -> bool:
+def _is_informative(model: LabelModel, given_proba: FloatArray, weights: FloatArray) -> bool:
     """Whether the given labels are predicted better than by the shares of the classes.
 
     A one-sided test at 5 % of the mean gain in log-likelihood, less what fitting theta gains.
+    Predictions at bad measurements do not count: they may be wrong and certain.
+
+    Parameters
+    ----------
+    weights : of the samples, times the probability of a good measurement
     """
-    weights = model.weights
     total = max(float(weights.sum()), 1e-300)
     gain = np.log(np.maximum(given_proba, 1e-300)) - np.log(model.class_shares[model.class_index])
     mean = float(gain @ weights) / total
