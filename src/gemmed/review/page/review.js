@@ -379,8 +379,10 @@
   $("more").onclick = () => guarded(() => list(false));
   $("close-list").onclick = closeAll;
   $("search").oninput = listAgain;
-  $("bulk").onclick = () => { $("bulk-box").hidden = false; $("confidence").focus(); guarded(offer); };
-  $("confidence").onchange = () => guarded(offer);
+  /* Not guarded, which would drop a new confidence while the answer to the last one is awaited. */
+  const offerAgain = () => offer().catch((error) => say(error.message, true));
+  $("bulk").onclick = () => { $("bulk-box").hidden = false; $("confidence").focus(); offerAgain(); };
+  $("confidence").onchange = offerAgain;
   $("close-bulk").onclick = closeAll;
   $("accept").onclick = accept;
   $("class-name").onkeydown = (event) => { if (event.key === "Enter") { event.preventDefault(); markTyped(); } };
