@@ -132,3 +132,14 @@ def test_values_of_a_category_are_no_bad_groups():
     _, groups = find_groups(X, y)
     assert len(groups) > 8
     assert not any(group.is_bad for group in groups)
+
+
+@pytest.mark.parametrize("seed", [0, 29])
+def test_frequent_codes_are_no_bad_group(seed):
+    """Distinct rows are few, and copies make most of the table: that is no group of faults."""
+    rng = np.random.default_rng(seed)
+    shares = rng.gamma(0.5, size=(5, 5)) + 0.01
+    X = np.column_stack([rng.choice(5, 800, p=own / own.sum()) for own in shares]).astype(float)
+    y = (rng.random(800) < 1 / (1 + np.exp(-1.5 * (X[:, 0] - X[:, 0].mean())))).astype(int)
+    _, groups = find_groups(X, y)
+    assert not any(group.is_bad for group in groups)

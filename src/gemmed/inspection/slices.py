@@ -29,6 +29,8 @@ MAX_SHARE = 0.8
 """Of the rows that a slice may hold."""
 MIN_FAULTS = 4
 """Flagged rows of a slice."""
+MIN_RATIO = 1.5
+"""Share of flagged rows in a slice over that of all rows: nobody acts on less."""
 CATEGORY, NUMBER, TIME, ORDER = "category", "number", "time", "order"
 
 
@@ -169,7 +171,7 @@ def _best(
         total = _sums(np.bincount(codes, weights[known], n_bins), cut)
         left = (n[:, None] - sizes) / np.maximum(n - 1.0, 1.0)[:, None]
         tail = _upper_tail(total, mean @ sizes, variance @ (sizes * left))
-        more = hits * part.sum() > np.sum(faults & part) * rows
+        more = hits * part.sum() >= MIN_RATIO * np.sum(faults & part) * rows
         tail = np.where(tried & more & (hits >= MIN_FAULTS), tail, 1.0)
         number = int(np.argmin(tail))
         p_value = float(tail[number]) * int(tried.sum()) * len(cuts)

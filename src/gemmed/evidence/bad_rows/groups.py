@@ -46,6 +46,8 @@ ONE_LABEL = 0.05
 """Probability that all bad measurements of a group have one label."""
 CLEARING = 3.0
 """Nats of the labels that outweigh what single rows show."""
+ACCUSING = 2.0
+"""Nats from which a group counts as bad: less would accuse many rows on the word of one fact."""
 INNER = (0.1, 0.9)
 """Quantiles between which the width of a column is measured."""
 
@@ -75,7 +77,7 @@ class Group(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        return self.log_bayes > 0.0
+        return self.log_bayes > ACCUSING
 
     @property
     def is_cleared(self) -> bool:
@@ -85,7 +87,8 @@ class Group(NamedTuple):
         """Nats of members, of which single rows have these."""
         if self.is_cleared:
             return np.minimum(single, LEAST_NATS)
-        together: FloatArray = np.maximum(single, max(self.log_bayes, LEAST_NATS))
+        own = self.log_bayes if self.is_bad else max(min(self.log_bayes, 0.0), LEAST_NATS)
+        together: FloatArray = np.maximum(single, own)
         return together
 
     def has(self, scaled: FloatArray) -> BoolArray:
@@ -111,8 +114,9 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
     class_index : given labels, shape (n_rows,)
     """
     scale = scale_of(X)
-    _, first = np.unique(X, axis=0, return_index=True)
-    first = np.sort(first)
+    _, first, counts = np.unique(X, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    first, counts = first[order], counts[order]
     if len(first) < FEWEST_ROWS:
         return scale, []
     points, label = scale.of(X[first]), class_index[first]
@@ -130,6 +134,8 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
     prior = np.log(max(len(branches), 1))
     groups = []
     for members, height in branches:
+        if counts[members].sum() > MOST_MEMBERS * len(X):
+            continue
         inside = np.zeros(len(first), dtype=bool)
         inside[members] = True
         tightness = 0.0
