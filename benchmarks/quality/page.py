@@ -22,7 +22,7 @@ TABLES = {
         "bad rows": "AP bad",
         "either": "AP either",
     },
-    "Flags: more likely faulty than not": {
+    "Flags: one kind of fault is more likely than none": {
         "precision": "plain precision",
         "recall": "plain recall",
         "good rows flagged": "plain good flagged",

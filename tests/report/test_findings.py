@@ -39,7 +39,9 @@ def test_the_top_of_each_is_as_easy_as_a_threshold(findings):
 def test_one_sentence_says_what_each_number_means(findings):
     sentence = findings.sentence()
     low, high = (round(value * 569) for value in findings.shares["joint"][1:])
-    assert sentence.startswith(f"{len(findings.flagged())} of 569 rows are flagged: each is more")
+    assert sentence.startswith(
+        f"{len(findings.flagged())} of 569 rows are flagged: a wrong label or"
+    )
     assert f"(90 % interval {low} to {high})" in sentence
     assert sentence.endswith("no row has been checked.")
     assert "above 0.9" in findings.sentence(0.9)

@@ -333,7 +333,7 @@ default="tuned"
 
     @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
-        """Training samples that are more likely faulty than not.
+        """Training samples that probably have a fault.
 
         Parameters
         ----------

@@ -300,6 +300,11 @@ def _odd_sentence(column: ColumnReason, label: str) -> str:
         return (
             f"{column.name} is {column.value}; all trusted rows of {label!r} have {column.usual}."
         )
+    if column.residual is not None and column.expected and abs(spreads) < 1.0:
+        return (
+            f"{column.name} is {column.value}; expected from the other columns: {column.expected}, "
+            f"{size_text(abs(column.residual))} deviations away."
+        )
     text = (
         f"{column.name} is {column.value}, {size_text(abs(spreads))} deviations "
         f"{'above' if spreads > 0 else 'below'} the median of {label!r} (usual: {column.usual})."

@@ -37,7 +37,7 @@ def flag_sentence(
     kind : what is estimated, "faulty rows"
     n_checked : rows that a person has judged
     """
-    meaning = "each is more likely faulty than not"
+    meaning = "a wrong label or a bad measurement is more likely than no fault"
     if threshold is not None:
         meaning = f"the fault probability is above {threshold:g}"
     verb = "is" if n_flagged == 1 else "are"
