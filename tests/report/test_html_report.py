@@ -157,3 +157,14 @@ def test_the_axis_of_a_distribution_ends_with_the_rows_it_compares():
     trusted = values <= 1.0
     found = distribution("area", values, 50, {"all": trusted})
     assert found.values[1] == "5" and found.mark == 1.0
+
+
+def test_copies_with_different_labels_are_listed_with_how_equal_they_are():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    X = rng.normal(size=(120, 3)) + 3.0 * y[:, None]
+    X[1], y = X[0], np.array(["cold", "warm"])[y]  # rows 1 and 2: equal, with different labels
+    page = audit_report(GEMMEDClassifier(base=None, random_state=0).fit(X, y), X, y).html()
+    assert "Copies with different labels" in page
+    assert "<td>equal</td>" in page
+    assert "built-in method" not in page
