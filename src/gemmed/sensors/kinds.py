@@ -1,6 +1,6 @@
 """Which kind of fault a sensor has: simple explanations of its readings, tried in turn.
 
-``z`` are the readings in standard units, ``e`` what the other sensors let expect, ``r = z - e``.
+``z`` are the readings in standard units, ``e`` what the other sensors predict, ``r = z - e``.
 
     swapped   the readings are those expected of another sensor, and the other way round
     stuck     readings hardly move, or move without any relation to ``e``

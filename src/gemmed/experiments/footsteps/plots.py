@@ -248,7 +248,7 @@ def show_waves(path: Path) -> None:
 
 
 def show_spectrograms(path: Path) -> None:
-    """Both classes as healthy sensors hear them, and a fault."""
+    """Spectrograms of both classes from working sensors, and of a fault."""
     panels = []
     for label, counts in zip(LABELS, ((1, 0), (0, 1)), strict=True):
         recording = next(iter_footsteps(*counts, faults=False, random_state=PICTURE_SEED))
