@@ -7,7 +7,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from gemmed import GEMMEDClassifier
-from gemmed.evidence.stuck import find_stuck_values
+from gemmed.evidence.stuck import find_stuck_values, stuck_rows
+from gemmed.rows.blocks import LocalBlocks
+from gemmed.rows.training_rows import ArrayRows, BlockRows, GramRows
 
 
 def numbers(seed, n_rows=300, n_columns=12):
@@ -24,7 +26,7 @@ def stick(X, rows, columns, value):
     return X
 
 
-@pytest.mark.parametrize("n_stuck", [30, 120])
+@pytest.mark.parametrize("n_stuck", [6, 30, 120])
 def test_stuck_columns_and_rows_are_found(n_stuck):
     rows, columns = np.arange(n_stuck), np.array([1, 4, 7, 9])
     X = stick(numbers(0), rows, columns, 9.0)
@@ -75,3 +77,45 @@ def test_the_classifier_names_the_rows_of_a_stuck_sensor():
     faulty[rows] = True
     assert (model.nominal_proba_[faulty] < 0.5).mean() > 0.95
     assert (model.nominal_proba_[~faulty] < 0.5).mean() < 0.1
+
+
+@pytest.mark.parametrize("n_dead", [6, 40])
+def test_rows_that_repeat_one_reading_are_found_in_memory_and_in_blocks(n_dead):
+    X = numbers(5)
+    X[:n_dead] = X[200] + 1.0
+    found = stuck_rows(ArrayRows(X), 0)
+    np.testing.assert_array_equal(np.flatnonzero(found), np.arange(n_dead))
+    in_blocks = BlockRows(LocalBlocks(X, block_rows=70))
+    np.testing.assert_array_equal(stuck_rows(in_blocks, 0), found)
+    assert not stuck_rows(GramRows(X @ X.T, X @ X.T), 0).any()
+
+
+def test_copies_of_rows_are_not_stuck():
+    X, rng = numbers(6), np.random.default_rng(2)
+    oversampled = np.concatenate([X, np.repeat(X[:12] + 3.0, 10, axis=0)])
+    samples = (np.concatenate([X, X[:150]]), X[rng.integers(300, size=300)], oversampled)
+    for sample in samples:
+        assert not len(find_stuck_values(sample).columns)
+
+
+def test_values_filled_in_and_limits_are_not_stuck():
+    """Rain and radiation are zero in the same rows; two columns were filled with their means."""
+    X = numbers(7)
+    filled = stick(X, np.arange(40), [2, 3], X[40:, 2:4].mean(axis=0))
+    assert not len(find_stuck_values(filled).columns)
+    day = np.random.default_rng(8).uniform(size=300) < 0.7
+    limited = X.copy()
+    limited[:, 2:6] = np.where(day[:, None], np.abs(X[:, 2:6]), 0.0)
+    assert not len(find_stuck_values(limited).columns)
+
+
+def test_the_classifier_names_a_few_rows_of_a_dead_recorder():
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    dead = np.zeros(len(y), dtype=bool)
+    dead[rng.choice(len(y), 8, replace=False)] = True
+    X[dead] = X[7] + X.std(axis=0) * rng.normal(size=X.shape[1])
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = GEMMEDClassifier(base=None, random_state=0).fit(scaled, y)
+    assert np.all(model.state_proba_[dead, 2] > 0.5)
+    assert np.mean(model.nominal_proba_[~dead] < 0.5) < 0.02

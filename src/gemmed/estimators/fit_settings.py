@@ -15,7 +15,7 @@ from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import ToTune
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import BlockRows, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
 from .kernel_parameters import what_is_tuned
 from .validation import (
@@ -275,11 +275,11 @@ def prior_of(
     rows: TrainingRows, kernel: Kernel, samples: Labelled, trusted: FloatArray, settings: Settings
 ) -> Prior:
     """Functions of the kernel itself, or of features of it where rows are in blocks."""
-    if isinstance(rows, BlockRows):
+    if rows.blocks is not None:
         assert settings.n_components is not None
         return feature_prior(
             kernel,
-            rows,
+            BlockRows(rows.blocks),
             samples.class_index,
             trusted,
             settings.n_components,
@@ -287,5 +287,5 @@ def prior_of(
             c=settings.c,
             weights=samples.weights,
         )
-    assert isinstance(rows, (ArrayRows, GramRows))
+    assert rows.X is not None
     return exact_prior(kernel, rows.X, block_threads(settings.n_jobs))

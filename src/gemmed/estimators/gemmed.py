@@ -253,11 +253,16 @@ default="tuned"
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
         own_models = check_pred_probs(pred_probs, samples.classes, len(X))
         found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
-        is_gram = isinstance(rows, GramRows)
         names = getattr(self, "feature_names_in_", None)
         X = with_constant_columns(self, X)
         kept = KeptSamples(
-            X, samples.class_index, found.nominal, samples.groups, is_gram, index=index, names=names
+            X,
+            samples.class_index,
+            found.nominal,
+            samples.groups,
+            not rows.has_values,
+            index=index,
+            names=names,
         )
         self._store(found, samples, kept)
         return self

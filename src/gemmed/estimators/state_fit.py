@@ -30,7 +30,7 @@ from ..model.states.label_model import LabelModel
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate, KernelChoice
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
 from .stored_function import StoredFunction, stored_function
@@ -87,7 +87,7 @@ def fit_states(
         n_classes)
     """
     bases = bases_of(base, settings.n_jobs)
-    if X is None or isinstance(rows, GramRows):
+    if X is None or not rows.has_values:
         if base is not None and base != "auto":
             raise ValueError(
                 f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
@@ -98,21 +98,17 @@ def fit_states(
     taught = samples.taught
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
-    in_blocks = isinstance(rows, BlockRows)
+    in_blocks = rows.blocks is not None
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
         seed = settings.neighbourhood.seed
         distances = class_distances(rows, class_index, samples.names, settings.neighbourhood)
-        measurements = None
-        if not isinstance(rows, GramRows):
-            assert isinstance(rows, (ArrayRows, BlockRows))
-            measurements = judge_measurements(rows, class_index, rng)
-        good, usual = np.where(samples.useless, 0.0, 1.0), ~samples.useless
+        measurements = judge_measurements(rows, class_index, rng)
+        good = np.where(samples.useless, 0.0, 1.0)
         if measurements is not None:
             good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-            usual &= ~measurements.in_bad_group
         usable = samples.weights * ~samples.useless
-        shared = shared_faults(rows, distances.knn, class_index, good > 0.5, usual, seed)
+        shared = shared_faults(rows, distances.knn, class_index, good > 0.5, seed)
         bad_rate = settings.priors.bad_rate
         nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement

@@ -14,7 +14,7 @@ from ..model.kernels.exact_or_features import Prior
 from ..model.kernels.iterative_gram import IterativeGramSpace
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.nystroem import FeatureMap, NystroemMap
-from ..rows.training_rows import ArrayRows, GramRows, TrainingRows
+from ..rows.training_rows import TrainingRows
 
 PREDICT_BLOCK = 500_000
 """Kernel values held in memory at a time while predicting."""
@@ -92,8 +92,7 @@ def stored_function(
     parameters: Sequence[FloatArray],
 ) -> StoredFunction:
     """:func:`function_of_solution` for training rows of any kind."""
-    X = rows.X if isinstance(rows, (ArrayRows, GramRows)) else None
-    return function_of_solution(kernel, X, prior, dual_coef, parameters)
+    return function_of_solution(kernel, rows.X, prior, dual_coef, parameters)
 
 
 def predicts_by_parameters(prior: Prior) -> bool:

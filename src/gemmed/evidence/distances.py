@@ -10,7 +10,7 @@ import numpy as np
 from .._core.progress import reported
 from .._core.types import FloatArray
 from ..rows.blocks import Blocks, sum_blocks, take_rows
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.training_rows import TrainingRows
 from .references import (
     ROUNDING,
     ReferencePlan,
@@ -136,11 +136,11 @@ class BlockDistances:
 
 def distances_of(rows: TrainingRows) -> Distances:
     """Distances among the training samples, however they are stored."""
-    if isinstance(rows, GramRows):
+    if rows.gram is not None:
         return KernelDistances(rows.gram)
-    if isinstance(rows, BlockRows):
+    if rows.blocks is not None:
         return BlockDistances(rows.blocks)
-    assert isinstance(rows, ArrayRows)
+    assert rows.X is not None
     return EuclideanDistances(rows.X)
 
 

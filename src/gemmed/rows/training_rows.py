@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._core.types import FloatArray
-from .blocks import Blocks, take_rows
+from .blocks import BlockFunction, Blocks, take_rows
 
 
 class TrainingRows(Protocol):
-    """What every storage offers."""
+    """What every storage offers. Of ``X``, ``gram`` and ``blocks`` it has what it is made of."""
+
+    @property
+    def X(self) -> FloatArray | None:
+        """All samples in memory, or the kernel matrix as it was given."""
+        ...
+
+    @property
+    def gram(self) -> FloatArray | None:
+        """A precomputed kernel, symmetric and positive semi-definite, with the bias."""
+        ...
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """Rows of which never more than some blocks are in memory."""
+        ...
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are columns; a precomputed kernel has none."""
+        ...
 
     @property
     def n_samples(self) -> int: ...
@@ -21,12 +42,20 @@ class TrainingRows(Protocol):
         """Some samples; of a precomputed kernel the part between them."""
         ...
 
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterable[Any]:
+        """``function(values, broadcast, *pieces of rows)`` of all samples, in one or many parts."""
+        ...
+
 
 @dataclass(frozen=True)
 class ArrayRows:
     """X in memory."""
 
     X: FloatArray
+    gram = blocks = None
+    has_values = True
 
     @property
     def n_samples(self) -> int:
@@ -35,15 +64,20 @@ class ArrayRows:
     def take(self, rows: np.ndarray) -> FloatArray:
         return self.X[rows]
 
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterable[Any]:
+        return [function(self.X, broadcast, *rows)]
+
 
 @dataclass(frozen=True)
 class GramRows:
     """A precomputed kernel matrix; there are no coordinates."""
 
     X: FloatArray
-    """The matrix as it was given."""
     gram: FloatArray
-    """The same made symmetric and positive semi-definite, with the bias."""
+    blocks = None
+    has_values = False
 
     @property
     def n_samples(self) -> int:
@@ -52,12 +86,19 @@ class GramRows:
     def take(self, rows: np.ndarray) -> FloatArray:
         return self.X[np.ix_(rows, rows)]
 
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterable[Any]:
+        raise TypeError("a precomputed kernel has no values: ask has_values first.")
+
 
 @dataclass(frozen=True)
 class BlockRows:
     """Rows of which never more than some blocks are in memory."""
 
     blocks: Blocks
+    X = gram = None
+    has_values = True
 
     @property
     def n_samples(self) -> int:
@@ -65,3 +106,8 @@ class BlockRows:
 
     def take(self, rows: np.ndarray) -> FloatArray:
         return take_rows(self.blocks, rows).astype(np.float64)
+
+    def map(
+        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
+    ) -> Iterable[Any]:
+        return self.blocks.map(function, broadcast, rows)

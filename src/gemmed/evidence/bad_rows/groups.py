@@ -20,6 +20,7 @@ from scipy.sparse import coo_array, csgraph
 from scipy.spatial import distance
 
 from ..._core.types import BoolArray, FloatArray
+from .columns import INNER
 
 FEWEST_MEMBERS, MOST_MEMBERS = 5, 0.45
 """Members of a group, and its share of the rows: a larger one is the table itself."""
@@ -48,8 +49,6 @@ CLEARING = 3.0
 """Nats of the labels that outweigh what single rows show."""
 ACCUSING = 2.0
 """Nats from which a group counts as bad: less would accuse many rows on the word of one fact."""
-INNER = (0.1, 0.9)
-"""Quantiles between which the width of a column is measured."""
 
 
 class Scale(NamedTuple):

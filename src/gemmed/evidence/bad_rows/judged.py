@@ -9,10 +9,12 @@ import numpy as np
 from scipy import special
 
 from ..._core.types import BoolArray, FloatArray
-from ...rows.training_rows import ArrayRows, BlockRows
+from ...rows.training_rows import TrainingRows
 from .belief import Belief, learn_belief
+from .columns import INNER
 from .groups import Group, Scale, cleared_by_labels, find_groups
 from .row_statistics import (
+    LARGEST,
     NEAR,
     RELATIVE,
     RESIDUAL,
@@ -30,7 +32,7 @@ SORTED_COLUMNS = 8
 """Columns by which rows are put in order."""
 COMPANY = 0.75
 """Quantile of the distance to the nearest rows up to which these vouch for a row."""
-JUDGED = (RELATIVE, RESIDUAL)
+JUDGED = (RELATIVE, RESIDUAL, LARGEST)
 """Statistics that become evidence; the distance to the nearest rows is for the check."""
 
 
@@ -41,8 +43,6 @@ class Measurements(NamedTuple):
     """Nats for "bad"."""
     bad_probability: FloatArray
     """By these nats alone."""
-    in_bad_group: BoolArray
-    """Rows of groups that are more likely bad than not."""
     share_interval: tuple[float, float] = (0.0, 1.0)
     """90 % interval of the share of bad rows, as far as it was learned with the nats."""
 
@@ -75,16 +75,14 @@ class MeasurementRule:
         vouched = statistics[:, NEAR] <= self.company
         # Below zero, and still in the order of the evidence.
         nats = np.where(vouched, special.log_expit(nats), nats)
-        in_bad_group = np.zeros(len(X), dtype=bool)
         scaled = self.scale.of(X)
         for group in self.groups:
             own = group.has(scaled)
             nats[own] = group.nats(nats[own])
-            in_bad_group |= own & group.is_bad
         share = self.belief.mean_share
         share += (1.0 - share) * self.share_in_groups
         bad: FloatArray = special.expit(nats + special.logit(share))
-        return Measurements(nats, bad, in_bad_group)
+        return Measurements(nats, bad)
 
     def share_interval(self) -> tuple[float, float]:
         """Of the share of bad rows, 90 %: groups that are likely bad are, or are not."""
@@ -95,39 +93,46 @@ class MeasurementRule:
 
 
 def judge_measurements(
-    rows: ArrayRows | BlockRows, class_index: np.ndarray, rng: np.random.Generator
+    rows: TrainingRows, class_index: np.ndarray, rng: np.random.Generator
 ) -> Measurements | None:
-    """Learn the rule from some rows, and apply it to all; None if there are too few of them."""
+    """Learn the rule from some rows, and apply it to all; None if there are too few."""
     n = rows.n_samples
+    if not rows.has_values:
+        return None
     chosen = np.sort(rng.permutation(n)[:MOST_REFERENCES])
     X = rows.take(chosen)
-    order = in_order(X)
-    chosen, X = chosen[order], X[order]
+    columns, order = in_order(X)
+    chosen, X = chosen[order], X[np.ix_(order, columns)]
     rule = learn_measurements(X, class_index[chosen], rng)
     if rule is None:
         return None
     parents = np.full(n, -1)
     parents[chosen] = np.where(rule.in_references, np.cumsum(rule.in_references) - 1, -1)
     interval = rule.rule.share_interval()
-    if isinstance(rows, ArrayRows):
-        if np.all(parents >= 0):  # they are all references
-            own = rule.rule.statistics.own[parents]
-            found = rule.rule.of_statistics(own, rows.X)
-        else:
-            found = rule.rule.of(rows.X, parents)
+    if np.all(parents >= 0):  # they are all references
+        own = rule.rule.statistics.own[parents]
+        found = rule.rule.of_statistics(own, rows.take(np.arange(n))[:, columns])
         return found._replace(share_interval=interval)
-    parts = list(rows.blocks.map(_of_block, rule.rule, [parents]))
-    nats, bad, in_group = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    return Measurements(nats, bad, in_group, interval)
+    parts = list(rows.map(_of_block, (rule.rule, columns), [parents]))
+    nats, bad = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    return Measurements(nats, bad, interval)
 
 
-def in_order(X: FloatArray) -> np.ndarray:
-    """Numbers of the rows, sorted by their values: chance falls alike whatever their order is."""
-    return np.lexsort(X[:, :SORTED_COLUMNS].T)
+def in_order(X: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns sorted by their skewness, rows by their values.
+
+    Chance falls alike then, whatever their order and the units are.
+    """
+    low, middle, high = np.quantile(X, [INNER[0], 0.5, INNER[1]], axis=0)
+    columns = np.argsort((middle - low) / np.maximum(high - low, 1e-300), kind="stable")
+    return columns, np.lexsort(X[:, columns[:SORTED_COLUMNS]].T)
 
 
-def _of_block(X: np.ndarray, rule: MeasurementRule, parents: np.ndarray) -> Measurements:
-    return rule.of(X.astype(np.float64), parents)
+def _of_block(
+    X: np.ndarray, learned: tuple[MeasurementRule, np.ndarray], parents: np.ndarray
+) -> Measurements:
+    rule, columns = learned
+    return rule.of(X[:, columns].astype(np.float64), parents)
 
 
 class LearnedRule(NamedTuple):

@@ -1,8 +1,9 @@
-"""Three statistics of a row among others: sparse, sparse for its place, values that do not fit.
+"""Statistics of a row among others: sparse, sparse for its place, values that do not fit.
 
 *near*: logarithm of the mean distance to the nearest rows, the geometric entropy of the paper.
 *relative*: the same in a wider neighbourhood, against that of the neighbours (a place may be sparse
-by nature). *residual*: surprise of each value given the others, by ridge regression. A row, or the
+by nature). *residual*: mean surprise of its values, each given the others by ridge regression.
+*largest*: the largest of the residuals, which one wild value among many columns has. A row, or the
 row that a counterpart was made from, is left out of everything that it is compared with.
 """
 
@@ -28,7 +29,7 @@ NOISE = (0.3, 5.0)
 QUERY_VALUES = 4_000_000
 
 
-NEAR, RELATIVE, RESIDUAL = range(3)
+NEAR, RELATIVE, RESIDUAL, LARGEST = range(4)
 """Columns of the statistics."""
 
 
@@ -68,16 +69,16 @@ class RowStatistics:
         robust = np.median(np.abs(residuals), axis=0) / 0.6745
         self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
         self.own: FloatArray = self._together(who, distances, residuals)
-        """Statistics of the references themselves, shape (n_references, 3)."""
+        """Statistics of the references themselves, shape (n_references, 4)."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
-        """Statistics of rows, shape (n_rows, 3).
+        """Statistics of rows, shape (n_rows, 4).
 
         Parameters
         ----------
         parents : reference that each row is or was made from, -1 for none; shape (n_rows,)
         """
-        found = np.empty((len(X), 3))
+        found = np.empty((len(X), 4))
         size = max(1, QUERY_VALUES // len(self._scores))
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
@@ -95,8 +96,9 @@ class RowStatistics:
         near = np.log(distances[:, : self._nearest].mean(axis=1) + self._least)
         local = np.log(distances[:, : self._local].mean(axis=1) + self._least)
         relative = local - self._sparsity[who[:, : self._local]].mean(axis=1)
-        surprise = residuals / self._widths
-        return np.column_stack([near, relative, np.log1p(surprise**2 / FREEDOM).mean(axis=1)])
+        size = np.abs(residuals) / self._widths
+        surprise = np.log1p(size**2 / FREEDOM).mean(axis=1)
+        return np.column_stack([near, relative, surprise, size.max(axis=1)])
 
     def _neighbours(self, scores: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, FloatArray]:
         """Numbers and distances of the nearest references, nearest first."""
