@@ -6,7 +6,6 @@ from scipy import special
 from scipy.spatial.distance import cdist
 
 from gemmed.evidence.bad_rows.belief import SHARES, _loss, learn_belief
-from gemmed.evidence.bad_rows.columns import normal_scores
 from gemmed.evidence.bad_rows.judged import (
     judge_measurements,
 )
@@ -17,6 +16,7 @@ from gemmed.evidence.bad_rows.row_statistics import (
     RIDGE,
     RowStatistics,
     counterparts,
+    normal_scores,
 )
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows, BlockRows

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from gemmed.evidence.class_distances import class_distances
 from gemmed.evidence.distances import BlockDistances, EuclideanDistances, KernelDistances
 from gemmed.evidence.far_groups import FEWEST_MEMBERS, STRONGEST, far_groups, vouched_for
-from gemmed.evidence.neighbours import Neighbourhood
+from gemmed.evidence.neighbours import Neighbourhood, class_distances
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows
 

@@ -8,11 +8,10 @@ from gemmed._core.exceptions import (
     EntropyDisabledWarning,
     NeighborsReducedWarning,
 )
-from gemmed.evidence.bounds import scale_by_median
 from gemmed.evidence.conformal import conformal_p_values, conformal_threshold
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances
-from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves
-from gemmed.evidence.spanning_tree import minimal_spanning_tree, prune_leaves
+from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves, scale_by_median
+from gemmed.evidence.statistics import minimal_spanning_tree, prune_leaves
 
 
 @pytest.fixture

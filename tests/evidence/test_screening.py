@@ -18,7 +18,7 @@ from gemmed._core.exceptions import (
     NeighborsReducedWarning,
     UnscaledDataError,
 )
-from gemmed.evidence import nearest_trusted
+from gemmed.evidence import trusted
 from gemmed.evidence.conformal import conformal_p_values
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances, euclidean
 from gemmed.evidence.scaled_along import training_distances
@@ -431,7 +431,7 @@ def test_work_in_blocks_changes_nothing(monkeypatch):
     X, new = rng.normal(size=(90, 2)), rng.normal(size=(40, 2))
     z, trust = rng.integers(0, 2, 90), rng.random(90)
     expected = trust_points(X, z, trust, n_neighbors=5).p_values(new)
-    monkeypatch.setattr(nearest_trusted, "BLOCK_SIZE", 333)
+    monkeypatch.setattr(trusted, "BLOCK_SIZE", 333)
     for one, other in zip(
         trust_points(X, z, trust, n_neighbors=5).p_values(new), expected, strict=True
     ):

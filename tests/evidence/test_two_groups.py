@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
-from gemmed.evidence.far_groups import _of_class
-from gemmed.evidence.two_groups import split_in_two
+from gemmed.evidence.far_groups import _of_class, split_in_two
 
 
 def two_groups(seed, n_low=150, n_high=50, low=(0.0, 1.0), high=(8.0, 0.5)):

@@ -13,10 +13,14 @@ from .._core.class_warnings import warn_of_class
 from .._core.exceptions import CalibrationWarning
 from .._core.types import FloatArray
 from ..evidence.conformal import conformal_p_values, conformal_threshold
-from ..evidence.density import LogDensity
 from ..evidence.neighbours import Neighbourhood
-from ..evidence.spanning_tree import SpanningTree
-from ..evidence.statistics import AnomalyStatistic, AverageRank, NearestNeighbours
+from ..evidence.statistics import (
+    AnomalyStatistic,
+    AverageRank,
+    LogDensity,
+    NearestNeighbours,
+    SpanningTree,
+)
 from .validation import (
     check_choice,
     check_distinct_members,

@@ -17,7 +17,7 @@ from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
-from ..evidence.class_distances import class_distances
+from ..evidence.neighbours import class_distances
 from ..evidence.shared_faults import shared_faults
 from ..fit.constraints import Bounds, attained_bounds
 from ..model.cross_fitting import learn_checked

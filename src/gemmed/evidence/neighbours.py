@@ -15,11 +15,54 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .._core.class_warnings import warn_of_class
-from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning
+from .._core.exceptions import (
+    DegenerateDataError,
+    EntropyDisabledWarning,
+    NeighborsReducedWarning,
+    UnscaledDataError,
+)
 from .._core.types import FloatArray
-from .bounds import for_class
-from .distances import Distances
+from ..rows.training_rows import TrainingRows
+from .distances import Distances, distances_of
 from .references import ReferencePlan
+
+
+def for_class(label: object) -> str:
+    """How messages name a class; None stands for data without classes."""
+    return "" if label is None else f" for class {label!r}"
+
+
+def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
+    """Divide the distances of one class by their median, so that they carry no unit.
+
+    Where more than half of them are zero (duplicates), the mean takes the place of the median.
+    """
+    scale = float(np.median(distances))
+    if scale <= 0.0:
+        scale = float(distances.mean())
+    if scale <= 0.0:
+        warn_of_class(
+            f"all k-NN distances{for_class(label)} are zero (every sample has n_neighbors "
+            "duplicates): they cannot tell anomalies. Remove duplicates or raise n_neighbors.",
+            EntropyDisabledWarning,
+            stacklevel=4,
+        )
+        return distances
+    return distances / scale
+
+
+def scaled_distances(knn: FloatArray, class_index: np.ndarray, class_names: list) -> FloatArray:
+    """k-NN distances over the median of their class, shape (n_samples,)."""
+    scaled = np.zeros(len(knn))
+    for z, label in enumerate(class_names):
+        members = class_index == z
+        if not np.all(np.isfinite(knn[members])):
+            raise UnscaledDataError(
+                f"distances between samples of class {label!r} overflow: scale X (StandardScaler)."
+            )
+        scaled[members] = scale_by_median(knn[members], label)
+    return scaled
+
 
 REFERENCES_MET = 1000
 """References that a sample should meet over all splits: small classes need more splits."""
@@ -186,3 +229,38 @@ def _fewest_outside(references: np.ndarray, rows: np.ndarray, groups: np.ndarray
     place = np.minimum(np.searchsorted(found, groups[rows]), len(found) - 1)
     own = np.where(found[place] == groups[rows], counts[place], 0)
     return len(references) - int(own.max())
+
+
+COMPARED = 2000
+"""Samples of a class that are looked at before it is called one point."""
+
+
+class ClassDistances(NamedTuple):
+    """Each of shape (n_samples,)."""
+
+    knn: FloatArray
+    """Mean distance to the nearest references."""
+    scaled: FloatArray
+    """The same over the median of the class."""
+
+
+def class_distances(
+    rows: TrainingRows, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
+) -> ClassDistances:
+    """Measure every sample against its class; each class by itself."""
+    knn = knn_distances(distances_of(rows), class_index, class_names, neighbourhood)
+    for z, name in enumerate(class_names):
+        members = np.flatnonzero(class_index == z)
+        if not np.any(knn[members]):
+            _refuse_one_point(rows, members, name)
+    return ClassDistances(knn, scaled_distances(knn, class_index, class_names))
+
+
+def _refuse_one_point(rows: TrainingRows, members: np.ndarray, name: object) -> None:
+    apart = distances_of(rows).between(members[:1], members[:COMPARED])
+    if not np.any(apart):
+        raise DegenerateDataError(
+            f"X: all {len(members)} samples of class {name!r} are duplicates of one point, so "
+            "their k-NN distances are all zero. Remove the duplicates, or use a classifier "
+            "that needs no distances (MEDClassifier)."
+        )

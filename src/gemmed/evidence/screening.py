@@ -20,20 +20,20 @@ from .._core.class_warnings import warn_of_class
 from .._core.exceptions import CalibrationWarning, UnscaledDataError
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
-from .bounds import for_class
 from .conformal import conformal_p_values
 from .copies import one_of_each
 from .distances import Distances, euclidean, from_products
-from .nearest_trusted import (
+from .neighbours import MAX_REFERENCES, for_class
+from .scaled_along import FittedScale, training_distances
+from .trusted import (
+    Contamination,
+    anomalous_samples,
     blocks,
     class_scale,
     nearest_means,
     training_means,
     usable_neighbors,
 )
-from .neighbours import MAX_REFERENCES
-from .scaled_along import FittedScale, training_distances
-from .trusted import Contamination, anomalous_samples
 
 DistanceRows = Callable[[slice], FloatArray]
 """Distances of some of the new samples to all references, shape (rows, n_references)."""

@@ -6,15 +6,16 @@ members (``training``), and that of new points (``of``).
 
 from __future__ import annotations
 
+import heapq
 from typing import Protocol
 
 import numpy as np
+from scipy import special
 
 from .._core.types import FloatArray
-from .bounds import scale_by_median
 from .conformal import TIE
-from .distances import EuclideanDistances
-from .neighbours import Neighbourhood, plan_references
+from .distances import EuclideanDistances, euclidean
+from .neighbours import Neighbourhood, plan_references, scale_by_median
 from .references import ReferencePlan, ReferenceSet, mean_nearest, reference_set
 
 
@@ -100,3 +101,141 @@ def unit_of(raw: FloatArray, scaled: FloatArray) -> float:
     """The factor between raw and scaled statistics (1 where all are zero)."""
     largest = int(np.argmax(raw))
     return float(raw[largest] / scaled[largest]) if scaled[largest] > 0 else 1.0
+
+
+SMALLEST_BANDWIDTH = 1e-6
+"""As a share of the largest distance, for sets that consist of duplicates mostly."""
+
+
+class LogDensity:
+    """Minus the logarithm of a Gaussian kernel density estimate, the point itself left out.
+
+    The bandwidth is the median distance to the k-th nearest other member: half of the members see
+    k others within it.
+    """
+
+    def __init__(
+        self, X: FloatArray, n_neighbors: int, groups: np.ndarray | None, label: object
+    ) -> None:
+        members = np.arange(len(X))
+        everyone = Neighbourhood(n_neighbors, "leave_one_out", groups)
+        (k,) = plan_within(X, everyone, label).n_neighbors
+        distances = EuclideanDistances(X).between(members, members)
+        largest = float(distances.max())
+        excluded = np.eye(len(X), dtype=bool) if groups is None else groups[:, None] == groups
+        distances[excluded] = np.inf
+        kth = np.partition(distances, k - 1, axis=1)[:, k - 1]
+        self._X = X
+        self._bandwidth = max(float(np.median(kth)), SMALLEST_BANDWIDTH * largest, 1e-300)
+        counted = (~excluded).sum(axis=1)
+        self.training = self._minus_log_density(distances) + np.log(counted)
+
+    def of(self, X: FloatArray) -> FloatArray:
+        return self._minus_log_density(euclidean(X, self._X)) + np.log(len(self._X))
+
+    def _minus_log_density(self, distances: FloatArray) -> FloatArray:
+        """Up to the number of terms: minus log of the sum of kernels."""
+        dimension = np.count_nonzero(np.any(self._X[0] != self._X, axis=0))
+        exponents = -0.5 * (distances / self._bandwidth) ** 2
+        log_sum = special.logsumexp(exponents, axis=1)
+        constant = dimension * (np.log(self._bandwidth) + 0.5 * np.log(2.0 * np.pi))
+        result: FloatArray = constant - log_sum
+        return result
+
+
+class SpanningTree:
+    """Length by which the pruned tree of a random half grows when the point is attached to it.
+
+    Averaged over splits and divided by the median of the members. A member is attached to the
+    trees of the halves it is not in: a tree it had helped to choose would flatter it.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        kept_share: float,
+        groups: np.ndarray | None,
+        label: object,
+        n_splits: int,
+        seed: int,
+    ) -> None:
+        self.kept = k_point_tree(X, kept_share)
+        plan = plan_within(X, Neighbourhood(1, "bipartite", groups, seed, n_splits), label)
+        raw = np.zeros(len(X))
+        self._trees: list[FloatArray] = []
+        for number, half in enumerate(plan.sets):
+            vertices = half[k_point_tree(X[half], kept_share)]
+            others, _ = np.nonzero(plan.met == number)
+            distances = EuclideanDistances(X).between(others, vertices)
+            if groups is not None:
+                distances[groups[others][:, None] == groups[vertices]] = np.inf
+            nearest = distances.min(axis=1)
+            # Where pruning left the own group only, the longest attachment stands in.
+            finite = np.isfinite(nearest)
+            raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
+            self._trees.append(X[vertices])
+        self.training = scale_by_median(raw / n_splits, label)
+        self._scale = unit_of(raw / n_splits, self.training)
+
+    def of(self, X: FloatArray) -> FloatArray:
+        attachments = [euclidean(X, tree).min(axis=1) for tree in self._trees]
+        return np.mean(attachments, axis=0) / self._scale
+
+
+def k_point_tree(X: FloatArray, kept_share: float) -> np.ndarray:
+    """Mask of the members whose spanning tree is short: a share ``kept_share`` of them.
+
+    The exact set is NP-hard to find. Here the tree of all members loses the leaf with the longest
+    edge until few enough are left: the greedy K-MST of Hero and Michel (1999).
+    """
+    n_kept = max(1, int(np.ceil(kept_share * len(X))))
+    return prune_leaves(minimal_spanning_tree(X), len(X), n_kept)
+
+
+def minimal_spanning_tree(X: FloatArray) -> list[tuple[float, int, int]]:
+    """Edges (length, vertex, vertex) of the Euclidean spanning tree, by Prim's algorithm.
+
+    One row of distances at a time: memory grows as the number of members. (SciPy's routine takes
+    zero distances, that is duplicates, for missing edges.)
+    """
+    n = len(X)
+    best = np.full(n, np.inf)
+    parent = np.zeros(n, dtype=np.intp)
+    outside = np.ones(n, dtype=bool)
+    edges: list[tuple[float, int, int]] = []
+    current = 0
+    for _ in range(n - 1):
+        outside[current] = False
+        difference = X - X[current]
+        distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        closer = outside & (distance < best)
+        best[closer] = distance[closer]
+        parent[closer] = current
+        candidate = int(np.argmin(np.where(outside, best, np.inf)))
+        edges.append((float(best[candidate]), int(parent[candidate]), candidate))
+        current = candidate
+    return edges
+
+
+def prune_leaves(edges: list[tuple[float, int, int]], n: int, n_kept: int) -> np.ndarray:
+    """Mask of the vertices left after removing the leaf with the longest edge, again and again."""
+    neighbours: list[dict[int, float]] = [{} for _ in range(n)]
+    for length, first, second in edges:
+        neighbours[first][second] = length
+        neighbours[second][first] = length
+    kept = np.ones(n, dtype=bool)
+    leaves = [
+        (-next(iter(near.values())), vertex)
+        for vertex, near in enumerate(neighbours)
+        if len(near) == 1
+    ]
+    heapq.heapify(leaves)
+    for _ in range(n - n_kept):
+        _, leaf = heapq.heappop(leaves)
+        kept[leaf] = False
+        for other in neighbours[leaf]:
+            del neighbours[other][leaf]
+            if len(neighbours[other]) == 1:
+                heapq.heappush(leaves, (-next(iter(neighbours[other].values())), other))
+        neighbours[leaf] = {}
+    return kept

@@ -10,8 +10,7 @@ from scipy import special
 from .._core.class_warnings import warn_of_class
 from .._core.exceptions import EntropyDisabledWarning
 from .._core.types import FloatArray
-from ..evidence.class_distances import class_distances
-from ..evidence.neighbours import Neighbourhood
+from ..evidence.neighbours import Neighbourhood, class_distances
 from ..model.kernels.exact_or_features import function_space
 from ..model.kernels.kernel import Kernel
 from ..rows.training_rows import ArrayRows, GramRows

@@ -20,7 +20,7 @@ from scipy.sparse import coo_array, csgraph
 from scipy.spatial import distance
 
 from ..._core.types import BoolArray, FloatArray
-from .columns import INNER
+from .row_statistics import INNER
 
 FEWEST_MEMBERS, MOST_MEMBERS = 5, 0.45
 """Members of a group, and its share of the rows: a larger one is the table itself."""

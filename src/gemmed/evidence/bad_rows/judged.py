@@ -11,9 +11,9 @@ from scipy import special
 from ..._core.types import BoolArray, FloatArray
 from ...rows.training_rows import TrainingRows
 from .belief import Belief, learn_belief
-from .columns import INNER
 from .groups import Group, Scale, cleared_by_labels, find_groups
 from .row_statistics import (
+    INNER,
     LARGEST,
     NEAR,
     RELATIVE,
