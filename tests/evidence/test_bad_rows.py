@@ -200,3 +200,13 @@ def test_more_columns_than_rows_heavy_tails_and_copies_are_not_accused():
     for X in (wide, heavy, copied):
         y = np.arange(len(X)) % 2
         assert np.mean(judged(X, y).bad_probability > 0.5) < 0.03
+
+
+def test_one_wild_value_is_a_bad_measurement():
+    """Among 400 rows it teaches the rule nothing; the largest residual shows it all the same."""
+    for seed in range(3):
+        X, y = correlated(seed)
+        X[7, 2] = 1000.0
+        found = judge_measurements(ArrayRows(X), y, np.random.default_rng(0))
+        assert found.bad_probability[7] > 0.5
+        assert np.sum(found.bad_probability > 0.5) <= 2
