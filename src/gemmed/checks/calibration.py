@@ -126,7 +126,11 @@ def recalibrate(
     found = outcomes(plan, marks, kind)
     inside = checked_mask(within, len(plan))
     order = plan.order[inside[plan.order]]
-    rows = [row for row in order[: answered_draws(plan, marks, inside)].tolist() if not np.isnan(found[row])]
+    rows = [
+        row
+        for row in order[: answered_draws(plan, marks, inside)].tolist()
+        if not np.isnan(found[row])
+    ]
     if not rows and marks and not set(found) & set(order[: plan.n].tolist()):
         raise ReviewError("none of the marks is about a row that the plan drew")
     proba = plan.fault_proba(kind)[rows]

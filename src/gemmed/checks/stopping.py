@@ -67,8 +67,8 @@ class StoppingState(NamedTuple):
                 "no further check can reach this goal."
             )
         return (
-            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks of flagged "
-            "rows are expected to be needed."
+            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks of "
+            "flagged rows are expected to be needed."
         )
 
 
@@ -119,7 +119,7 @@ def next_step(
     level: float,
     picked: Mapping[int, int] | None,
 ) -> tuple[str, int]:
-    """"draw" or "pick", and the expected number of further checks, while a goal is not reached."""
+    """ "draw" or "pick", and the expected number of further checks, while a goal is not reached."""
     found = outcomes(plan, marks, kind)
     left = np.ones(len(plan), dtype=bool)
     left[[row for row, value in found.items() if not np.isnan(value)]] = False
@@ -158,9 +158,7 @@ def check_flags(
         raise ReviewError(f"goal={goal!r} must lie between 0 and 1 (as 0.9)")
     flagged = checked_mask(flagged, len(plan))
     tails = (1.0 - level, 1.0 - level)  # each bound has the level on its own
-    sequence = confidence_sequence(
-        plan, marks, kind=kind, level=level, within=flagged, tails=tails
-    )
+    sequence = confidence_sequence(plan, marks, kind=kind, level=level, within=flagged, tails=tails)
     (share, low, high), size, n = sequence.last, sequence.n_rows, len(sequence.share)
     state = StoppingState(low >= goal, low, goal, level, kind, size, 0, "stop", high)
     if state.reached or high < goal:
