@@ -179,16 +179,15 @@ def test_lists_at_a_false_share(table):
     assert not found.rows[plan.rows].any() and "guaranteed" in found.sentence()
 
 
-def test_the_next_rows_follow_groups_and_time(table):
+def test_the_next_rows_follow_probability_and_time(table):
     proba, _ = table
-    groups = np.arange(800) % 2
-    assert next_rows(proba, n=1)[0] == np.argmax(proba)
-    rows = np.argsort(-proba)[:60]
-    marks = {int(row): bool(groups[row]) for row in rows}
-    following = next_rows(proba, marks, groups=groups, n=40)
-    assert not set(following.tolist()) & set(marks) and groups[following].mean() > 0.7
-    slow = np.where(groups == 1, 100.0, 1.0)
-    assert groups[next_rows(proba, minutes=slow, n=40)].mean() == 0.0
+    order = np.argsort(-proba, kind="stable")
+    assert np.array_equal(next_rows(proba), order)
+    assert np.array_equal(next_rows(proba, {int(order[0]): True}, n=5), order[1:6])
+    minutes = np.where(np.arange(800) % 2 == 1, 1000.0, 1.0)
+    assert (next_rows(proba, minutes=minutes, n=40) % 2 == 0).all()
+    with pytest.raises(ReviewError, match="minutes must hold"):
+        next_rows(proba, minutes=[1.0])
 
 
 def test_a_plan_in_a_file(table, tmp_path):

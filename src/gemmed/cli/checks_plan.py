@@ -18,8 +18,8 @@ def add_plan_option(parser: Any) -> None:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help=f"write a plan of {N_CHECKS} rows to check by hand as JSON (gemmed.checks.load_plan); "
-        "--seed fixes the draws",
+        help=f"write a plan of {N_CHECKS} rows to check by hand as JSON, for gemmed review --plan "
+        "and gemmed.checks.load_plan; --seed fixes the draws",
     )
     add_strata_option(parser, "--plan")
 
@@ -52,4 +52,4 @@ def write_plan(options: argparse.Namespace, findings: Any, training: Training) -
     plan = PlannedChecks.drawn(findings, n, strata=strata, seed=options.seed, digest=digest).plan
     save_plan(plan, options.plan)
     if not options.json and options.out != "-":
-        say(f"plan of {plan.n} rows to check in {options.plan}")
+        say(f"plan of {plan.n} rows to check in {options.plan} (gemmed review --plan)")

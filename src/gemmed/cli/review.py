@@ -118,6 +118,9 @@ def add_command(commands: Any) -> None:
         "faulty (as 0.9); rows are then drawn from the flagged ones only",
     )
     add_strata_option(parser, "--checks")
+    parser.add_argument(
+        "--plan", metavar="FILE", help="take the draws that gemmed audit --plan FILE has written"
+    )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_raw_cells_option(parser)
@@ -135,6 +138,8 @@ def run(options: argparse.Namespace) -> int:
         goal = getattr(options, name)
         if goal is not None and not 0.0 < goal < 1.0:
             raise ValueError(f"--{name.replace('_', '-')} {goal} must lie between 0 and 1")
+    if options.plan is not None and (options.checks is not None or options.strata is not None):
+        raise ValueError("--plan has its rows already: leave out --checks and --strata")
     if options.until is not None and options.until_precision is not None:
         raise ValueError("--until and --until-precision are two goals: choose one")
     path = Path(options.table)
@@ -250,6 +255,7 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:
     import uvicorn
 
+    from ..checks import load_plan
     from ..review.planned_checks import N_CHECKS, strata_of
     from ..review.server import make_app
     from ..review.session import ReviewSession, checked_name
@@ -269,8 +275,13 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
-            stored = "plan" in store.meta()
+            stored, plan = "plan" in store.meta(), None
             seed = None if stored and options.checks is None else options.seed
+            if options.plan is not None:
+                plan = load_plan(options.plan, digest=store.meta()["sha256"])
+                if options.seed not in (0, plan.seed):
+                    raise ReviewError(f"--seed {options.seed}: the plan has seed {plan.seed}")
+                seed = None
             strata = None
             if options.strata is not None and not stored:
                 n = options.checks or N_CHECKS
@@ -287,6 +298,7 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
                 precision=options.until_precision,
                 strata=strata,
                 seed=seed,
+                plan=plan,
             )
             if strata is not None:
                 store.set_meta({"plan_strata": options.strata})

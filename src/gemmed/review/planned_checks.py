@@ -85,13 +85,20 @@ class PlannedChecks:
         seed: int = 0,
         digest: str = "",
         only_flagged: bool = False,
+        plan: CheckPlan | None = None,
     ) -> PlannedChecks:
-        """A new plan for the rows of a first fit; ``plan_checks`` has the parameters."""
+        """A new plan for the rows of a first fit, or a given one; see ``plan_checks``."""
+        if plan is not None and len(plan) != len(findings.is_flagged):
+            raise ReviewError(
+                f"--plan: it has {len(plan)} rows, the review has {len(findings.is_flagged)}; use "
+                "the options that the plan was made with"
+            )
         n_rows = int(findings.is_flagged.sum()) if only_flagged else len(findings.is_flagged)
         if not n_rows:
             raise ReviewError("--until-precision: the model flags no row of this table")
         n = min(N_CHECKS if n is None else n, n_rows) if only_flagged or n is None else n
-        plan = plan_checks(fault_scores(findings), n, strata=strata, seed=seed, digest=digest)
+        if plan is None:
+            plan = plan_checks(fault_scores(findings), n, strata=strata, seed=seed, digest=digest)
         rows = findings.audited.table_rows
         return cls(plan, rows, findings.is_flagged, only_flagged=only_flagged)
 
@@ -269,6 +276,7 @@ def take_plan(
     precision: float | None = None,
     strata: np.ndarray | None = None,
     seed: int | None = None,
+    plan: CheckPlan | None = None,
 ) -> PlannedChecks | None:
     """The stored plan of random checks, or a new one, which is stored; None if none is wanted.
 
@@ -280,9 +288,10 @@ def take_plan(
     goal : share of wrong labels left; likely faults come between the draws, to reach it sooner
     precision : share of the flagged rows that is faulty; only flagged rows are drawn
     strata : group of each row; small groups are drawn more often
+    plan : take these draws, of the same table, instead of new ones
     """
     checks, name = PlannedChecks.stored(store), repr(str(store.path))
-    if checks is None and n is None and goal is None and precision is None:
+    if checks is None and n is None and goal is None and precision is None and plan is None:
         if strata is not None:
             raise ReviewError("--strata needs --checks N: the number of rows to draw")
         return None
@@ -298,6 +307,11 @@ def take_plan(
             seed=seed or 0,
             digest=store.meta().get("sha256", ""),
             only_flagged=precision is not None,
+            plan=plan,
+        )
+    elif plan is not None and not np.array_equal(plan.order, checks.plan.order):
+        raise ReviewError(
+            f"--plan: the draws in {name} are other ones; begin again with another --marks"
         )
     elif not np.array_equal(checks.rows, findings.audited.table_rows):
         raise ReviewError(
