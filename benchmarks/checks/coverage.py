@@ -1,6 +1,6 @@
 """Reviews simulated on tables with known faults: do the intervals hold, and what are they worth?
 
-python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6,7] [--cache FOLDER]
+python benchmarks/checks/coverage.py DATA [--reviews 200] [--parts 1,2,3,4,5,6,7,8] [--cache FOLDER]
 
 DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 
@@ -9,8 +9,9 @@ DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 3  lists at a stated false share of 5, 10, 20 % beside the threshold 0.5
 4  calibration error, precision and recall of the threshold 0.5 before and after 60 checks
 5  a reviewer who errs in 5 % of the checks
-6  order of the next rows: faults found in the first tenth and fifth of the rows
+6  order of the next rows: faults found in a tenth of the time, if rows take different times
 7  suggested labels accepted in bulk at a confidence of 0.9: errors made, errors expected
+8  stopping at "at least 70 % (90 %) of the flagged rows are faulty", or when this is refuted
 
 The level is 95 % throughout. A review that never errs looks the answers up.
 """
@@ -24,7 +25,6 @@ from populations import populations
 from scipy.stats import hypergeom
 
 from gemmed.checks import (
-    check_stopping,
     confidence_sequence,
     estimate,
     flag_fdr,
@@ -32,12 +32,14 @@ from gemmed.checks import (
     plan_checks,
     recalibrate,
 )
+from gemmed.checks.stopping import next_step
 from gemmed.review.suggestions import BulkOffer, Suggestion, confidence_in, with_checks
 
 SIZES = (30, 60, 120, 240)
 GOAL, LEVEL = 0.02, 0.95
 LOOK_EVERY, LOOK_GROWTH = 20, 0.15
-"""Checks between two looks: at least so many, and this part of those made."""
+"""Checks between two decisions on draws or picks: at least so many, and this part of those made.
+The goal is looked at after every check."""
 
 
 @cache
@@ -89,47 +91,64 @@ def intervals(cell, n_reviews):
 
 
 def guided_review(cell, seed):
-    """Number of checks at the stop, share of wrong labels left then, expected number at 60."""
-    kinds, size = cell.kinds, len(cell.kinds)
+    """Number of checks at the stop, share of wrong labels left then, expected number at 60.
+
+    The next step does not depend on the bound, and a sequence does not depend on later draws. All
+    rows are therefore checked in the order of a review, and the stop is read off one sequence.
+    """
+    wrong, size = cell.kinds == "wrong", len(cell.kinds)
     plan = plan_checks(cell.proba, 1, seed=seed)
     ranking = iter(np.argsort(-cell.proba[:, 0], kind="stable").tolist())
-    marks, picked = {}, {}
+    marks, picked, draws_after = {}, {}, []
     n_draws, expected = 0, np.nan
-    while True:
-        state = check_stopping(plan, marks, goal=GOAL, kind="wrong", level=LEVEL, picked=picked)
+    while len(marks) < size:
+        step, more = next_step(plan, marks, goal=GOAL, kind="wrong", level=LEVEL, picked=picked)
         if np.isnan(expected) and len(marks) >= 60:
-            expected = len(marks) + state.expected_more
-        if state.reached or len(marks) == size:
-            left = np.ones(size, bool)
-            left[list(marks)] = False
-            share = float((kinds[left] == "wrong").mean()) if left.any() else 0.0
-            return len(marks), share, expected
+            expected = len(marks) + more
         for turn in range(max(LOOK_EVERY, int(LOOK_GROWTH * len(marks)))):
-            if state.next_step == "pick" and turn % 3 != 2:
+            if step == "pick" and turn % 3 != 2:
                 row = next((row for row in ranking if row not in marks), None)
-                rows = [] if row is None else [row]
-                picked.update(dict.fromkeys(rows, n_draws))
+                if row is not None:
+                    picked[row] = n_draws
             else:
-                rows = []
-                while n_draws < size and not rows:
-                    row = int(plan.order[n_draws])
-                    rows = [row] if row not in marks else []
+                while n_draws < size and int(plan.order[n_draws]) in marks:
                     n_draws += 1
-            marks.update(answers(kinds, rows))
+                row = int(plan.order[n_draws]) if n_draws < size else None
+            if row is None:
+                continue
+            marks[row] = str(cell.kinds[row])
+            n_draws = _n_answered(plan, marks, n_draws)
+            draws_after.append(n_draws)
+    rows, tails = np.array(list(marks)), (0.0, 1.0 - LEVEL)
+    sequence = confidence_sequence(
+        plan, marks, kind="wrong", level=LEVEL, picked=picked, tails=tails
+    )
+    high = np.append(1.0, sequence.high)[draws_after]
+    return *stop_at(high, wrong[rows]), expected
+
+
+def _n_answered(plan, marks, n):
+    while n < len(plan) and int(plan.order[n]) in marks:
+        n += 1
+    return n
+
+
+def stop_at(high, wrong):
+    """Checks at the first look with the goal reached, and the share left wrong then."""
+    size, found = len(wrong), np.cumsum(wrong)
+    n_left = size - np.arange(1, size + 1)
+    reached = (high * size - found <= GOAL * n_left) | (n_left == 0)
+    stop = int(np.argmax(reached))
+    return stop + 1, float((wrong.sum() - found[stop]) / max(n_left[stop], 1))
 
 
 def random_review(cell, seed):
-    """The same for equal draws without a model; one looks after every check."""
-    wrong, size = cell.kinds == "wrong", len(cell.kinds)
-    plan = plan_checks(np.full(size, cell.proba[:, 0].mean()), 1, seed=seed)
+    """The same for equal draws without a model."""
+    plan = plan_checks(np.full(len(cell.kinds), cell.proba[:, 0].mean()), 1, seed=seed)
     marks = answers(cell.kinds, plan.order)
     tails = (0.0, 1.0 - LEVEL)
     sequence = confidence_sequence(plan, marks, kind="wrong", level=LEVEL, tails=tails)
-    found = np.cumsum(wrong[plan.order])
-    n_left = size - np.arange(1, size + 1)
-    bound = (sequence.high * size - found) / np.maximum(n_left, 1)
-    stop = int(np.argmax((bound <= GOAL) | (n_left == 0)))
-    return stop + 1, float((wrong.sum() - found[stop]) / max(n_left[stop], 1)), np.nan
+    return *stop_at(sequence.high, (cell.kinds == "wrong")[plan.order]), np.nan
 
 
 def stopping(cell, n_reviews):
@@ -234,23 +253,46 @@ def erring_reviewer(cell, n_reviews, rate=0.05, n=120):
     )
 
 
-def next_order(cell, n_reviews):
-    """Part 6: faults found in the first tenth and fifth, order corrected every 2 % of the rows."""
-    kinds, size = cell.kinds, len(cell.kinds)
-    faulty = kinds != "right"
-    if not faulty.any():
-        return f"{cell.name:<29}  nothing to find"
-    line = f"{cell.name:<29}"
-    plain = np.argsort(-np.minimum(cell.proba.sum(axis=1), 1.0), kind="stable")
-    step, marks, found = max(1, size // 50), {}, []
-    while len(marks) < size // 5:
-        rows = next_rows(cell.proba, marks, groups=cell.labels, n=step)
-        marks.update(answers(kinds, rows))
-        found += rows.tolist()
-    for part in (size // 10, size // 5):
-        line += f"  {part} rows: ranking {faulty[plain[:part]].sum()}, "
-        line += f"corrected {faulty[found[:part]].sum()}"
+def precision_goal(cell, n_reviews, level=LEVEL):
+    """Part 8: flags at 0.5, one looks after every check of a flagged row."""
+    faulty = cell.kinds != "right"
+    flagged = np.minimum(cell.proba.sum(axis=1), 1.0) > 0.5
+    if not flagged.any():
+        return f"{cell.name:<29}  nothing is flagged"
+    truth, size = float(faulty[flagged].mean()), int(flagged.sum())
+    line = f"{cell.name:<29}  {size} flags, right {truth:.3f}"
+    for goal in (0.7, 0.9):
+        runs = []
+        for seed in range(n_reviews):
+            plan = plan_checks(cell.proba, 1, seed=seed)
+            sequence = confidence_sequence(
+                plan,
+                answers(cell.kinds, plan.order),
+                within=flagged,
+                level=level,
+                tails=(1 - level, 1 - level),
+            )
+            reached, refuted = sequence.low >= goal, sequence.high < goal
+            stop = int(np.argmax(reached | refuted))
+            runs.append((stop + 1, reached[stop], bool(reached[stop]) != (truth >= goal)))
+        n, said, false = np.mean(runs, axis=0)
+        line += f"; goal {goal}: {n:.0f} checks, reached in {said:.3f}, false in {false:.3f}"
     return line
+
+
+def next_order(cell, n_reviews):
+    """Part 6: times to check are log-normal with a deviation of 0.7, independent of the rows."""
+    faulty, proba = cell.kinds != "right", np.minimum(cell.proba.sum(axis=1), 1.0)
+    found = []
+    for seed in range(n_reviews):
+        minutes = np.exp(0.7 * np.random.default_rng(seed).normal(size=len(proba)))
+        in_time = []
+        for order in (next_rows(proba), next_rows(proba, minutes=minutes)):
+            spent = np.cumsum(minutes[order])
+            in_time.append(faulty[order[spent <= 0.1 * spent[-1]]].sum())
+        found.append(in_time)
+    plain, timed = np.mean(found, axis=0)
+    return f"{cell.name:<29}  in a tenth of the time: ranking {plain:.1f}, per minute {timed:.1f}"
 
 
 def bulk(cell, n_reviews, confidence=0.9):
@@ -299,6 +341,7 @@ PARTS = {
     "5": ("reviewer who errs in 5 %", erring_reviewer),
     "6": ("next rows", next_order),
     "7": ("bulk acceptance at 0.9", bulk),
+    "8": ("goal for the precision of the flags", precision_goal),
 }
 
 
@@ -306,7 +349,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data")
     parser.add_argument("--reviews", type=int, default=200)
-    parser.add_argument("--parts", default="1,2,3,4,5,6,7")
+    parser.add_argument("--parts", default="1,2,3,4,5,6,7,8")
     parser.add_argument("--cells", default="", help="part of the names of cells (default: all)")
     parser.add_argument("--cache", default="/tmp/gemmed-checks")
     options = parser.parse_args()

@@ -7,6 +7,7 @@ import pytest
 
 from gemmed._core.exceptions import ReviewError
 from gemmed.checks import (
+    check_flags,
     check_stopping,
     compare_slices,
     confidence_sequence,
@@ -178,16 +179,15 @@ def test_lists_at_a_false_share(table):
     assert not found.rows[plan.rows].any() and "guaranteed" in found.sentence()
 
 
-def test_the_next_rows_follow_groups_and_time(table):
+def test_the_next_rows_follow_probability_and_time(table):
     proba, _ = table
-    groups = np.arange(800) % 2
-    assert next_rows(proba, n=1)[0] == np.argmax(proba)
-    rows = np.argsort(-proba)[:60]
-    marks = {int(row): bool(groups[row]) for row in rows}
-    following = next_rows(proba, marks, groups=groups, n=40)
-    assert not set(following.tolist()) & set(marks) and groups[following].mean() > 0.7
-    slow = np.where(groups == 1, 100.0, 1.0)
-    assert groups[next_rows(proba, minutes=slow, n=40)].mean() == 0.0
+    order = np.argsort(-proba, kind="stable")
+    assert np.array_equal(next_rows(proba), order)
+    assert np.array_equal(next_rows(proba, {int(order[0]): True}, n=5), order[1:6])
+    minutes = np.where(np.arange(800) % 2 == 1, 1000.0, 1.0)
+    assert (next_rows(proba, minutes=minutes, n=40) % 2 == 0).all()
+    with pytest.raises(ReviewError, match="minutes must hold"):
+        next_rows(proba, minutes=[1.0])
 
 
 def test_a_plan_in_a_file(table, tmp_path):
@@ -240,3 +240,34 @@ def test_a_plan_for_a_model():
     plan = plan_for_model(Model(), 2)
     assert plan.fault_proba("bad").tolist() == [0.0, 0.5, 0.0]
     assert plan.fault_proba("fault").tolist() == pytest.approx([0.1, 0.8, 0.0])
+
+
+def test_a_goal_for_the_flags_is_reached_refuted_or_open(table):
+    proba, _ = table
+    flagged = np.arange(800) < 200
+    plan = plan_checks(proba, 120, seed=5)
+    order = [int(row) for row in plan.order if flagged[row]]
+    for share, n, reached, step in ((1.0, 60, True, "stop"), (0.5, 60, False, "stop")):
+        marks = {row: number % 10 < 10 * share for number, row in enumerate(order[:n])}
+        state = check_flags(plan, marks, flagged, goal=0.9)  # unflagged draws need no mark
+        assert (state.reached, state.next_step, state.n_rows) == (reached, step, 200)
+        assert ("you can stop" if reached else "no further check") in state.sentence()
+    early = check_flags(plan, dict.fromkeys(order[:5], True), flagged)
+    assert 0 < early.expected_more <= 195 and "more checks of flagged rows" in early.sentence()
+    assert check_flags(plan, {}, flagged).bound == 0.0
+    with pytest.raises(ReviewError, match="goal=90"):
+        check_flags(plan, {}, flagged, goal=90)
+
+
+def test_a_goal_for_the_flags_is_seldom_claimed_falsely(table):
+    proba, _ = table
+    flagged = np.arange(800) < 100
+    faulty = np.arange(800) % 100 < 88  # 88 % of the flags are right
+    false = 0
+    for seed in range(40):
+        plan = plan_checks(proba, 1, seed=seed)
+        marks = {int(row): bool(faulty[row]) for row in plan.order[flagged[plan.order]]}
+        sequence = confidence_sequence(plan, marks, within=flagged, tails=(0.05, 0.05))
+        assert len(sequence.low) == 100
+        false += (sequence.low >= 0.9).any()
+    assert false <= 6  # 2 expected at most, 6 has probability 0.01

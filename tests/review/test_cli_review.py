@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from gemmed._core.exceptions import ReviewError
 from gemmed.cli import main
 from gemmed.review.marks import MarkStore
 from gemmed.review.recordings import is_manifest
@@ -95,6 +96,8 @@ def test_export_without_a_browser(table, capsys, tmp_path):
         (["--target", "diagnosis", "--export", "{out}"], "there are no marks"),
         (["--target", "diagnosis", "--export", "{table}"], "is a file to read"),
         (["--target", "diagnosis", "--port", "70000"], "--port 70000 must lie between 0 and 65535"),
+        (["--target", "diagnosis", "--until-precision", "90"], "--until-precision 90.0 must lie"),
+        (["--target", "diagnosis", "--until", "0.1", "--until-precision", "0.9"], "choose one"),
         (["--target", "diagnosis", "--reviewer", " "], "reviewer=' ' must be a name"),
         (["--target", "diagnosis", "--marks", "/dev/null/x"], "name another file with --marks"),
     ],
@@ -168,3 +171,28 @@ def test_an_audit_writes_a_plan_of_checks(table, capsys, tmp_path):
     assert "plan of 120 rows to check" in capsys.readouterr().out
     plan = load_plan(tmp_path / "p.json", digest=file_digest(table))
     assert len(plan) == 120 and plan.seed == 3
+
+
+def test_a_plan_of_an_audit_is_taken_or_refused(table, capsys, tmp_path):
+    from test_review_session import open_session
+
+    from gemmed.checks import load_plan
+
+    plan = tmp_path / "p.json"
+    options = ["--target", "diagnosis", "--encoding", "latin-1", "--drop", "patient"]
+    made = ["audit", str(table), *options, "--plan", str(plan), "--seed", "3"]
+    assert main([*made, "--strata", "verdict"]) == 0
+    equal = load_plan(plan)
+    assert main(made) == 0 and load_plan(plan).weights.tolist() != equal.weights.tolist()
+    common = (table, *options, "--plan", plan, "--no-browser")
+    assert "leave out --checks" in refusal(capsys, *common, "--checks", "9")
+    assert "the plan has seed 3" in refusal(capsys, *common, "--seed", "5")
+    session, _ = open_session(table)
+    session.plan_draws(None, plan=load_plan(plan))
+    assert session.checks.plan.order.tolist() == load_plan(plan).order.tolist()
+    with pytest.raises(ReviewError, match="are other ones"):
+        session.plan_draws(None, plan=equal)
+    session.store.close()
+    (tmp_path / "other.csv").write_bytes(table.read_bytes() + b"P999;1,0;2,0;south;gesund\r\n")
+    line = refusal(capsys, tmp_path / "other.csv", *common[1:])
+    assert "was made for another table" in line

@@ -13,7 +13,7 @@ from gemmed.checks import plan_checks
 from gemmed.review.agreement import agreements
 from gemmed.review.corrected import export
 from gemmed.review.marks import MarkStore, judgements
-from gemmed.review.planned_checks import PlannedChecks
+from gemmed.review.planned_checks import PlannedChecks, strata_of
 from reviewed import write_patients
 
 
@@ -117,6 +117,48 @@ def test_a_plan_belongs_to_its_table_and_seed(session):
     session.store.set_meta({"sha256": "other"})
     with pytest.raises(ReviewError, match="for another table"):
         PlannedChecks.stored(session.store)
+
+
+def test_a_goal_for_the_flags_draws_flagged_rows_only(session, tmp_path):
+    session.plan_draws(500, precision=0.6)
+    flagged = set((np.flatnonzero(session.fitted.findings.is_flagged) + 1).tolist())
+    assert session.checks.plan.n == len(flagged)
+    other = next(row for row in range(1, 121) if row not in flagged)
+    session.mark(other, "right", None, "ann")  # a pick
+    rows = []
+    while not (found := session.state()["checks"])["reached"] and len(rows) < len(flagged):
+        rows.append(session.next_row("checks", None, "ann"))
+        assert session.sample(rows[-1])["how"] == "draw"
+        session.mark(rows[-1], "bad", None, "ann")
+    assert found["reached"] and set(rows) < flagged
+    assert (found["answered"], found["picked"]) == (len(rows), 1)
+    assert "flagged rows are faulty" in found["sentence"] and found["precision"][1] >= 0.6
+    assert session.offer(0.5).n_checks <= len(rows)
+    with pytest.raises(ReviewError, match="are from the flagged rows only"):
+        session.plan_draws(None, goal=0.02)
+    session.plan_draws(None)
+    assert session.state()["checks"] == found
+    export(session.subject.table, "diagnosis", session.store, tmp_path / "c.csv")
+    assert "by_class" not in json.loads((tmp_path / "c.csv.checks.json").read_text())["checks"]
+
+
+def test_strata_and_classes(session, tmp_path):
+    table, findings = session.subject.table, session.fitted.findings
+    for name, n_groups in (("ward", 2), ("class", 2), ("verdict", len(set(findings.verdicts)))):
+        groups = strata_of(name, table, findings, "diagnosis", 40)
+        assert len(groups) == 120 and len(set(groups)) == n_groups
+    for name, words in (("age", "groups are more than the 40 checks"), ("odd", "no such column")):
+        with pytest.raises(ReviewError, match=words):
+            strata_of(name, table, findings, "diagnosis", 40)
+    session.plan_draws(40, strata=strata_of("verdict", table, findings, "diagnosis", 40))
+    chance, rare = session.checks.plan.inclusion(), findings.is_flagged
+    assert chance[rare].mean() > 1.5 * chance[~rare].mean()
+    for row in (session.checks.plan.rows + 1).tolist():
+        session.mark(row, "right", None, "ann")
+    export(table, "diagnosis", session.store, tmp_path / "c.csv")
+    found = json.loads((tmp_path / "c.csv.checks.json").read_text())["checks"]
+    assert set(found["by_class"]) == {"gesund", "kränk"} and "2 intervals" in found["by_class_note"]
+    assert found["missed"][1] == 0.0
 
 
 def test_draws_come_before_marks(session):

@@ -243,6 +243,20 @@ def test_random_checks_go_on_after_a_kill(browser, start, tmp_path):
     tab.check(own={urlsplit(running.address).netloc})
 
 
+def test_flags_are_checked_until_enough_are_right(browser, start, tmp_path):
+    path = write_patients(tmp_path / "t.csv")
+    arguments = (path, "--target", "diagnosis", "--encoding", "latin-1", "--reviewer", "ann")
+    running = start(*arguments, "--until-precision", "0.5", "--strata", "ward")
+    tab = Watched(browser, running.address)
+    tab.expect("#figures").to_contain_text("wrong labels, of flagged rows")
+    tab.expect("#goal").to_contain_text("more checks of flagged rows")
+    for _ in range(6):
+        tab.expect(".origin").to_contain_text("random draw")
+        tab.press("b")
+    tab.expect("#checks.reached #goal").to_contain_text("The goal of 50.0% is reached")
+    tab.check(own={urlsplit(running.address).netloc})
+
+
 def test_two_reviewers_draw_at_once(browser, start, tmp_path):
     path = write_patients(tmp_path / "t.csv")
     arguments = (path, "--target", "diagnosis", "--id", "patient", "--encoding", "latin-1")

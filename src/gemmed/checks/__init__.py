@@ -6,7 +6,7 @@ from .flags import Flags, flag_fdr
 from .order import next_rows
 from .plan import CheckPlan, fault_probabilities, load_plan, plan_checks, plan_for_model, save_plan
 from .sequences import CheckSequence, confidence_sequence
-from .stopping import StoppingState, check_stopping
+from .stopping import StoppingState, check_flags, check_stopping
 
 __all__ = [
     "Calibration",
@@ -15,6 +15,7 @@ __all__ = [
     "Estimate",
     "Flags",
     "StoppingState",
+    "check_flags",
     "check_stopping",
     "compare_slices",
     "confidence_sequence",

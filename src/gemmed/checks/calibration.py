@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from .._core.exceptions import ReviewError
 from .._core.types import FloatArray
-from .plan import CheckPlan, answered_draws, outcomes
+from .plan import CheckPlan, answered_draws, checked_mask, outcomes
 
 SHIFT_DEVIATION, SLOPE_DEVIATION = 2.0, 0.5
 """Prior: the model is right (shift 0, slope 1) up to these standard deviations."""
@@ -103,7 +103,9 @@ def ridge_logistic(
     return coefficients, np.linalg.inv(hessian)
 
 
-def recalibrate(plan: CheckPlan, marks: Mapping[int, Any], *, kind: str = "fault") -> Calibration:
+def recalibrate(
+    plan: CheckPlan, marks: Mapping[int, Any], *, kind: str = "fault", within: Any = None
+) -> Calibration:
     """Learn from the drawn rows how far the model's probabilities are off.
 
     Only draws of the plan count: rows picked by hand are not typical of their probability. The map
@@ -114,6 +116,7 @@ def recalibrate(plan: CheckPlan, marks: Mapping[int, Any], *, kind: str = "fault
     ----------
     marks : by row, "right", "wrong", "bad", "unsure", or True for a fault
     kind : "fault", "wrong" or "bad"
+    within : rows that were drawn from (as the flagged rows), a mask; all by default
 
     Returns
     -------
@@ -121,9 +124,14 @@ def recalibrate(plan: CheckPlan, marks: Mapping[int, Any], *, kind: str = "fault
         Call it with probabilities. Without checks it returns them unchanged.
     """
     found = outcomes(plan, marks, kind)
-    rows = [int(row) for row in plan.order[: answered_draws(plan, marks)]]
-    rows = [row for row in rows if not np.isnan(found[row])]
-    if not rows and marks and not set(found) & set(plan.rows.tolist()):
+    inside = checked_mask(within, len(plan))
+    order = plan.order[inside[plan.order]]
+    rows = [
+        row
+        for row in order[: answered_draws(plan, marks, inside)].tolist()
+        if not np.isnan(found[row])
+    ]
+    if not rows and marks and not set(found) & set(order[: plan.n].tolist()):
         raise ReviewError("none of the marks is about a row that the plan drew")
     proba = plan.fault_proba(kind)[rows]
     return fit_calibration(proba, np.array([found[row] for row in rows]))

@@ -11,8 +11,8 @@ import numpy as np
 from .._core.exceptions import ReviewError
 from .._core.types import BoolArray, FloatArray
 from .calibration import fit_calibration
-from .plan import CheckPlan, answered_draws, outcomes
-from .sequences import check_level, checked_mask, confidence_sequence
+from .plan import CheckPlan, answered_draws, checked_mask, outcomes
+from .sequences import check_level, confidence_sequence
 
 N_FOLDS = 5
 N_RESAMPLES = 8000
@@ -84,7 +84,7 @@ def estimate(
         sequence = confidence_sequence(
             plan, marks, kind=kind, level=level, within=within, picked=picked
         )
-        n = int(inside[plan.order[: answered_draws(plan, marks)]].sum())
+        n = len(sequence.share)
         return Estimate(kind, *sequence.last, level, n, sequence.n_rows, True)
     found = outcomes(plan, marks, kind)
     drawn = plan.order[: answered_draws(plan, marks)]

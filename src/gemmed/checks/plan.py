@@ -189,6 +189,16 @@ def check_kind(kind: str) -> None:
         raise ReviewError(f"kind={kind!r} is unknown: use {', '.join(KINDS)}")
 
 
+def checked_mask(within: Any, n_rows: int) -> BoolArray:
+    """A mask of rows; None means all."""
+    if within is None:
+        return np.ones(n_rows, dtype=bool)
+    mask = np.asarray(within)
+    if mask.shape != (n_rows,) or mask.dtype != bool:
+        raise ReviewError(f"within must be a boolean mask of the {n_rows} rows")
+    return mask
+
+
 def outcomes(plan: CheckPlan, marks: Mapping[int, Any], kind: str) -> dict[int, float]:
     """0 or 1 for every marked row, NaN where the reviewer was unsure."""
     check_kind(kind)
@@ -209,12 +219,15 @@ def outcomes(plan: CheckPlan, marks: Mapping[int, Any], kind: str) -> dict[int, 
     return found
 
 
-def answered_draws(plan: CheckPlan, marks: Mapping[int, Any]) -> int:
-    """Number of draws, from the first on, that all have a mark."""
-    for number, row in enumerate(plan.order):
+def answered_draws(
+    plan: CheckPlan, marks: Mapping[int, Any], within: BoolArray | None = None
+) -> int:
+    """Number of draws (within a part of the table), from the first on, that all have a mark."""
+    order = plan.order if within is None else plan.order[within[plan.order]]
+    for number, row in enumerate(order):
         if int(row) not in marks:
             return number
-    return len(plan)
+    return len(order)
 
 
 # -- files -----------------------------------------------------------------------------------------

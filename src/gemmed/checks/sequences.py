@@ -20,7 +20,7 @@ import numpy as np
 from .._core.exceptions import ReviewError
 from .._core.types import BoolArray, FloatArray
 from .calibration import fit_calibration
-from .plan import CheckPlan, answered_draws, outcomes
+from .plan import CheckPlan, answered_draws, checked_mask, outcomes
 
 GRID = np.linspace(0.0, 1.0, 4001)
 """Shares that are tried; intervals end at these. Those that were refuted are not tried again."""
@@ -39,7 +39,7 @@ RECALIBRATE_EVERY = 0.2
 
 
 class CheckSequence(NamedTuple):
-    """Estimate and interval after each draw; arrays have one entry a draw, from the first on."""
+    """Estimate and interval after each draw; one entry a draw of the part, from the first on."""
 
     share: FloatArray
     low: FloatArray
@@ -74,17 +74,23 @@ def confidence_sequence(
         right for its lower and as faulty for its upper end.
     kind : "fault", "wrong" or "bad"
     level : probability that no interval of the sequence ever misses the share
-    within : rows that the share is about (a class, a slice, the flagged rows), a mask
+    within : rows that the share is about (a class, a slice, the flagged rows), a mask. Without
+        ``picked``, only draws of this part must have marks.
     picked : rows that were marked without being drawn, with the number of draws made before; they
         count as known from then on and never as draws
     tails : probabilities to miss below and above; the default is half of ``1 - level`` each
     """
     check_level(level)
     found = outcomes(plan, marks, kind)
-    n = answered_draws(plan, marks)
     inside = checked_mask(within, len(plan))
+    is_inside = inside[plan.order]
     low_tail, high_tail = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
-    known = {row: draws for row, draws in (picked or {}).items() if row in found}
+    if picked:
+        n = int(is_inside[: answered_draws(plan, marks)].sum())
+        before = np.append(0, np.cumsum(is_inside))
+        known = {row: int(before[draws]) for row, draws in picked.items() if row in found}
+    else:
+        n, known = answered_draws(plan, marks, inside), {}
     if not any(np.isnan(e) for e in found.values()):
         run = _Game(plan, kind, inside, found, known).play(n, (low_tail, high_tail))
         return run._replace(level=level)
@@ -129,15 +135,13 @@ class _Game:
         z_sum, precision, surprise = 0.0, 0.0, 0.0
         log_low, log_high = np.zeros((2, len(GRID)))
         tried = slice(0, len(GRID))
-        for number, row in enumerate(int(r) for r in self._plan.order[:n]):
+        order = self._plan.order[inside[self._plan.order]]
+        for number, row in enumerate(order[:n].tolist()):
             while self._picks and self._picks[0][0] <= number:
                 pick = self._picks.pop(0)[1]
                 if left[pick]:
                     urn = urn.with_answer(prediction[pick], answers[pick], weights[pick])
                     prediction[pick], known[pick] = answers[pick], True
-            if not inside[row]:
-                history.append((share, low, high))
-                continue
             if len(drawn) >= refit_at:
                 seen = np.array([answers[r] for r in drawn])
                 corrected = fit_calibration(self._proba[drawn], seen)(self._proba)
@@ -245,13 +249,3 @@ def check_level(level: float) -> None:
     """Raise unless a level of confidence lies between one half and one."""
     if not 0.5 <= level < 1.0:
         raise ReviewError(f"level={level!r} must lie between 0.5 and 1 (as 0.9 or 0.95)")
-
-
-def checked_mask(within: Any, n_rows: int) -> BoolArray:
-    """A mask of rows; None means all."""
-    if within is None:
-        return np.ones(n_rows, dtype=bool)
-    mask = np.asarray(within)
-    if mask.shape != (n_rows,) or mask.dtype != bool:
-        raise ReviewError(f"within must be a boolean mask of the {n_rows} rows")
-    return mask

@@ -1,4 +1,4 @@
-"""When to stop checking: the promise that few faults are left, and how far away it is."""
+"""When to stop checking: few faults are left, or most flags are right, and how far away that is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import rel_entr
 from .._core.exceptions import ReviewError
 from .._core.types import FloatArray
 from .calibration import recalibrate
-from .plan import CheckPlan, answered_draws, outcomes
+from .plan import CheckPlan, answered_draws, checked_mask, outcomes
 from .sequences import check_level, confidence_sequence
 
 PICKS_PER_DRAW = 2
@@ -25,23 +25,28 @@ class StoppingState(NamedTuple):
 
     reached: bool
     bound: float
-    """With the stated confidence at most this share of the rows that are left is faulty."""
+    """With the stated confidence at most this share of the rows that are left is faulty; of flagged
+    rows at least this share."""
     goal: float
     level: float
     kind: str
-    n_left: int
-    """Rows without an answer."""
+    n_rows: int
+    """Rows that the bound is about: those without an answer, or the flagged ones."""
     expected_more: int
     """Further checks until the goal is expected to be reached; 0 if it is."""
     next_step: str
     """"draw" the next row of the plan, "pick" the likeliest fault, or "stop"."""
+    highest: float | None = None
+    """Of flagged rows: with the same confidence at most this share is faulty."""
 
     def sentence(self) -> str:
         """The same in words."""
+        if self.highest is not None:
+            return self._flags_sentence()
         what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
         word = "bad" if self.kind == "bad" else "wrong" if self.kind == "wrong" else "faulty"
         text = (
-            f"With {self.level:.0%} confidence at most {self.bound:.1%} of the {self.n_left} "
+            f"With {self.level:.0%} confidence at most {self.bound:.1%} of the {self.n_rows} "
             f"unchecked {what} are {word}."
         )
         if self.reached:
@@ -49,6 +54,21 @@ class StoppingState(NamedTuple):
         return (
             f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks are "
             "expected to be needed."
+        )
+
+    def _flags_sentence(self) -> str:
+        sure = f"With {self.level:.0%} confidence"
+        text = f"{sure} at least {self.bound:.1%} of the {self.n_rows} flagged rows are faulty."
+        if self.reached:
+            return f"{text} The goal of {self.goal:.1%} is reached: you can stop."
+        if self.next_step == "stop":
+            return (
+                f"{sure} fewer than {self.goal:.1%} of the {self.n_rows} flagged rows are faulty: "
+                "no further check can reach this goal."
+            )
+        return (
+            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks of "
+            "flagged rows are expected to be needed."
         )
 
 
@@ -86,17 +106,71 @@ def check_stopping(
     bound = most / n_left if n_left else 0.0
     if bound <= goal:
         return StoppingState(True, bound, goal, level, kind, n_left, 0, "stop")
+    step, more = next_step(plan, marks, goal=goal, kind=kind, level=level, picked=picked)
+    return StoppingState(False, bound, goal, level, kind, n_left, more, step)
+
+
+def next_step(
+    plan: CheckPlan,
+    marks: Mapping[int, Any],
+    *,
+    goal: float,
+    kind: str,
+    level: float,
+    picked: Mapping[int, int] | None,
+) -> tuple[str, int]:
+    """ "draw" or "pick", and the expected number of further checks, while a goal is not reached."""
+    found = outcomes(plan, marks, kind)
     left = np.ones(len(plan), dtype=bool)
-    left[list(answers)] = False
+    left[[row for row, value in found.items() if not np.isnan(value)]] = False
     n_draws = answered_draws(plan, marks)
     proba = recalibrate(plan, {r: marks[r] for r in plan.order[:n_draws]}, kind=kind)(
         plan.fault_proba(kind)
     )
     n_picks, more = _cheapest(np.sort(proba[left])[::-1], n_draws, goal, 1.0 - level)
-    hunting = n_picks > 0 and len(picked or ()) < PICKS_PER_DRAW * n_draws
-    return StoppingState(
-        False, bound, goal, level, kind, n_left, more, "pick" if hunting else "draw"
-    )
+    is_hunting = n_picks > 0 and len(picked or ()) < PICKS_PER_DRAW * n_draws
+    return "pick" if is_hunting else "draw", more
+
+
+def check_flags(
+    plan: CheckPlan,
+    marks: Mapping[int, Any],
+    flagged: Any,
+    *,
+    goal: float = 0.9,
+    kind: str = "fault",
+    level: float = 0.95,
+) -> StoppingState:
+    """Whether at least a share ``goal`` of the flagged rows is faulty, with confidence ``level``.
+
+    It rests on the draws among the flagged rows, in the order of the plan; other rows need no mark.
+    The bounds hold at every look together. If too few flags are right, the state says "stop" with
+    ``reached=False``: ``flag_fdr`` then gives a shorter list.
+
+    Parameters
+    ----------
+    marks : by row, "right", "wrong", "bad", "unsure", or True for a fault
+    flagged : mask of the rows that were flagged before the first mark
+    goal : share of the flagged rows
+    """
+    check_level(level)
+    if not 0.0 < goal < 1.0:
+        raise ReviewError(f"goal={goal!r} must lie between 0 and 1 (as 0.9)")
+    flagged = checked_mask(flagged, len(plan))
+    tails = (1.0 - level, 1.0 - level)  # each bound has the level on its own
+    sequence = confidence_sequence(plan, marks, kind=kind, level=level, within=flagged, tails=tails)
+    (share, low, high), size, n = sequence.last, sequence.n_rows, len(sequence.share)
+    state = StoppingState(low >= goal, low, goal, level, kind, size, 0, "stop", high)
+    if state.reached or high < goal:
+        return state
+    share = float(plan.fault_proba(kind)[flagged].mean()) if np.isnan(share) else share
+    # Draws that find the share r refute the goal at the rate of their relative entropy. Otherwise
+    # the goal is certain once the faults found are so many, or impossible once the others are.
+    rate = max(float(rel_entr(share, goal) + rel_entr(1.0 - share, 1.0 - goal)), 1e-9)
+    to_find = goal / share if share >= goal else (1.0 - goal) / (1.0 - share)
+    total = min(np.log(1.0 / (1.0 - level)) / rate, np.ceil(size * to_find), size)
+    more = min(max(int(total) - n, 1), size - n)
+    return state._replace(expected_more=more, next_step="draw")
 
 
 def _cheapest(proba: FloatArray, n_draws: int, goal: float, alpha: float) -> tuple[int, int]:

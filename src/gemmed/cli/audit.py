@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     identifiers = tuple(dict.fromkeys(named))
     audited = audited_rows(training, options, identifiers)
     findings = audited.findings
-    write_plan(options, findings)
+    write_plan(options, findings, training)
     ranked = rank_rows(training, identifiers=identifiers)
     chosen = findings.suspicious(options.threshold, options.each)
     found = with_reasons(ranked, findings, chosen)

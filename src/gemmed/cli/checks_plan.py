@@ -8,6 +8,7 @@ from typing import Any
 
 from .outputs import check_not_an_input, check_output
 from .terminal import say
+from .training import Training
 
 N_CHECKS = 120
 
@@ -17,26 +18,38 @@ def add_plan_option(parser: Any) -> None:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help=f"write a plan of {N_CHECKS} rows to check by hand as JSON (gemmed.checks.load_plan); "
-        "--seed fixes the draws",
+        help=f"write a plan of {N_CHECKS} rows to check by hand as JSON, for gemmed review --plan "
+        "and gemmed.checks.load_plan; --seed fixes the draws",
+    )
+    add_strata_option(parser, "--plan")
+
+
+def add_strata_option(parser: Any, needs: str) -> None:
+    """Register the option that gives small groups more draws."""
+    parser.add_argument(
+        "--strata",
+        metavar="COLUMN",
+        help=f"with {needs}: draw small groups more often; a column, or class, or verdict",
     )
 
 
-def write_plan(options: argparse.Namespace, findings: Any) -> None:
+def write_plan(options: argparse.Namespace, findings: Any, training: Training) -> None:
     """Draw the rows and write the plan, if the option was given."""
     if options.plan is None:
+        if options.strata is not None:
+            raise ValueError("--strata needs --plan FILE")
         return
-    import numpy as np
-
-    from ..checks import plan_checks, save_plan
+    from ..checks import save_plan
     from ..review.attached import file_digest
+    from ..review.planned_checks import PlannedChecks, strata_of
 
     check_output(options.plan, "--plan")
     check_not_an_input(options.plan, options.table, name="--plan")
-    scores = findings.scores
-    proba = np.nan_to_num(np.column_stack([scores["label"], scores["measurement"]]))
+    n, strata = min(N_CHECKS, len(findings.is_flagged)), None
+    if options.strata is not None:
+        strata = strata_of(options.strata, training.table, findings, training.target, n)
     digest = file_digest(Path(options.table)) if options.table != "-" else ""
-    plan = plan_checks(proba, min(N_CHECKS, len(proba)), seed=options.seed, digest=digest)
+    plan = PlannedChecks.drawn(findings, n, strata=strata, seed=options.seed, digest=digest).plan
     save_plan(plan, options.plan)
     if not options.json and options.out != "-":
-        say(f"plan of {plan.n} rows to check in {options.plan}")
+        say(f"plan of {plan.n} rows to check in {options.plan} (gemmed review --plan)")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.exceptions import ReviewError
 from .._core.optional import require
 from .._core.words import counted
+from .checks_plan import add_strata_option
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .outputs import check_not_an_input, check_table_output, note_formulas
 from .progress import FitProgress
@@ -46,7 +47,8 @@ marked, what is usual, its neighbours, the suggested class. A table with a colum
 sound files is a manifest: the page plays the recordings, and the classes are in column label
 unless --target names another one. Marks are kept in TABLE.review.sqlite beside the table, each on
 disk before the next row appears; the same command goes on where it was. --checks draws rows at
-random and says the share of faults with an interval.
+random and says the share of faults with an interval; --until and --until-precision say when to
+stop.
 --export writes the table as it was with the corrected labels, and a log of the changes beside it,
 without a fit and without a browser.
 """
@@ -108,6 +110,17 @@ def add_command(commands: Any) -> None:
         help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
         "is wrong (as 0.02); likely faults then come between the draws, to reach it sooner",
     )
+    parser.add_argument(
+        "--until-precision",
+        type=float,
+        metavar="SHARE",
+        help="another goal: with 95 %% confidence at least this share of the flagged rows is "
+        "faulty (as 0.9); rows are then drawn from the flagged ones only",
+    )
+    add_strata_option(parser, "--checks")
+    parser.add_argument(
+        "--plan", metavar="FILE", help="take the draws that gemmed audit --plan FILE has written"
+    )
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_raw_cells_option(parser)
@@ -121,8 +134,14 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("TABLE must be a file: a review goes on another day")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
-    if options.until is not None and not 0.0 < options.until < 1.0:
-        raise ValueError(f"--until {options.until} must lie between 0 and 1")
+    for name in ("until", "until_precision"):
+        goal = getattr(options, name)
+        if goal is not None and not 0.0 < goal < 1.0:
+            raise ValueError(f"--{name.replace('_', '-')} {goal} must lie between 0 and 1")
+    if options.plan is not None and (options.checks is not None or options.strata is not None):
+        raise ValueError("--plan has its rows already: leave out --checks and --strata")
+    if options.until is not None and options.until_precision is not None:
+        raise ValueError("--until and --until-precision are two goals: choose one")
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
     if options.export is not None:
@@ -236,6 +255,8 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:
     import uvicorn
 
+    from ..checks import load_plan
+    from ..review.planned_checks import N_CHECKS, strata_of
     from ..review.server import make_app
     from ..review.session import ReviewSession, checked_name
 
@@ -254,9 +275,33 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), FitProgress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
-            stored = "plan" in store.meta()
+            stored, plan = "plan" in store.meta(), None
             seed = None if stored and options.checks is None else options.seed
-            session.plan_draws(options.checks, goal=options.until, seed=seed)
+            if options.plan is not None:
+                plan = load_plan(options.plan, digest=store.meta()["sha256"])
+                if options.seed not in (0, plan.seed):
+                    raise ReviewError(f"--seed {options.seed}: the plan has seed {plan.seed}")
+                seed = None
+            strata = None
+            if options.strata is not None and not stored:
+                n = options.checks or N_CHECKS
+                findings = session.fitted.findings
+                strata = strata_of(options.strata, table, findings, options.target, n)
+            elif options.strata not in (None, store.meta().get("plan_strata")):
+                raise ReviewError(
+                    f"--strata {options.strata}: the draws were made without it; begin again with "
+                    "another --marks"
+                )
+            session.plan_draws(
+                options.checks,
+                goal=options.until,
+                precision=options.until_precision,
+                strata=strata,
+                seed=seed,
+                plan=plan,
+            )
+            if strata is not None:
+                store.set_meta({"plan_strata": options.strata})
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"

@@ -160,7 +160,7 @@ def export(
     writer.writerows(zip(*columns, strict=True))
     with replacing(log) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
-    summary, checks = exported_summary(store), None
+    summary, checks = exported_summary(store, table.text(target)[0]), None
     if summary is not None:
         checks = Path(path).with_name(Path(path).name + ".checks.json")
         with replacing(checks) as temporary:

@@ -9,13 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.exceptions import ReviewError
-from .._core.types import BoolArray
-from ..checks import Calibration, CheckPlan, check_stopping, estimate, recalibrate
+from .._core.types import BoolArray, FloatArray
+from ..checks import (
+    Calibration,
+    CheckPlan,
+    check_flags,
+    check_stopping,
+    compare_slices,
+    estimate,
+    missed_share,
+    plan_checks,
+    recalibrate,
+)
 from ..checks.plan import answered_draws, plan_from, plan_record
+from ..report.findings import Findings
+from ..rows.tables import Table
 from .agreement import agreements
 from .marks import BULK, DRAW, PICK, Mark, MarkStore, judgements
 
 GOAL, LEVEL = 0.02, 0.95
+N_CHECKS = 120
+"""Random checks that are planned for a goal without a number."""
 
 
 class Answers(NamedTuple):
@@ -38,6 +52,8 @@ class PlannedChecks:
     flagged : rows that the model flagged when the plan was made, by position in the plan
     goal : share of wrong labels among the unchecked rows at which a reviewer may stop
     mixes_picks : whether likely faults come between the draws, to reach the goal sooner
+    only_flagged : whether rows are drawn from the flagged ones only, and the goal is the share of
+        them that is faulty
     """
 
     def __init__(
@@ -48,13 +64,43 @@ class PlannedChecks:
         *,
         goal: float = GOAL,
         mixes_picks: bool = False,
+        only_flagged: bool = False,
     ) -> None:
         self.plan, self.rows, self.flagged = plan, rows, flagged
-        self.goal, self.mixes_picks = goal, mixes_picks
+        self.goal, self.mixes_picks, self.only_flagged = goal, mixes_picks, only_flagged
+        self.drawn_from = flagged if only_flagged else np.ones(len(plan), dtype=bool)
+        self.order = plan.order[self.drawn_from[plan.order]]
         self._position = {int(row): i for i, row in enumerate(rows)}
-        self._place = np.empty(len(plan), dtype=np.intp)
-        self._place[plan.order] = np.arange(len(plan))
+        self._place = np.full(len(plan), len(plan), dtype=np.intp)
+        self._place[self.order] = np.arange(len(self.order))
         self._known: tuple[tuple[int, ...], dict[str, Any]] | None = None
+
+    @classmethod
+    def drawn(
+        cls,
+        findings: Findings,
+        n: int | None,
+        *,
+        strata: np.ndarray | None = None,
+        seed: int = 0,
+        digest: str = "",
+        only_flagged: bool = False,
+        plan: CheckPlan | None = None,
+    ) -> PlannedChecks:
+        """A new plan for the rows of a first fit, or a given one; see ``plan_checks``."""
+        if plan is not None and len(plan) != len(findings.is_flagged):
+            raise ReviewError(
+                f"--plan: it has {len(plan)} rows, the review has {len(findings.is_flagged)}; use "
+                "the options that the plan was made with"
+            )
+        n_rows = int(findings.is_flagged.sum()) if only_flagged else len(findings.is_flagged)
+        if not n_rows:
+            raise ReviewError("--until-precision: the model flags no row of this table")
+        n = min(N_CHECKS if n is None else n, n_rows) if only_flagged or n is None else n
+        if plan is None:
+            plan = plan_checks(fault_scores(findings), n, strata=strata, seed=seed, digest=digest)
+        rows = findings.audited.table_rows
+        return cls(plan, rows, findings.is_flagged, only_flagged=only_flagged)
 
     # -- in the file of marks ------------------------------------------------------------------
 
@@ -70,6 +116,7 @@ class PlannedChecks:
             flagged = np.zeros(len(rows), dtype=bool)
             flagged[np.array(json.loads(meta["plan_flagged"]), dtype=np.intp)] = True
             goal, mixes_picks = float(meta["plan_goal"]), meta["plan_picks"] == "yes"
+            only_flagged = meta.get("plan_only_flagged") == "yes"
         except (KeyError, ValueError, TypeError, IndexError, RecursionError) as error:
             raise ReviewError(f"{name} is damaged: begin again with another --marks") from error
         plan = plan_from(record, name)
@@ -77,7 +124,9 @@ class PlannedChecks:
             raise ReviewError(f"{name} is damaged: begin again with another --marks")
         if plan.digest != meta.get("sha256"):
             raise ReviewError(f"{name} is for another table: begin again with another --marks")
-        return cls(plan, rows, flagged, goal=goal, mixes_picks=mixes_picks)
+        return cls(
+            plan, rows, flagged, goal=goal, mixes_picks=mixes_picks, only_flagged=only_flagged
+        )
 
     def save(self, store: MarkStore) -> None:
         """Write the plan into a file of marks."""
@@ -88,6 +137,7 @@ class PlannedChecks:
                 "plan_flagged": json.dumps(np.flatnonzero(self.flagged).tolist()),
                 "plan_goal": repr(self.goal),
                 "plan_picks": "yes" if self.mixes_picks else "no",
+                "plan_only_flagged": "yes" if self.only_flagged else "no",
             }
         )
 
@@ -108,7 +158,7 @@ class PlannedChecks:
             for position, mark in first.items()
             if mark.how == PICK and mark.draws is not None
         }
-        return Answers(kinds, picked, answered_draws(self.plan, kinds))
+        return Answers(kinds, picked, answered_draws(self.plan, kinds, self.drawn_from))
 
     def how(
         self, position: int, marks: Sequence[Mark], held: Collection[int] = ()
@@ -121,21 +171,22 @@ class PlannedChecks:
         """
         answers = self.answers(marks)
         open_place = answers.n_draws
-        while open_place < len(self.plan):
-            row = int(self.plan.order[open_place])
+        while open_place < len(self.order):
+            row = int(self.order[open_place])
             if row not in answers.marks and row not in held:
                 break
             open_place += 1
-        return DRAW if self._place[position] <= open_place else PICK, answers.n_draws
+        is_draw = self.drawn_from[position] and self._place[position] <= open_place
+        return DRAW if is_draw else PICK, answers.n_draws
 
     def place(self, position: int) -> int:
-        """Number of a row in the order of the draws, from 1."""
+        """Number of a row in the order of the draws, from 1; rows that are not drawn come last."""
         return int(self._place[position]) + 1
 
     def next_position(self, marks: Sequence[Mark], held: Collection[int] = ()) -> int | None:
         """The row to look at: the next draw, or the likeliest fault if that is cheaper."""
         answers = self.answers(marks)
-        order = self.plan.order
+        order = self.order
         if self.mixes_picks and self.summary(marks)["next_step"] == "pick":
             order = np.argsort(-self.plan.fault_proba("wrong"), kind="stable")
         for position in order:
@@ -148,8 +199,8 @@ class PlannedChecks:
     def calibration(self, marks: Sequence[Mark]) -> Calibration:
         """Correction of the plan's probabilities of a wrong label."""
         answers = self.answers(marks)
-        drawn = {int(row): answers.marks[int(row)] for row in self.plan.order[: answers.n_draws]}
-        return recalibrate(self.plan, drawn, kind="wrong")
+        drawn = {int(row): answers.marks[int(row)] for row in self.order[: answers.n_draws]}
+        return recalibrate(self.plan, drawn, kind="wrong", within=self.drawn_from)
 
     def summary(self, marks: Sequence[Mark]) -> dict[str, Any]:
         """Shares with intervals, precision of the flags and the way to the goal, for JSON."""
@@ -160,8 +211,11 @@ class PlannedChecks:
 
     def _summary(self, marks: Sequence[Mark]) -> dict[str, Any]:
         answers = self.answers(marks)
+        # Picks are known in a sequence of all rows. Draws of flagged rows have an order of their
+        # own, in which a pick counts when it is drawn.
+        picked = None if self.only_flagged else answers.picked
 
-        def share(kind: str, within: BoolArray | None = None) -> list[float] | None:
+        def share(kind: str, within: BoolArray) -> list[float] | None:
             found = estimate(
                 self.plan,
                 answers.marks,
@@ -169,25 +223,24 @@ class PlannedChecks:
                 level=LEVEL,
                 within=within,
                 anytime=True,
-                picked=answers.picked,
+                picked=picked,
             )
             return [found.share, found.low, found.high] if found.n_checks else None
 
-        state = check_stopping(
-            self.plan,
-            answers.marks,
-            goal=self.goal,
-            kind="wrong",
-            level=LEVEL,
-            picked=answers.picked,
-        )
+        if self.only_flagged:
+            state = check_flags(self.plan, answers.marks, self.flagged, goal=self.goal, level=LEVEL)
+        else:
+            state = check_stopping(
+                self.plan, answers.marks, goal=self.goal, kind="wrong", level=LEVEL, picked=picked
+            )
         return {
             "basis": "checked",
+            "drawn_from": "flagged rows" if self.only_flagged else "all rows",
             "planned": self.plan.n,
             "answered": answers.n_draws,
             "picked": len(answers.picked),
             "level": LEVEL,
-            "shares": {kind: share(kind) for kind in ("wrong", "bad")},
+            "shares": {kind: share(kind, self.drawn_from) for kind in ("wrong", "bad")},
             "flagged": int(self.flagged.sum()),
             "precision": share("fault", self.flagged) if self.flagged.any() else None,
             "goal": self.goal,
@@ -198,14 +251,139 @@ class PlannedChecks:
             "sentence": state.sentence(),
         }
 
+    def slices(self, marks: Sequence[Mark], groups: np.ndarray) -> dict[str, Any]:
+        """Shares of faults by class and the share that the flags miss, for the exported file."""
+        answers = self.answers(marks)
+        if self.only_flagged or not answers.n_draws:
+            return {}
+        found = compare_slices(self.plan, answers.marks, groups, level=LEVEL, anytime=True)
+        missed = missed_share(self.plan, answers.marks, self.flagged, level=LEVEL, anytime=True)
+        return {
+            "missed": [missed.share, missed.low, missed.high],
+            "by_class": {
+                name: [one.share, one.low, one.high] for name, one in found.items() if one.n_checks
+            },
+            "by_class_note": f"the {len(found)} intervals hold together at {LEVEL:.0%}",
+        }
 
-def exported_summary(store: MarkStore) -> dict[str, Any] | None:
-    """What checks and reviewers say, for a file beside the change log; None without checks."""
+
+def take_plan(
+    store: MarkStore,
+    findings: Findings,
+    n: int | None,
+    *,
+    goal: float | None = None,
+    precision: float | None = None,
+    strata: np.ndarray | None = None,
+    seed: int | None = None,
+    plan: CheckPlan | None = None,
+) -> PlannedChecks | None:
+    """The stored plan of random checks, or a new one, which is stored; None if none is wanted.
+
+    A plan is made once, from the first fit: later fits have seen the marks.
+
+    Parameters
+    ----------
+    n : number of checks; a stored plan is enlarged to it
+    goal : share of wrong labels left; likely faults come between the draws, to reach it sooner
+    precision : share of the flagged rows that is faulty; only flagged rows are drawn
+    strata : group of each row; small groups are drawn more often
+    plan : take these draws, of the same table, instead of new ones
+    """
+    checks, name = PlannedChecks.stored(store), repr(str(store.path))
+    if checks is None and n is None and goal is None and precision is None and plan is None:
+        if strata is not None:
+            raise ReviewError("--strata needs --checks N: the number of rows to draw")
+        return None
+    if checks is None:
+        if store.standing():
+            raise ReviewError(
+                "--checks: rows are drawn before the first mark; name another file with --marks"
+            )
+        checks = PlannedChecks.drawn(
+            findings,
+            n,
+            strata=strata,
+            seed=seed or 0,
+            digest=store.meta().get("sha256", ""),
+            only_flagged=precision is not None,
+            plan=plan,
+        )
+    elif plan is not None and not np.array_equal(plan.order, checks.plan.order):
+        raise ReviewError(
+            f"--plan: the draws in {name} are other ones; begin again with another --marks"
+        )
+    elif not np.array_equal(checks.rows, findings.audited.table_rows):
+        raise ReviewError(
+            f"the plan in {name} is for other rows: use the options of the first start, or begin "
+            "again with another --marks"
+        )
+    elif seed is not None and seed != checks.plan.seed:
+        raise ReviewError(f"--seed {seed}: the draws were made with seed {checks.plan.seed}")
+    elif (goal if checks.only_flagged else precision) is not None:
+        what = "the flagged rows only" if checks.only_flagged else "all rows"
+        raise ReviewError(
+            f"the draws in {name} are from {what}: keep the kind of goal, or begin again with "
+            "another --marks"
+        )
+    elif n is not None and n > checks.plan.n:
+        most = len(checks.order)
+        checks.plan = checks.plan.enlarged(min(n, most) if checks.only_flagged else n)
+    if goal is not None or precision is not None:
+        checks.goal, checks.mixes_picks = goal or precision or GOAL, goal is not None
+    checks.save(store)
+    return checks
+
+
+def fault_scores(findings: Findings) -> FloatArray:
+    """Probabilities of a wrong label and of a bad measurement, 0 for rows without a fit."""
+    scores = findings.scores
+    return np.nan_to_num(np.column_stack([scores["label"], scores["measurement"]]))
+
+
+def strata_of(name: str, table: Table, findings: Findings, target: str, n: int) -> np.ndarray:
+    """Group of each row for the draws.
+
+    Parameters
+    ----------
+    name : a column of the table; or "class", or "verdict" of the model
+    n : number of checks; more groups are refused
+    """
+    rows = findings.audited.table_rows
+    if name in table.columns:
+        groups = table.text(name)[0][rows].astype(str)
+    elif name == "class":
+        groups = table.text(target)[0][rows].astype(str)
+    elif name == "verdict":
+        groups = findings.verdicts.astype(str)
+    else:
+        raise ReviewError(
+            f"--strata {name}: the table has no such column; name one, or use class or verdict"
+        )
+    n_groups = len(np.unique(groups))
+    if n_groups > n:
+        raise ReviewError(
+            f"--strata {name}: {n_groups} groups are more than the {n} checks; name a column with "
+            "fewer values"
+        )
+    found: np.ndarray = groups
+    return found
+
+
+def exported_summary(store: MarkStore, labels: np.ndarray) -> dict[str, Any] | None:
+    """What checks and reviewers say, for a file beside the change log; None without checks.
+
+    Parameters
+    ----------
+    labels : of all rows of the table, as given
+    """
     checks, marks = PlannedChecks.stored(store), store.standing()
     pairs = agreements(marks)
     if checks is None and not pairs:
         return None
     return {
-        "checks": None if checks is None else checks.summary(marks),
+        "checks": None
+        if checks is None
+        else checks.summary(marks) | checks.slices(marks, labels[checks.rows].astype(str)),
         "agreement": [pair._asdict() for pair in pairs],
     }

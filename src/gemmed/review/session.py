@@ -11,21 +11,18 @@ from typing import Any
 import numpy as np
 
 from .._core.exceptions import ReviewError
-from ..checks import plan_checks
 from ..report.findings import RANKINGS
 from .agreement import agreements
 from .attached import file_digest, row_digest
 from .fits import FittedReview
 from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
-from .planned_checks import PlannedChecks
+from .planned_checks import PlannedChecks, take_plan
 from .subjects import Subject
 from .suggestions import BulkOffer, bulk_offer, with_checks
 
 CHECKS, AGAIN, DISPUTED = "checks", "again", "disputed"
 """Orders of the page beside the rankings: random checks, rows that others have marked or nobody is
 sure of, rows on which reviewers differ."""
-N_CHECKS = 120
-"""Random checks that are planned for a goal without a number."""
 LONGEST_NAME = 80
 """Characters of a reviewer's name."""
 HOLD_SECONDS = 600.0
@@ -56,44 +53,9 @@ class ReviewSession(FittedReview):
 
     # -- random checks -------------------------------------------------------------------------
 
-    def plan_draws(
-        self, n: int | None, *, goal: float | None = None, seed: int | None = None
-    ) -> None:
-        """Take the stored plan of random checks, or make and store one.
-
-        A plan is made once, from the first fit: later fits have seen the marks.
-
-        Parameters
-        ----------
-        n : number of checks; a stored plan is enlarged to it
-        goal : with a goal, likely faults come between the draws, to reach it sooner
-        """
-        checks = PlannedChecks.stored(self.store)
-        if checks is None and n is None and goal is None:
-            return
-        if checks is None:
-            if self.store.standing():
-                raise ReviewError(
-                    "--checks: rows are drawn before the first mark; name another file with --marks"
-                )
-            findings, digest = self.fitted.findings, self.store.meta().get("sha256", "")
-            proba = np.column_stack([findings.scores["label"], findings.scores["measurement"]])
-            n = min(N_CHECKS, len(proba)) if n is None else n
-            plan = plan_checks(np.nan_to_num(proba), n, seed=seed or 0, digest=digest)
-            checks = PlannedChecks(plan, self.subject.rows, findings.is_flagged)
-        elif not np.array_equal(checks.rows, self.subject.rows):
-            raise ReviewError(
-                f"the plan in {str(self.store.path)!r} is for other rows: use the options of the "
-                "first start, or begin again with another --marks"
-            )
-        elif seed is not None and seed != checks.plan.seed:
-            raise ReviewError(f"--seed {seed}: the draws were made with seed {checks.plan.seed}")
-        elif n is not None and n > checks.plan.n:
-            checks.plan = checks.plan.enlarged(n)
-        if goal is not None:
-            checks.goal, checks.mixes_picks = goal, True
-        checks.save(self.store)
-        self.checks = checks
+    def plan_draws(self, n: int | None, **options: Any) -> None:
+        """Take the stored plan of random checks, or make and store one; see ``take_plan``."""
+        self.checks = take_plan(self.store, self.fitted.findings, n, **options)
 
     # -- what the page shows -------------------------------------------------------------------
 
@@ -143,7 +105,7 @@ class ReviewSession(FittedReview):
         """Positions of rows in an order of the page."""
         fitted = self.fitted
         if ranking == CHECKS and self.checks is not None:
-            return self.checks.plan.order
+            return self.checks.order
         if ranking in (AGAIN, DISPUTED):
             found = judgements(marks)
             own = {mark.row for mark in marks if mark.reviewer == reviewer and mark.how != BULK}
@@ -370,7 +332,8 @@ class ReviewSession(FittedReview):
         plan = self.checks.plan
         corrected = self.checks.calibration(marks).averaged(plan.fault_proba("wrong"))
         offer = bulk_offer(findings, confidence, marked, wrong_proba=corrected)
-        return with_checks(offer, plan, answers.marks, answers.picked)
+        picked = None if self.checks.only_flagged else answers.picked
+        return with_checks(offer, plan, answers.marks, picked, self.checks.drawn_from)
 
     def accept(self, confidence: float, n_shown: int, reviewer: str) -> int:
         """Take over all suggestions with at least this confidence; the number of labels.

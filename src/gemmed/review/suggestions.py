@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.exceptions import ReviewError
-from .._core.types import FloatArray
+from .._core.types import BoolArray, FloatArray
 from ..checks import CheckPlan, estimate
 from ..estimators.explanation import LABEL
 from ..report.findings import Findings
@@ -98,18 +98,25 @@ def bulk_offer(
 
 
 def with_checks(
-    offer: BulkOffer, plan: CheckPlan, marks: Mapping[int, str], picked: Mapping[int, int]
+    offer: BulkOffer,
+    plan: CheckPlan,
+    marks: Mapping[int, str],
+    picked: Mapping[int, int] | None,
+    drawn_from: BoolArray | None = None,
 ) -> BulkOffer:
     """Expected errors that also follow from random checks of rows as likely wrong as the offered.
 
     Parameters
     ----------
     marks, picked : see :func:`gemmed.checks.estimate`
+    drawn_from : rows that could be drawn, a mask; all by default
     """
     if not offer.suggestions:
         return offer
     proba = plan.fault_proba("wrong")
     alike = proba >= min(proba[one.position] for one in offer.suggestions)
+    if drawn_from is not None:
+        alike &= drawn_from
     share = estimate(plan, marks, kind="wrong", within=alike, anytime=True, picked=picked)
     if not share.n_checks:
         return offer

@@ -69,13 +69,14 @@
     const figure = (name, ends, title) => h("div", { title }, h("span", { class: "muted" }, name),
       h("strong", {}, ends ? percent(ends[0]) : "–"),
       h("span", { class: "muted" }, ends ? `${percent(ends[1])} to ${percent(ends[2])}` : "no draw yet"));
-    const each = `From random draws. ${percent(checks.level)} interval on its own, valid at every look.`;
+    const each = `From random draws of ${checks.drawn_from}. ${percent(checks.level)} interval on its own, valid at every look.`;
+    const ofFlagged = checks.drawn_from === "flagged rows" ? ", of flagged rows" : "";
     $("figures").replaceChildren(
       h("div", {}, h("span", { class: "muted" }, "checked"),
         h("strong", { id: "answered" }, `${checks.answered} of ${checks.planned}`),
         h("span", { class: "muted" }, "random draws" + (checks.picked ? `, ${checks.picked} picked` : ""))),
-      figure("wrong labels", checks.shares.wrong, each),
-      figure("bad measurements", checks.shares.bad, each),
+      figure("wrong labels" + ofFlagged, checks.shares.wrong, each),
+      figure("bad measurements" + ofFlagged, checks.shares.bad, each),
       checks.flagged ? figure("flags that are right", checks.precision, `Of the ${checks.flagged} rows that the first fit flagged. ${each}`) : "");
     const done = checks.answered + checks.picked;
     $("gauge").style.width = (checks.reached ? 100 : 100 * done / Math.max(done + checks.more, 1)) + "%";
