@@ -264,7 +264,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             ArrayRows(X), signs, everybody, trusted, self.C, what_is_tuned(self), seed
         )
         kernel, _ = choice.choose(kernel)
-        n_components = components_for("auto", n, n_iterated=signs.shape[1])
+        n_components = components_for("auto", n)
         if n_components is None or callable(kernel.name) or kernel.name == "linear":
             prior = exact_prior(kernel, X)
             hold = groups_to_hold_out(groups, index)

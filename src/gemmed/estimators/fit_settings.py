@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
 from ..evidence.neighbours import Neighbourhood
 from ..model.how_many import feature_prior
@@ -242,8 +241,7 @@ def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | 
     return components_for(
         n_components,
         len(samples.labels),
-        n_iterated=n_functions if kernel.has_width else 0,
-        cross_fitted=True,
+        several=n_functions > 1 and kernel.has_width,
     )
 
 
@@ -288,4 +286,4 @@ def prior_of(
             weights=samples.weights,
         )
     assert rows.X is not None
-    return exact_prior(kernel, rows.X, block_threads(settings.n_jobs))
+    return exact_prior(kernel, rows.X)

@@ -19,7 +19,7 @@ from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
 from ..evidence.shared_faults import shared_faults
-from ..fit.constraints import Bounds, attained_bounds
+from ..model.constraints import Bounds, attained_bounds
 from ..model.cross_fitting import learn_checked
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.held_out import groups_to_hold_out

@@ -11,13 +11,15 @@ import numpy as np
 from .._core.threads import block_threads, in_threads
 from .._core.types import FloatArray
 from ..model.kernels.exact_or_features import Prior
-from ..model.kernels.iterative_gram import IterativeGramSpace
+from ..model.kernels.function_space import GramSpace
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.nystroem import FeatureMap, NystroemMap
 from ..rows.training_rows import TrainingRows
 
 PREDICT_BLOCK = 500_000
 """Kernel values held in memory at a time while predicting."""
+MANY_SAMPLES = 1500
+"""Samples from which on f is that of the parameters: their small gaps add up in the bias."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,9 @@ def stored_function(
 
 def predicts_by_parameters(prior: Prior) -> bool:
     """Whether f is that of the solver's parameters; of the multipliers with few samples."""
-    return prior.feature_map is not None or isinstance(prior.space, IterativeGramSpace)
+    space = prior.space
+    many = isinstance(space, GramSpace) and space.n_samples >= MANY_SAMPLES
+    return prior.feature_map is not None or many
 
 
 def function_of_samples(
@@ -121,12 +125,12 @@ def function_of_features(
     kernel: Kernel, feature_map: FeatureMap, parameters: FloatArray
 ) -> StoredFunction:
     """f = phi(x) parameters: an expansion in landmarks, or the weights of a linear f."""
-    raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
-    bias = np.sqrt(kernel.bias_variance) * raw[-1]
+    bias = np.sqrt(kernel.bias_variance) * parameters[-1]
     if isinstance(feature_map, NystroemMap):
+        raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
         landmarks = np.asarray(feature_map.landmarks, dtype=np.float64)
         # The kernel at prediction time adds its own bias to every landmark.
         offset = bias - kernel.bias_variance * raw[:-1].sum(axis=0)
         return StoredFunction(kernel, raw[:-1], offset, np.arange(len(landmarks)), landmarks)
-    slope = np.sqrt(kernel.function_variance) * raw[:-1]
+    slope = np.sqrt(kernel.function_variance) * parameters[:-1]
     return StoredFunction(kernel, np.empty(0), bias, np.arange(0), weights=slope)

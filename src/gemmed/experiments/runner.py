@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -138,17 +138,6 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-class Options(NamedTuple):
-    """What the user says of the data; a factory of targets takes of it what it needs."""
-
-    data: str | Path | None = None
-    """Folder with tables or recordings."""
-    tables: str | None = None
-    """Names of tables or of lists of tables, separated by commas."""
-    quick: bool = False
-    """A little of everything, to try it out."""
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ class ViewLearner:
         return best
 
     def _make_prior(self, good: FloatArray) -> Prior:
-        n_components = components_for("auto", len(self._X), n_iterated=self._signs.shape[1])
+        n_components = components_for("auto", len(self._X))
         if n_components is None or self.kernel.name == "linear":
             return exact_prior(self.kernel, self._X)
         rows = BlockRows(LocalBlocks(self._X))

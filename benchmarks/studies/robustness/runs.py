@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
-from ..._core.types import FloatArray
-from ...datasets.corruption import Corruption
-from ...report.metrics import precision_recall, roc
-from ..runner import Result, Task
+from gemmed._core.types import FloatArray
+from gemmed.datasets.corruption import Corruption
+from gemmed.experiments.runner import Result, Task
+from gemmed.report.metrics import precision_recall, roc
+
 from .methods import GEM_MED, METHODS, available_methods
 from .tables import Trial, make_trial
 

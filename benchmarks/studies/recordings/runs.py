@@ -16,17 +16,17 @@ from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ..._core.exceptions import ExperimentDataError
-from ..._core.types import BoolArray, FloatArray
-from ...acoustics import mfcc, read_audio, window_features
-from ...datasets.footsteps import FAULT_KINDS, inject_fault
-from ...estimators.detector import GEMDetector
-from ...estimators.gemmed import GEMMEDClassifier
-from ...estimators.med import MEDClassifier
-from ...model.settings import Solver
-from ...paper import TwoStageClassifier
-from ...report.metrics import roc
-from ..runner import Result, Task
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed._core.types import BoolArray, FloatArray
+from gemmed.acoustics import mfcc, read_audio, window_features
+from gemmed.datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed.estimators.detector import GEMDetector
+from gemmed.estimators.gemmed import GEMMEDClassifier
+from gemmed.estimators.med import MEDClassifier
+from gemmed.experiments.runner import Result, Task
+from gemmed.model.settings import Solver
+from gemmed.paper import TwoStageClassifier
+from gemmed.report.metrics import roc
 
 DIGITS_FOLDER, HEARTS_FOLDER = "fsdd", "cinc2016_heart_sounds"
 DIGITS = ("3", "8")

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...report.palette import (
+from gemmed.experiments.summary import Rows
+from gemmed.report.palette import (
     BLACK,
     BLUE,
     DARK_GREY,
@@ -19,8 +20,8 @@ from ...report.palette import (
     Style,
     method_style,
 )
-from ...report.plots import import_pyplot, save_figure
-from ..summary import Rows
+from gemmed.report.plots import import_pyplot, save_figure
+
 from .runs import N_BINS
 
 BAR_COLOUR = BLUE

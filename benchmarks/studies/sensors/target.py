@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._core.exceptions import ExperimentDataError
-from ...report.palette import method_style
-from ...report.plots import import_pyplot, save_figure
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed.experiments.runner import Runs, Target, Task
+from gemmed.experiments.summary import Rows, summarise
+from gemmed.report.palette import method_style
+from gemmed.report.plots import import_pyplot, save_figure
+
+from .. import Options
 from ..recordings.runs import DIGITS
-from ..runner import Options, Runs, Target, Task
-from ..summary import Rows, summarise
 from . import channels, vehicles, water
 from .comparison import REFERENCE
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._core.exceptions import ExperimentDataError
-from ..._core.types import BoolArray, FloatArray
-from ..runner import Result, Task
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed._core.types import BoolArray, FloatArray
+from gemmed.experiments.runner import Result, Task
+
 from .comparison import Samples, compare
 
 FOLDER, FILE = "sensit_vehicle_subset", "vehicle_train.json"

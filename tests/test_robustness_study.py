@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+import study
 from gemmed import MEDClassifier
 from gemmed._core.exceptions import DegenerateDataError, ExperimentDataError
-from gemmed.cli import main
-from gemmed.experiments.reproduce import reproduce
-from gemmed.experiments.robustness import runs as robustness
-from gemmed.experiments.robustness import table_names, tables
-from gemmed.experiments.robustness import targets as robustness_targets
-from gemmed.experiments.robustness.methods import METHODS, available_methods
-from gemmed.experiments.robustness.plots import groups_not_told_apart
-from gemmed.experiments.robustness.runs import (
+from gemmed.experiments.reproduce import make_targets
+from studies import Options
+from studies.robustness import runs as robustness
+from studies.robustness import table_names, tables
+from studies.robustness import targets as robustness_targets
+from studies.robustness.methods import METHODS, available_methods
+from studies.robustness.plots import groups_not_told_apart
+from studies.robustness.runs import (
     CELLS,
     ORACLE,
     Cell,
@@ -26,14 +27,14 @@ from gemmed.experiments.robustness.runs import (
     measure_method,
     reliability,
 )
-from gemmed.experiments.robustness.summary import (
+from studies.robustness.summary import (
     EVERY_FAULT,
     calibration_rows,
     critical_difference,
     mean_ranks,
     rows_of_cells,
 )
-from gemmed.experiments.robustness.tables import load_table, make_trial, split
+from studies.robustness.tables import load_table, make_trial, split
 
 FLIPS = Cell("flips", 0.2)
 CLEAN = CELLS[0]
@@ -239,10 +240,15 @@ def two_cells(monkeypatch):
     monkeypatch.setattr(robustness_targets, "CELLS", (CLEAN, FLIPS))
 
 
-def test_target_writes_tables_pictures_and_manifest(tmp_path, two_cells):
-    (summary,) = reproduce(
-        ["robustness"], tmp_path, n_runs=1, tables="sklearn:wine,sklearn:iris", version="test"
+def made_in(folder):
+    target = robustness_targets.default_target(Options(tables="sklearn:wine,sklearn:iris"))
+    return make_targets(
+        {"robustness": (target, 1)}, folder, jobs=1, version="test", progress=lambda *_: None
     )
+
+
+def test_target_writes_tables_pictures_and_manifest(tmp_path, two_cells):
+    (summary,) = made_in(tmp_path)
     for name in summary["files"]:
         assert (tmp_path / name).stat().st_size > 200, name
     assert summary["tasks"] == 4
@@ -261,9 +267,7 @@ def test_target_writes_tables_pictures_and_manifest(tmp_path, two_cells):
     svm = SVC().fit(trial.X, trial.y)
     assert float(row["mean"]) == 100 * np.mean(svm.predict(trial.X_test) != trial.y_test)
     before = (tmp_path / "robustness.csv").read_bytes()
-    (resumed,) = reproduce(
-        ["robustness"], tmp_path, n_runs=1, tables="sklearn:wine,sklearn:iris", version="test"
-    )
+    (resumed,) = made_in(tmp_path)
     assert (tmp_path / "robustness.csv").read_bytes() == before
     assert resumed["fit_seconds"] == summary["fit_seconds"]
 
@@ -282,8 +286,13 @@ def test_lists_of_tables_have_names():
         table_names.resolve_tables(" , ")
 
 
-def test_command_line_asks_for_the_data_folder(tmp_path, capsys):
-    assert main(["reproduce", "robustness", "--out", str(tmp_path / "out")]) == 2
-    message = capsys.readouterr().err
-    assert "--data" in message and message.count("\n") == 1
+def test_command_line_asks_for_the_data_folder(tmp_path):
+    with pytest.raises(SystemExit, match="--data"):
+        study.main(["robustness", "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
+
+
+def test_command_line_makes_a_study(tmp_path, two_cells, capsys):
+    study.main(["robustness", "--tables", "sklearn:iris", "--quick", "--out", str(tmp_path)])
+    assert (tmp_path / "robustness.csv").exists()
+    assert "robustness.csv" in capsys.readouterr().out

@@ -20,9 +20,10 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from ..._core.exceptions import ExperimentDataError
-from ..._core.types import BoolArray, FloatArray
-from ...datasets.corruption import Corruption, corrupt
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed._core.types import BoolArray, FloatArray
+from gemmed.datasets.corruption import Corruption, corrupt
+
 from .table_names import WITHOUT_FILES
 
 TRAIN_ROWS, TEST_ROWS = 300, 1000

@@ -12,11 +12,11 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 
-from ..._core.exceptions import ExperimentDataError
-from ..._core.types import BoolArray, FloatArray
-from ...report.metrics import roc
-from ...sensors import SensorDetector
-from ..runner import Result, Task
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed._core.types import BoolArray, FloatArray
+from gemmed.experiments.runner import Result, Task
+from gemmed.report.metrics import roc
+from gemmed.sensors import SensorDetector
 
 FOLDER = "skab"
 N_HEALTHY, N_UNITS = 400, 200

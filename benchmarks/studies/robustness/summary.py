@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from ..._core.types import FloatArray
-from ..runner import Result, Runs
-from ..summary import Rows, mean_and_error
+from gemmed._core.types import FloatArray
+from gemmed.experiments.runner import Result, Runs
+from gemmed.experiments.summary import Rows, mean_and_error
+
 from .methods import GEM_MED, METHODS
 from .runs import N_BINS, ORACLE, Cell, Suite
 

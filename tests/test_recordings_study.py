@@ -5,9 +5,9 @@ import pytest
 
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
-from gemmed.experiments.recordings import runs as recordings
-from gemmed.experiments.recordings.target import recordings_target
-from gemmed.experiments.runner import Options
+from studies import Options
+from studies.recordings import runs as recordings
+from studies.recordings.target import recordings_target
 
 pytest.importorskip("soundfile")
 RATE, SPEAKERS, CLIPS = 8000, "abcdef", 8

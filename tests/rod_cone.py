@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from ..._core.optional import require
-from ..._core.types import FloatArray
-from .rod_certificate import (
+from gemmed._core.types import FloatArray
+from gemmed.paper.baselines.rod_certificate import (
     PRIVATE,
     RodSolution,
     lower_bound,
@@ -59,7 +58,6 @@ def solve_cone(
         its accuracy; eta and alpha are the solver's own, clipped to [0, 1]. The value the solver
         itself reports is the only entry of ``history``, given twice.
     """
-    require("cvxpy", 'solver="cone" needs', "sdp")
     import cvxpy as cp
 
     if solver not in ACCURACY_OPTIONS:

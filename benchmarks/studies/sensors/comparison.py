@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 
-from ..._core.types import BoolArray, FloatArray
-from ...report.metrics import roc
-from ...sensors import SensorGEMMEDClassifier
+from gemmed._core.types import BoolArray, FloatArray
+from gemmed.report.metrics import roc
+from gemmed.sensors import SensorGEMMEDClassifier
 
 COSTS, GAMMA_STEPS, FOLDS = (1.0, 10.0), (0.5, 1.0, 2.0), 5
 REFERENCE, TRANSDUCTIVE, ORACLE = "GEM-MED", "GEM-MED, transductive", "oracle"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import signal as filters
 
-from ..._core.types import FloatArray
-from ...acoustics import FeatureSettings
-from ...acoustics.summaries import summaries_of_windows
-from ...datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed._core.types import FloatArray
+from gemmed.acoustics import FeatureSettings
+from gemmed.acoustics.summaries import summaries_of_windows
+from gemmed.datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed.experiments.runner import Result, Task
+
 from ..recordings.runs import CLIP_SECONDS, DIGITS_FOLDER, spoken_digits
-from ..runner import Result, Task
 from .comparison import Samples, compare
 
 FOLDER = DIGITS_FOLDER

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from gemmed.fit.constraints import Bounds, attained_bounds, check_kkt
+from exact_states import check_kkt
+from gemmed.model.constraints import Bounds, attained_bounds
 
 
 def test_attained_bounds_are_the_sums_of_the_constraints():

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.exceptions import ExperimentDataError
-from ...report.palette import DARK_GREY, method_style
-from ...report.plots import import_pyplot, save_figure
-from ..runner import Options, Runs, Target, Task
-from ..summary import Rows, summarise
+from gemmed._core.exceptions import ExperimentDataError
+from gemmed.experiments.runner import Runs, Target, Task
+from gemmed.experiments.summary import Rows, summarise
+from gemmed.report.palette import DARK_GREY, method_style
+from gemmed.report.plots import import_pyplot, save_figure
+
+from .. import Options
 from .runs import (
     CLASSIFIERS,
     DIGITS,

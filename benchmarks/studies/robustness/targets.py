@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..files import write_csv
-from ..runner import Options, Runs, Target
-from ..summary import Rows
+from gemmed.experiments.files import write_csv
+from gemmed.experiments.runner import Runs, Target
+from gemmed.experiments.summary import Rows
+
+from .. import Options
 from . import table_names
 from .methods import METHODS, available_methods
 from .plots import RankPanel, draw_calibration, draw_fault_grids, draw_ranks

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._core.box_newton import Quadratic, maximize_in_box, optimality_bound
-from .._core.exceptions import EngineError
-from .._core.types import FloatArray
-from .constraints import Bounds, attained_bounds, class_statistics
+from gemmed._core.box_newton import Quadratic, maximize_in_box, optimality_bound
+from gemmed._core.exceptions import EngineError
+from gemmed._core.types import FloatArray
+from gemmed.model.constraints import Bounds, attained_bounds, class_statistics
 
 MAX_STATE_VECTORS = 60_000
 """Ten rows of two classes, or seven of three: larger sums take minutes."""
@@ -89,7 +89,7 @@ class ExactProblem:
     class_index : given labels 0 .. K - 1, shape (n_samples,)
     class_shares : prior probabilities of the true labels, shape (n_classes,)
     rates : grid of the rates
-    distances : geometric statistics, as in :func:`~gemmed.fit.constraints.attained_bounds`
+    distances : geometric statistics, as in :func:`~gemmed.model.constraints.attained_bounds`
     bounds : gamma and beta; an entropy bound of infinity switches its constraint off
     c : rate of the margin prior, > 1
     class_sizes : divisors in (5) and (6), shape (n_classes,); the number of rows by default. The
@@ -379,4 +379,41 @@ def maximize_dual(
         optimality_bound(best.x, best.gradient, lower, upper),
         best.n_iter,
         best.converged,
+    )
+
+
+class KKTCheck(NamedTuple):
+    """How far multipliers are from those of an optimum; all zero at the optimum."""
+
+    violation: float
+    """Largest excess of an expectation over its bound."""
+    negative_multiplier: float
+    """Size of the most negative multiplier."""
+    slackness: float
+    """Largest multiplier times distance of its constraint from equality, in nats."""
+
+
+def check_kkt(mu: FloatArray, kappa: FloatArray, bounds: Bounds, attained: Bounds) -> KKTCheck:
+    """Whether multipliers are those of the problem with the given bounds.
+
+    An infinite entropy bound, or a coverage of minus infinity, switches its constraint off: its
+    multiplier must be zero.
+
+    Parameters
+    ----------
+    mu : multipliers of the entropy constraints, shape (n_classes, n_statistics)
+    kappa : multipliers of the coverage constraints, shape (n_classes,)
+    bounds : right-hand sides of the constraints
+    attained : expectations under the solution, from ``attained_bounds``
+    """
+    multipliers = np.concatenate([np.ravel(mu), np.ravel(kappa)])
+    slack = np.concatenate(
+        [np.ravel(bounds.entropy - attained.entropy), np.ravel(attained.coverage - bounds.coverage)]
+    )
+    active = multipliers != 0.0  # an inactive constraint may have an infinite bound
+    products = np.abs(multipliers[active] * slack[active])
+    return KKTCheck(
+        violation=float(np.max(-slack, initial=0.0)),
+        negative_multiplier=float(np.max(-multipliers, initial=0.0)),
+        slackness=float(np.max(products, initial=0.0)),
     )

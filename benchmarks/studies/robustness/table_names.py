@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._core.exceptions import ExperimentDataError
+from gemmed._core.exceptions import ExperimentDataError
 
 DEVELOPMENT = (
     "australian",

@@ -7,10 +7,10 @@ import pytest
 
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed.acoustics import write_audio
-from gemmed.experiments.recordings.runs import DIGITS
-from gemmed.experiments.runner import Options
-from gemmed.experiments.sensors import channels, comparison, vehicles, water
-from gemmed.experiments.sensors.target import sensors_target
+from studies import Options
+from studies.recordings.runs import DIGITS
+from studies.sensors import channels, comparison, vehicles, water
+from studies.sensors.target import sensors_target
 
 NAMES = ("Current", "Pressure", "Flow")
 

@@ -1,4 +1,4 @@
-"""Entropy and coverage constraints: the bounds a fit attains, and whether they are optimal.
+"""Entropy and coverage constraints: the bounds that a fit attains.
 
 Equation numbers are those of docs/research/model.md. The class-wise constraints of the problem are
 
@@ -25,17 +25,6 @@ class Bounds(NamedTuple):
     """gamma: shape (n_classes, n_statistics)."""
     coverage: FloatArray
     """beta: shape (n_classes,)."""
-
-
-class KKTCheck(NamedTuple):
-    """How far multipliers are from those of an optimum; all zero at the optimum."""
-
-    violation: float
-    """Largest excess of an expectation over its bound."""
-    negative_multiplier: float
-    """Size of the most negative multiplier."""
-    slackness: float
-    """Largest multiplier times distance of its constraint from equality, in nats."""
 
 
 def attained_bounds(
@@ -66,7 +55,7 @@ def attained_bounds(
     Examples
     --------
     >>> import numpy as np
-    >>> from gemmed.fit.constraints import attained_bounds
+    >>> from gemmed.model.constraints import attained_bounds
     >>> labels = np.eye(2)[[0, 0, 1, 1]]
     >>> bounds = attained_bounds(np.array([0, 0.5, 0, 0]), labels, np.array([1.0, 4.0, 1.0, 2.0]))
     >>> bounds.entropy.ravel().tolist(), bounds.coverage.tolist()
@@ -88,29 +77,3 @@ def class_statistics(distances: FloatArray, n_samples: int, n_classes: int) -> F
     if distances.ndim < 3:
         distances = distances.reshape(n_samples, 1, -1)
     return np.broadcast_to(distances, (n_samples, n_classes, distances.shape[2]))
-
-
-def check_kkt(mu: FloatArray, kappa: FloatArray, bounds: Bounds, attained: Bounds) -> KKTCheck:
-    """Whether multipliers are those of the problem with the given bounds.
-
-    An infinite entropy bound, or a coverage of minus infinity, switches its constraint off: its
-    multiplier must be zero.
-
-    Parameters
-    ----------
-    mu : multipliers of the entropy constraints, shape (n_classes, n_statistics)
-    kappa : multipliers of the coverage constraints, shape (n_classes,)
-    bounds : right-hand sides of the constraints
-    attained : expectations under the solution, from :func:`attained_bounds`
-    """
-    multipliers = np.concatenate([np.ravel(mu), np.ravel(kappa)])
-    slack = np.concatenate(
-        [np.ravel(bounds.entropy - attained.entropy), np.ravel(attained.coverage - bounds.coverage)]
-    )
-    active = multipliers != 0.0  # an inactive constraint may have an infinite bound
-    products = np.abs(multipliers[active] * slack[active])
-    return KKTCheck(
-        violation=float(np.max(-slack, initial=0.0)),
-        negative_multiplier=float(np.max(-multipliers, initial=0.0)),
-        slackness=float(np.max(products, initial=0.0)),
-    )

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gemmed._core.exceptions import EngineError
-from gemmed.fit.constraints import Bounds, check_kkt
-from gemmed.fit.enumeration import (
+from exact_states import (
     ExactProblem,
     Multipliers,
+    check_kkt,
     evaluate,
     maximize_dual,
     product_grid,
     state_vectors,
 )
+from gemmed._core.exceptions import EngineError
+from gemmed.model.constraints import Bounds
 from gemmed.paper import Enumeration as PaperEnumeration
 from problems import central_difference, random_problem
 

@@ -18,12 +18,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC
 
-from ..._core.exceptions import GemmedError
-from ..._core.types import FloatArray
-from ...estimators.detector import GEMDetector
-from ...estimators.gemmed import GEMMEDClassifier
-from ...estimators.med import MEDClassifier
-from ...paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
+from gemmed._core.exceptions import GemmedError
+from gemmed._core.types import FloatArray
+from gemmed.estimators.detector import GEMDetector
+from gemmed.estimators.gemmed import GEMMEDClassifier
+from gemmed.estimators.med import MEDClassifier
+from gemmed.paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
 
 GUESS = 0.2
 """What methods are told that need a contamination rate; the truth is between 0 and 0.4."""
