@@ -70,7 +70,9 @@ def attack_groups(names, seconds, seed=0, keep=None):
     from attack.faults import FAULTS
 
     with tempfile.TemporaryDirectory() as folder:
-        found = {name: FAULTS[name](Path(folder), seconds, seed) for name in names if name in FAULTS}
+        found = {
+            name: FAULTS[name](Path(folder), seconds, seed) for name in names if name in FAULTS
+        }
         rest = [name for name in names if name not in FAULTS]
         if not rest:
             return found
