@@ -2,8 +2,11 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -112,6 +115,21 @@ def test_the_command_line_starts_without_loading_scikit_learn():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_end_from_outside_is_an_interrupt(number, capsys, monkeypatch):
+    def struck(options):
+        os.kill(os.getpid(), number)
+        time.sleep(10)  # the signal arrives here at the latest
+
+    monkeypatch.setattr("gemmed.cli.audit.run", struck)
+    before = signal.getsignal(number)
+    try:
+        assert main(["audit", "t.csv", "--target", "y"]) == 130
+    finally:
+        signal.signal(number, before)
+    assert capsys.readouterr().err.startswith("gemmed: interrupted; the same command starts again")
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path):
