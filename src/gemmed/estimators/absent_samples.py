@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -62,6 +63,24 @@ def leave_out_absent_samples(fit: _Fit) -> _Fit:
         return self
 
     return cast("_Fit", fit_the_others)
+
+
+def only_samples(
+    model: Any, rows: np.ndarray | slice, X: np.ndarray, class_index: np.ndarray
+) -> Any:
+    """A fitted classifier as if it had been asked about some of its samples only.
+
+    Parameters
+    ----------
+    rows : which of the training samples
+    X, class_index : what the classifier saw of them, and their classes
+    """
+    part = copy(model)
+    for name in {*MULTIPLIERS, *NOT_KNOWN} & set(vars(model)):
+        setattr(part, name, getattr(model, name)[rows])
+    part._kept = KeptSamples(X, class_index, part.nominal_proba_, None)
+    part._trusted_reference = None
+    return part
 
 
 def _absent(estimator: Any, arguments: dict[str, Any]) -> np.ndarray | None:

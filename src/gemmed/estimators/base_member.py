@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -110,19 +111,20 @@ def _out_of_bag(
     plan = np.random.default_rng(forest.random_state)
     draws = [plan.integers(2**31, size=2) for _ in range(forest.n_estimators)]
     parameters = {name: getattr(forest, name) for name in forest.estimator_params}
+    plain = clone(forest.estimator).set_params(**parameters)
 
     def votes(draw: np.ndarray) -> tuple[np.ndarray, FloatArray]:
         rng = np.random.default_rng(draw[0])
         times = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)[groups]
         own = weights * times
-        tree = clone(forest.estimator).set_params(**parameters)
-        tree.set_params(random_state=int(draw[1]))
+        tree = copy(plain)  # a clone of each would cost as much as its fit to few rows
+        tree.random_state = int(draw[1])
         used = own > 0.0
         left_out = np.flatnonzero(times == 0)
         proba = np.zeros((len(left_out), n_classes))
         if np.any(used) and len(left_out):
-            tree.fit(X[used], class_index[used], sample_weight=own[used])
-            proba[:, tree.classes_] = tree.predict_proba(X[left_out])
+            tree.fit(X[used], class_index[used], sample_weight=own[used], check_input=False)
+            proba[:, tree.classes_] = tree.predict_proba(X[left_out], check_input=False)
         return left_out, proba
 
     total, count = np.zeros((len(X), n_classes)), np.zeros(len(X))

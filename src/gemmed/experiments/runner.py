@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -109,7 +110,8 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Finished:
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1)
     calls = (delayed(_numbered)(os.getpid(), number, task) for number, task in enumerate(tasks))
-    with without_interrupts():  # the workers start here
+    # The workers start here. This process ends them: one that dies by itself leaves semaphores.
+    with without_interrupts(signal.SIGTERM, signal.SIGHUP):
         results = pool(calls)
     try:
         for number, result in results:
