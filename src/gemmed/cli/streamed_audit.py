@@ -26,7 +26,7 @@ MOST_LISTED = 100_000
 """Rows that get reasons, the most suspicious ones."""
 SAMPLE_ROWS = 20_000
 """Random rows that are kept."""
-WHOLE_TABLE = ("known", "unlabelled", "embeddings", "pred_probs")
+WHOLE_TABLE = ("known", "unlabelled", "embeddings", "pred_probs", "strata")
 """Options that need the table in memory."""
 
 
