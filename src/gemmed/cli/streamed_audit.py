@@ -50,7 +50,7 @@ def check_streamed(options: argparse.Namespace) -> None:
 
 def streamed_audit(options: argparse.Namespace) -> StreamedAudit:
     """Fit in blocks, judge all rows, and read once more those that are shown."""
-    from ..estimators.absent_samples import only_samples
+    from ..estimators.whole_fit import only_samples
     from ..report.findings import Findings
 
     check_streamed(options)

@@ -18,23 +18,23 @@ from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
-from .absent_samples import leave_out_absent_samples
+from .fit_settings import make_kernel
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_solution,
     parameters_of,
+    predicts_by_parameters,
     probability_slope,
     warn_not_converged,
 )
-from .kernel_parameters import make_kernel
-from .stored_function import function_of_solution, predicts_by_parameters
 from .validation import (
     check_margin_rate,
     check_n_jobs,
     check_training_data,
     check_weights,
 )
-from .whole_fit import fit_method
+from .whole_fit import fit_method, leave_out_absent_samples
 
 
 class MEDClassifier(KernelMarginClassifier):

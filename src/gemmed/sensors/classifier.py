@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..estimators.kernel_parameters import TUNED, kernel_name, what_is_tuned
+from ..estimators.fit_settings import TUNED, kernel_name, what_is_tuned
 from ..estimators.validation import (
     check_choice,
     check_groups,

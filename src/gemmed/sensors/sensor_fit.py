@@ -18,10 +18,9 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from ..model.label_losses import class_scores
-from ..model.states.label_model import LabelModel, centred_scores
+from ..model.margin_loss import class_scores
+from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
-from ..model.states.uncertain_labels import doubts
 from .chains.factors import Factors
 from .chains.learning import Rates, infer, learn_rates, usual_rates
 from .chains.product_space import Inferred

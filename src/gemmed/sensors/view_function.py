@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from ..estimators.stored_function import StoredFunction, function_of_solution
+from ..estimators.kernel_classifier import StoredFunction, function_of_solution
 from ..model.decision_step import solve_med
-from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import (
     Prior,
@@ -18,7 +17,7 @@ from ..model.kernels.exact_or_features import (
     exact_prior,
 )
 from ..model.kernels.kernel import Kernel
-from ..model.med import learn_med
+from ..model.med import groups_to_hold_out, learn_med
 from ..model.settings import Selection
 from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import LocalBlocks

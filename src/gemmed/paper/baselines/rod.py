@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..._core.threads import blas_threads
+from ...estimators.fit_settings import make_kernel
 from ...estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_samples,
     warn_not_converged,
 )
-from ...estimators.kernel_parameters import make_kernel
-from ...estimators.stored_function import function_of_samples
 from ...estimators.validation import check_number, check_training_data
 from ...estimators.whole_fit import fit_method
-from ...model.calibration import fit_slope
 from ...model.kernels.exact_or_features import function_space
+from ...model.margin_loss import fit_slope
 from .box_svm import HELD_OUT_TOL, held_out_margins
 from .rod_low_rank import solve_low_rank
 
