@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .calibration import Calibrated, Tails, fit_pooled, fit_tails, share_in_blocks
+from .calibration import (
+    Calibrated,
+    Tails,
+    fit_pooled,
+    fit_tails,
+    independent_stretches,
+    of_new_stretch,
+    share_in_blocks,
+)
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
 from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
@@ -35,7 +43,7 @@ class NormalModel:
     sensors: Calibrated
     """Of the largest test of each sensor."""
     plant_tests: Tails
-    plant: Calibrated
+    plant: Tails
     """Of the mean test of the plant."""
 
     def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
@@ -68,12 +76,17 @@ class HeldOut(NamedTuple):
     """Shape (n_rows, 1)."""
     blocks: np.ndarray
     """Block of each row, shape (n_rows,)."""
+    n_independent: float
+    """Stretches that are as good as independent."""
+
+    def _plant_tail(self, rows: np.ndarray) -> Tails:
+        return fit_tails(of_new_stretch(self.plant[rows], self.blocks[rows], self.n_independent))
 
     def achieved(self, rate: float) -> tuple[float, float, float]:
         """Share of rows with an alarm of the plant, calibrated by other blocks; 90 % interval."""
         return share_in_blocks(
             [
-                fit_pooled(self.plant[self.blocks != block]).of(self.plant[self.blocks == block])
+                self._plant_tail(self.blocks != block).of(self.plant[self.blocks == block])
                 > -np.log(rate)
                 for block in np.unique(self.blocks)
             ]
@@ -97,8 +110,13 @@ def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
     return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
-def blocks_of_rows(stretches: Sequence[FloatArray], n_past: int) -> list[np.ndarray]:
+def blocks_of_rows(
+    stretches: Sequence[FloatArray], n_past: int, n_independent: float
+) -> list[np.ndarray]:
     """Block number of each row: consecutive, equally long parts of all stretches together.
+
+    Short blocks resemble their neighbours, which does not say how a later stretch will be.
+    Therefore there are not more blocks than independent stretches.
 
     Parameters
     ----------
@@ -106,7 +124,8 @@ def blocks_of_rows(stretches: Sequence[FloatArray], n_past: int) -> list[np.ndar
     """
     lengths = [len(X) for X in stretches]
     total = sum(lengths)
-    n_blocks = int(np.clip(total // (WINDOWS_OF_BLOCK * n_past), MIN_BLOCKS, MAX_BLOCKS))
+    possible = min(total // (WINDOWS_OF_BLOCK * n_past), int(n_independent))
+    n_blocks = int(np.clip(possible, MIN_BLOCKS, MAX_BLOCKS))
     numbers = np.arange(total) * n_blocks // total
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
@@ -125,7 +144,8 @@ def fit_normal(
     stretches : rows without interruption, each of shape (n_rows, n_channels)
     sensor : number of the sensor of each channel, never falling
     """
-    blocks = blocks_of_rows(stretches, window + max(lags))
+    n_independent = independent_stretches(stretches)
+    blocks = blocks_of_rows(stretches, window + max(lags), n_independent)
     row_blocks = np.concatenate(blocks)
     starts = np.flatnonzero(np.diff(sensor, prepend=-1))
     folds = [_without(stretches, blocks, number) for number in np.unique(row_blocks)]
@@ -134,28 +154,37 @@ def fit_normal(
     final = fit_predictor(stretches, sensor, lags, ridge)
     inflation = _inflation(stretches, blocks, predictors)
     predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
-    final = replace(final, inflation=inflation, _made={})
+    final = replace(final, inflation=_of_all_rows(inflation, len(folds)), _made={})
     # First pass: held-out residuals, which become references and normal values of the filters.
     bare = [_rules(p, starts, window) for p in (*predictors, final)]
     first = _held_out(bare, stretches, blocks, window)
     pairs = residual_pairs(first.cross, first.step, bare[-1])
     residuals = references_of(pairs, row_blocks, MAX_SENSOR_REFERENCES, rng)
-    rows = references_of(first.filled[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
+    scalings = [p.scaling for p in predictors]
+    readings = first.filled * np.stack([s.width for s in scalings])[row_blocks]
+    readings += np.stack([s.centre for s in scalings])[row_blocks]
+    rows = references_of(readings[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
     row_residuals = references_of(first.cross[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
     usual = _usual(first)
     ready = [
-        replace(r, usual=usual, residuals=residuals, rows=rows, row_residuals=row_residuals)
+        replace(
+            r,
+            usual=usual,
+            residuals=residuals,
+            rows=replace(rows, vectors=r.predictor.scaling.of(rows.vectors)),
+            row_residuals=row_residuals,
+        )
         for r in bare
     ]
     plant = _held_out(ready, stretches, blocks, window).plant[:, :N_PLANT].mean(axis=0)
     ready = [replace(r, usual_plant=plant) for r in ready]
     # Second pass: held-out statistics, which calibrate.
     second = _held_out(ready, stretches, blocks, window)
-    return _calibrated(ready[-1], second, row_blocks)
+    return _calibrated(ready[-1], second, row_blocks, n_independent)
 
 
 def _calibrated(
-    rules: Rules, held_out: Measured, blocks: np.ndarray
+    rules: Rules, held_out: Measured, blocks: np.ndarray, n_independent: float
 ) -> tuple[NormalModel, HeldOut]:
     """Nats of all statistics; each block is compared with the others only."""
     everything = np.ones(len(blocks), dtype=bool)
@@ -163,29 +192,30 @@ def _calibrated(
     plant = np.empty((len(blocks), 1))
     for number in np.unique(blocks):
         own = blocks == number
-        parts = _tails(held_out, ~own)
+        parts = _tails(held_out, blocks, ~own, n_independent)
         largest = test_nats(parts[0], held_out).max(axis=2)
-        mean = plant_nats(parts[1], plant_statistics(held_out, largest))
         sensors[own] = fit_tails(largest[~own]).of(largest[own])
-        plant[own] = fit_tails(mean[~own]).of(mean[own])
-    tests, plant_tests = _tails(held_out, everything)
+        plant[own] = plant_nats(parts[1], plant_statistics(held_out, largest))[own]
+    tests, plant_tests = _tails(held_out, blocks, everything, n_independent)
     largest = test_nats(tests, held_out).max(axis=2)
-    mean = plant_nats(plant_tests, plant_statistics(held_out, largest))
     model = NormalModel(
         rules,
         tests,
         Calibrated(fit_tails(largest), fit_pooled(sensors)),
         plant_tests,
-        Calibrated(fit_tails(mean), fit_pooled(plant)),
+        fit_tails(of_new_stretch(plant, blocks, n_independent)),
     )
-    return model, HeldOut(sensors, plant, blocks)
+    return model, HeldOut(sensors, plant, blocks, n_independent)
 
 
-def _tails(measured: Measured, rows: np.ndarray) -> tuple[Tails, Tails]:
+def _tails(
+    measured: Measured, blocks: np.ndarray, rows: np.ndarray, n_independent: float
+) -> tuple[Tails, Tails]:
     """Of the tests of sensors and of the plant."""
     tests = fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
     largest = test_nats(tests, measured).max(axis=2)
-    return tests, fit_tails(plant_statistics(measured, largest)[rows])
+    statistics = plant_statistics(measured, largest)[rows]
+    return tests, fit_tails(of_new_stretch(statistics, blocks[rows], n_independent))
 
 
 def _without(
@@ -242,6 +272,17 @@ def _inflation(
     squares = _squares(stretches, blocks, predictors)
     expected = np.mean([[m.deviation for m in p.coefficients()] for p in predictors], axis=0)
     return np.asarray(np.maximum(np.sqrt(squares), 1e-6) / expected)
+
+
+def _of_all_rows(inflation: FloatArray, n_folds: int) -> FloatArray:
+    """Inflation of the prediction that was learned from all rows, not from all folds but one.
+
+    With p coefficients and n independent rows the squared error is 1 - p/n of the noise where it
+    was learned and 1 + p/n elsewhere. The inflation says p/n of a fold.
+    """
+    q = (inflation**2 - 1.0) / (inflation**2 + 1.0)
+    q = np.where(q > 0, q * (n_folds - 1) / n_folds, q)
+    return np.asarray(np.sqrt((1.0 + q) / (1.0 - q)))
 
 
 def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:
