@@ -17,6 +17,10 @@ N_TAIL = 500
 """Values in the tail of pooled nats; with more values the tail begins farther out."""
 ROWS_BY_COLUMN = 64
 """Rows from which on columns are looked up one by one."""
+N_OF_TREND = 2.5
+"""Independent values too many in the estimate from the autocorrelations of a straight line."""
+MIN_INDEPENDENT = 3.0
+"""Smallest number for which a t distribution of block means has a use."""
 N_SHIFTS, MAX_VALUES = 40, 2000
 """Shifts of a new stretch that are considered, and values that each of them is applied to."""
 
@@ -77,7 +81,7 @@ def of_new_stretch(values: FloatArray, blocks: np.ndarray, n_independent: float)
     blocks = np.unique(blocks, return_inverse=True)[1]
     counts = np.bincount(blocks)
     means = np.stack([np.bincount(blocks, own) / counts for own in values.T], axis=1)
-    n = float(np.clip(n_independent, 2.0, len(counts)))
+    n = float(np.clip(n_independent, MIN_INDEPENDENT, len(counts)))
     # Blocks that are correlated differ less from each other than from a new stretch.
     width = means.std(axis=0) * np.sqrt((n + 1.0) / (n - 1.0))
     shifts = student_t.ppf((np.arange(N_SHIFTS) + 0.5) / N_SHIFTS, n - 1.0)
@@ -90,7 +94,8 @@ def independent_stretches(stretches: Sequence[FloatArray]) -> float:
     """How many independent rows the slowest channel is worth.
 
     A row is worth one over 1 + 2 * (sum of autocorrelations). The sum ends where two neighbouring
-    autocorrelations are together no longer positive.
+    autocorrelations are together no longer positive. A single trend, which is worth one, would
+    count as ``1 + N_OF_TREND``; so many are subtracted.
 
     Parameters
     ----------
@@ -107,7 +112,7 @@ def independent_stretches(stretches: Sequence[FloatArray]) -> float:
         pairs = (products[::2] + products[1::2]) / max(products[0], 1e-300)
         end = int(np.argmax(pairs <= 0.0)) if np.any(pairs <= 0.0) else len(pairs)
         slowest = max(slowest, 2.0 * float(pairs[:end].sum()) - 1.0)
-    return n / slowest
+    return max(n / slowest - N_OF_TREND, 1.0)
 
 
 def fit_pooled(nats: FloatArray) -> Tails:
