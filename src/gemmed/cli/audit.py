@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.words import counted
 from .annotators import add_annotator_options, audit_annotators
+from .audit_sensors import audit_sensors
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
@@ -17,6 +18,9 @@ from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
+from .sensor_classes import add_sensor_table_options
+from .sensors import add_sensor_option
+from .span_files import add_spans_option, check_spans_output
 from .streaming import add_streaming_options
 from .terminal import counted_names, print_table, say
 from .training import Learned, add_training_options, summary_of, table_lines
@@ -35,6 +39,7 @@ EPILOG = """examples:
   gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
   gemmed audit answers.csv --answers clip worker label              (one answer a row)
   gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
+  gemmed audit plant.csv --target state --prefix _ --order time --html timeline.html
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
   gemmed audit large.parquet --target ok --stream --out suspicious.csv --html report.html
 
@@ -48,6 +53,9 @@ page with all of it that can be mailed; gemmed review lets you judge the rows.
 
 Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
 silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
+
+With --sensor or --prefix, and of recordings with the columns subject and sensor, single sensors of
+a row may be broken: verdict and sensors say which, --spans writes when, --html is a timeline.
 """
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -107,6 +115,9 @@ def add_command(commands: Any) -> None:
     add_streaming_options(parser, cluster=False)
     add_unlabelled_option(parser)
     add_recording_options(parser)
+    add_sensor_option(parser)
+    add_sensor_table_options(parser)
+    add_spans_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -130,10 +141,12 @@ def run(options: argparse.Namespace) -> int:
         return _report(options, streamed.learned, streamed.findings, found)
     if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
-    training = train(options, not_features=tuple(options.id))
+    training = train(options, not_features=tuple(options.id), sensors=options.sensors)
     index = training.table.index
     named = (*options.id, *(() if index is None else (index,)))
     identifiers = tuple(dict.fromkeys(named))
+    if hasattr(training.learned.classifier, "fault_rates_"):
+        return audit_sensors(training, options, identifiers)
     audited = audited_rows(training, options, identifiers)
     findings = audited.findings
     write_plan(options, findings, training)
@@ -204,6 +217,8 @@ def _check_files(options: argparse.Namespace) -> None:
         if path is not None:
             (check_output if name == "--html" else check_table_output)(path, name)
             check_not_an_input(path, options.table, name=name)
+    if options.spans is not None:
+        check_spans_output(options.spans, "--spans", options.table)
     if options.html is not None:
         require("jinja2", "--html needs", "cli")
         if not options.html.lower().endswith((".html", ".htm")):

@@ -198,6 +198,12 @@ def fit_monitor(
         f"in held-out normal rows: {monitor.achieved_rate_[0]:.3%} ({low:.3%} to {high:.3%}), "
         f"asked of the plant and of each sensor: {rate:.3%}"
     )
+    if monitor.promised_rate_ > rate:
+        note(
+            f"the normal rows are worth {monitor.n_independent_:.3g} independent stretches, which "
+            f"can promise a rate of {monitor.promised_rate_:.2g}; a smaller one holds if later "
+            "rows resemble them"
+        )
     return monitor
 
 

@@ -47,6 +47,8 @@ class Settings(NamedTuple):
     """Whether columns are scaled."""
     scale_gamma: bool
     """Whether gamma follows the number and variance of a sensor's columns."""
+    tries_linear: bool = False
+    """Whether all sensors have linear kernels if held-out rows are predicted better by them."""
 
 
 @dataclass(frozen=True, eq=False)
