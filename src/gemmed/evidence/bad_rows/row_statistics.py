@@ -206,7 +206,8 @@ def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:
     n, p = X.shape
     lost = rng.uniform(size=(n, p)) < rng.uniform(size=(n, 1)) ** 2
     lost[np.arange(n), rng.integers(p, size=n)] = True
-    other = X[rng.integers(n, size=(n, p)), np.arange(p)]
+    another = (np.arange(n)[:, None] + rng.integers(1, n, size=(n, p))) % n
+    other = X[another, np.arange(p)]
     scale = np.exp(rng.uniform(np.log(NOISE[0]), np.log(NOISE[1]), size=(n, 1)))
     noisy = X + scale * X.std(axis=0) * rng.normal(size=(n, p))
     exchanged = (rng.permutation(n) % 2 == 0)[:, None]
