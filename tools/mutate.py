@@ -117,12 +117,17 @@ def _run(tree: Path, test_files: list[str] | None, send: Any) -> None:
     sys.dont_write_bytecode = True
     os.environ["PYTHONPATH"] = str(tree / "src")
     sys.path[:0] = [str(tree / "src")]
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+    with (
+        open(os.devnull, "w") as nothing,
+        contextlib.redirect_stdout(nothing),
+        contextlib.redirect_stderr(nothing),
+    ):
         if test_files is not None:
             send.send(int(pytest.main([*PYTEST, *test_files])))
             return
         warnings.simplefilter("ignore")
-        send.send(fitted_states())
+        with contextlib.suppress(Exception):  # a mutant that fails has changed its result
+            send.send(fitted_states())
 
 
 def tests_of(tree: Path, path: Path) -> list[str]:

@@ -119,7 +119,9 @@ def rule_by_formula(rows, fakes, share):
     knots = np.quantile(z.mean(axis=1), [0.5, 0.9])
 
     def nats(x, at):
-        bends = sum(h * np.maximum(at.mean(axis=1) - k, 0.0) for h, k in zip(x[3:], knots))
+        bends = sum(
+            h * np.maximum(at.mean(axis=1) - k, 0.0) for h, k in zip(x[3:], knots, strict=True)
+        )
         return x[0] + at @ x[1:3] + bends
 
     def loss(x):
@@ -151,7 +153,9 @@ def test_the_rule_is_the_maximum_of_its_likelihood_averaged_over_the_share():
     posterior /= posterior.sum()
     np.testing.assert_allclose(belief.posterior, posterior, atol=2e-3)
     at = np.array([[-1.0, 0.0], [0.5, 0.5], [2.0, 1.0], [4.0, 4.0]])
-    odds = np.array([s / (1.0 - s) * np.exp(rule(at)) for s, rule in zip(shares, rules)])
+    odds = np.array(
+        [s / (1.0 - s) * np.exp(rule(at)) for s, rule in zip(shares, rules, strict=True)]
+    )
     bad = posterior @ (odds / (1.0 + odds))
     np.testing.assert_allclose(belief.bad_probability(at), bad, rtol=0.03)
     mean = posterior @ shares
