@@ -60,6 +60,25 @@ def test_a_climb_ends_at_the_maximum_with_slopes_at_zero_or_above():
         np.testing.assert_allclose(mode.deviation_errors, errors)
 
 
+def test_a_climb_goes_on_while_a_step_promises_two_hundredths_of_a_nat():
+    model, common = example(), -2.0
+    top = _climb(model, model.prior_mean + 0.1, common, 0.0).theta
+
+    def promised(distance):
+        theta = top.copy()
+        theta[-1] += distance
+        density = minus_log_posterior(model, theta, common)
+        free = np.arange(len(theta)) != 1  # the slope of the second member is zero
+        gradient, curvature = density.gradient[free], density.information[np.ix_(free, free)]
+        return 0.5 * gradient @ np.linalg.solve(curvature, gradient)
+
+    for gain in (0.018, 0.022):
+        theta = top.copy()
+        theta[-1] += optimize.brentq(lambda distance, g=gain: promised(distance) - g, 0.05, 3.0)
+        stays = np.array_equal(_climb(model, theta, common, 0.0).theta, theta)
+        assert stays == (gain < 0.02)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_without_data_rates_are_those_of_the_prior(n_classes):
     """Cells of the grid have the mass of Beta(0.3, 4); single classes start in the fourth."""
