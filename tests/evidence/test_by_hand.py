@@ -239,3 +239,20 @@ def test_nats_of_members_of_a_group(log_bayes, expected):
     np.testing.assert_allclose(group.nats(np.array([-2.0, 0.5, 4.0])), expected)
     assert group.is_bad == (log_bayes > 2.0)
     assert group.is_cleared == (log_bayes < -3.0)
+
+
+def test_suspects_without_company_stay_suspects():
+    """Nobody is cleared then, and the rule is what rows and their twins say at first."""
+    X = correlated_rows(4, 200, 4)
+    X[:40, 0] = np.random.default_rng(7).permutation(X[:40, 0])
+    learned = learn_measurements(X, np.arange(200) % 2, np.random.default_rng(0)).rule
+    rng = np.random.default_rng(0)
+    statistics = RowStatistics(X, rng)
+    own, near = statistics.own[:, 1:], statistics.own[:, 0]
+    twins = [statistics.of(counterparts(X, rng), np.arange(200))[:, 1:] for _ in range(20)]
+    belief = learn_belief(own, np.concatenate(twins))
+    suspect = belief.bad_probability(own) > 0.5
+    assert np.any(suspect)
+    assert np.all(near[suspect] > np.quantile(near, 0.75))
+    assert learned.groups == []
+    np.testing.assert_allclose(learned.belief.posterior, belief.posterior, atol=1e-9)
