@@ -3,15 +3,12 @@
 Mutants are drawn at random: a constant times 0.6 or 1.6, a sign, two arguments swapped, a
 comparison flipped. A mutant counts if it changes the states of a fit on one of three small
 problems. It is noticed if a test of its own room fails. Everything runs in a copy of the tree.
-
-    python tools/mutate.py --mutants 30 --seed 0
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import copy
 import multiprocessing
 import os
@@ -28,12 +25,12 @@ import pytest
 import sklearn.ensemble  # children inherit what is imported here  # noqa: F401
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("evidence/**/*.py", "model/*.py", "model/states/*.py", "model/annotators/*.py")
-SOURCES += tuple(f"estimators/{name}.py" for name in ("state_fit", "base_member", "fit_settings"))
+SOURCES = ("evidence/**/*.py", "model/*.py", "model/[sa]*/*.py", "estimators/state_fit.py")
+SOURCES += ("estimators/base_member.py", "estimators/fit_settings.py")
 FIRST = ("by_hand", "state_models", "known_labels", "judging", "posterior", "candidates")
 """Tests that notice most run early, after those with the name of the module."""
 FLIPPED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt}
-FLIPPED_SIGNS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.USub: ast.UAdd}
+FLIPPED |= {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.USub: ast.UAdd}
 KINDS = ("constant", "sign", "arguments", "comparison")
 PYTEST = ["-x", "-q", "-m", "not slow", "-p", "no:xdist", "-p", "no:cacheprovider"]
 LARGEST_CHANGE, MOST_SECONDS = 1e-6, 600.0
@@ -51,8 +48,8 @@ def mutations(tree: ast.Module) -> Iterator[tuple[str, Any, str, Any]]:
                 yield from (("constant", node, "value", value * by) for by in (0.6, 1.6))
             elif type(value) is int and value > 2:
                 yield from (("constant", node, "value", round(value * by)) for by in (0.6, 1.6))
-        elif isinstance(node, ast.BinOp | ast.UnaryOp) and type(node.op) in FLIPPED_SIGNS:
-            yield "sign", node, "op", FLIPPED_SIGNS[type(node.op)]()
+        elif isinstance(node, ast.BinOp | ast.UnaryOp) and type(node.op) in FLIPPED:
+            yield "sign", node, "op", FLIPPED[type(node.op)]()
         elif isinstance(node, ast.Call):
             for place in range(len(node.args) - 1):
                 args = list(node.args)
@@ -66,6 +63,7 @@ def fitted_states() -> np.ndarray:
     """States of three small problems with faults."""
     from gemmed import GEMMEDClassifier
 
+    warnings.simplefilter("ignore")
     states, numbers = [], np.arange(150)
     for n_classes, extra in ((2, "none"), (3, "groups"), (2, "known_labels")):
         rng = np.random.default_rng(n_classes)
@@ -77,8 +75,7 @@ def fitted_states() -> np.ndarray:
         given = np.where(numbers < 135, y, (y + 1) % n_classes)
         known = np.where(numbers % 10 == 0, y.astype(object), None)
         options = {"none": {}, "groups": {"groups": numbers // 2}}.get(extra, {extra: known})
-        model = GEMMEDClassifier(random_state=0).fit(X, given, **options)
-        states.append(model.state_proba_.ravel())
+        states.append(GEMMEDClassifier(random_state=0).fit(X, given, **options).state_proba_)
     return np.concatenate(states)
 
 
@@ -89,12 +86,13 @@ def in_child(tree: Path, test_files: list[str] | None = None) -> Any:
     child = context.Process(target=_run, args=(tree, test_files, send))
     child.start()
     send.close()
-    answer = None
-    with contextlib.suppress(EOFError):
-        answer = receive.recv() if receive.poll(MOST_SECONDS) else None
-    child.kill()
-    child.join()
-    return answer
+    try:
+        return receive.recv() if receive.poll(MOST_SECONDS) else None
+    except EOFError:
+        return None
+    finally:
+        child.kill()
+        child.join()
 
 
 def _run(tree: Path, test_files: list[str] | None, send: Any) -> None:
@@ -103,11 +101,7 @@ def _run(tree: Path, test_files: list[str] | None, send: Any) -> None:
     os.environ["PYTHONPATH"] = str(tree / "src")
     sys.path.insert(0, str(tree / "src"))
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if test_files is None:
-        warnings.simplefilter("ignore")
-        send.send(fitted_states())
-    else:
-        send.send(int(pytest.main([*PYTEST, *test_files])))
+    send.send(int(pytest.main([*PYTEST, *test_files])) if test_files else fitted_states())
 
 
 def tests_of(tree: Path, path: Path) -> list[str]:
@@ -141,13 +135,12 @@ def main() -> None:
             words = f"{path}:{node.lineno}: {ast.unparse(node)}"
             setattr(node, name, value)
             (tree / path).write_text(ast.unparse(mutated))
-            states, verdict = in_child(tree), "no change"
+            states, tests, verdict = in_child(tree), tests_of(tree, path), "no change"
             if states is None or np.abs(states - right).max() > LARGEST_CHANGE:
-                code = in_child(tree, tests_of(tree, path))
-                verdict = "missed" if code == 0 else "noticed"
+                verdict = "missed" if in_child(tree, tests) == 0 else "noticed"
             (tree / path).write_text(ast.unparse(parsed[path]))
             if verdict == "noticed" and path.parts[2] not in sound:
-                assert in_child(tree, tests_of(tree, path)) == 0, "tests fail without a mutant"
+                assert in_child(tree, tests) == 0, "tests fail without a mutant"
                 sound.add(path.parts[2])
             counts[verdict] += 1
             print(f"{verdict:10}{words} -> {ast.unparse(node)}", flush=True)
