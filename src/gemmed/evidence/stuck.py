@@ -22,9 +22,8 @@ DISTINCT = 0.7
 ALIKE, COLUMN_SHARE = 0.6, 0.1
 """Overlap (Jaccard) of the rows that are stuck in two columns of one fault; share of the columns
 that must be stuck together, at least two."""
-FILLED_IN, FILLED_IN_ERRORS = 0.1, 2.5
-"""Deviations from the mean or median of the others within which a shared value was filled in: so
-many, or so many standard errors of the mean if that is more. It may come from further rows."""
+FILLED_IN = 0.1
+"""Deviations from the mean or median of the others within which a shared value was filled in."""
 SEARCHED_ROWS = 20_000
 """Rows among which stuck values are looked for, where there are more."""
 
@@ -91,8 +90,7 @@ def _is_natural(value: float, others: FloatArray) -> bool:
     """Whether missing values are replaced by it (mean, median), or others end at it (a limit)."""
     deviation = float(others.std())
     centres = np.array([others.mean(), np.median(others)])
-    within = max(FILLED_IN, FILLED_IN_ERRORS / np.sqrt(len(others))) * deviation
-    is_filled_in = np.any(np.abs(value - centres) <= within)
+    is_filled_in = np.any(np.abs(value - centres) <= FILLED_IN * deviation)
     is_limit = value - others.max() <= deviation and others.min() - value <= deviation
     is_limit &= value >= others.max() or value <= others.min()
     return bool(is_filled_in or is_limit)
