@@ -33,8 +33,7 @@ FLIPPED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt}
 FLIPPED |= {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.USub: ast.UAdd}
 KINDS = ("constant", "sign", "arguments", "comparison")
 PYTEST = ["-x", "-q", "-m", "not slow", "-p", "no:xdist", "-p", "no:cacheprovider"]
-LARGEST_CHANGE, MOST_SECONDS = 1e-6, 600.0
-"""Change of a probability that counts as none; time after which a mutant hangs."""
+LARGEST_CHANGE, MOST_SECONDS = 1e-6, 600.0  # no change of a probability; a mutant hangs
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[str, Any, str, Any]]:
