@@ -96,3 +96,17 @@ def test_known_vulnerabilities_are_an_error_and_no_answer_is_told(packages, code
         check=False,
     )
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+
+
+def test_files_named_in_pages_and_in_the_package_exist():
+    """From the root, from the package, from docs or from the folder of the page."""
+    named_file = re.compile(r"(?<![\w/.<-])((?:\w[\w-]*/)+[\w-]+\.(?:py|md))\b")
+    pages = [*ROOT.glob("[A-Z]*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py")]
+    pages.remove(ROOT / "CHANGELOG.md")  # names files of its time
+    found = 0
+    for page in pages:
+        folders = (ROOT, ROOT / "src" / "gemmed", ROOT / "docs", page.parent)
+        for name in named_file.findall(page.read_text()):
+            assert any((folder / name).exists() for folder in folders), (page, name)
+            found += 1
+    assert found > 100

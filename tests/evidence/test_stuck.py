@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from gemmed import GEMMEDClassifier
+from gemmed.evidence.shared_faults import shared_faults
 from gemmed.evidence.stuck import find_stuck_values, stuck_rows
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows, BlockRows, GramRows
@@ -107,6 +108,26 @@ def test_values_filled_in_and_limits_are_not_stuck():
     limited = X.copy()
     limited[:, 2:6] = np.where(day[:, None], np.abs(X[:, 2:6]), 0.0)
     assert not len(find_stuck_values(limited).columns)
+
+
+@pytest.mark.parametrize("n_off", [3, 5])
+def test_a_class_whose_machine_is_off_is_no_fault(n_off):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=240)
+    hidden = rng.normal(size=(240, 3))
+    hidden[:, 0] += 2.5 * (y == 1)
+    X = 20.0 + hidden @ rng.normal(size=(3, 8)) + 0.4 * rng.normal(size=(240, 8))
+    X[y == 2, :n_off] = 0.0
+    knn = np.ones(240)
+    everyone = np.ones(240, dtype=bool)
+    assert stuck_rows(ArrayRows(X), 0)[y == 2].all()
+    assert not shared_faults(ArrayRows(X), knn, y, everyone, 0).any()
+    chance = rng.permutation(y)
+    nats = shared_faults(ArrayRows(X), knn, chance, everyone, 0)
+    np.testing.assert_array_equal(nats, np.where(y == 2, 6.0, 0.0))
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = GEMMEDClassifier(base=None, random_state=0).fit(scaled, y)
+    assert np.mean(model.state_proba_[y == 2, 2] > 0.5) < 0.05
 
 
 def test_the_classifier_names_a_few_rows_of_a_dead_recorder():

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.types import BoolArray, FloatArray
 from ..rows.training_rows import TrainingRows
-from .bad_rows.groups import LARGEST_BAYES
+from .bad_rows.groups import LARGEST_BAYES, lives_elsewhere
 from .distances import distances_of
 from .far_groups import far_groups
 from .stuck import stuck_rows
@@ -31,6 +31,9 @@ def shared_faults(
     knn : mean distance of each sample to its nearest references of its class, shape (n_samples,)
     considered : rows that are not known to be bad already, shape (n_samples,)
     """
-    stuck = np.where(stuck_rows(rows, seed), LARGEST_BAYES, 0.0)
+    is_stuck = stuck_rows(rows, seed)
+    # A machine that is off reads the same numbers: then they are what its class looks like.
+    if np.any(is_stuck) and not lives_elsewhere(class_index, is_stuck):
+        is_stuck[:] = False
     far = far_groups(distances_of(rows), knn, class_index, seed, considered)
-    return np.maximum(far, stuck)
+    return np.maximum(far, np.where(is_stuck, LARGEST_BAYES, 0.0))

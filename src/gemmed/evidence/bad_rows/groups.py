@@ -36,7 +36,7 @@ WIDEST_TIGHTNESS = 10.0
 LEAST_TIGHT = 0.05
 """Share of the rows in a group whose width says something: few rows alike are met everywhere."""
 ELSEWHERE = 0.2
-"""Share of the rows with the label of a tight group that lie elsewhere."""
+"""Share of the rows with the label of a tight group, or of stuck rows, that lie elsewhere."""
 LARGEST_BAYES = 6.0
 """Nats at most: what a group is rests on few facts, however many rows it has."""
 LEAST_ERROR = 0.02
@@ -138,7 +138,7 @@ def find_groups(X: FloatArray, class_index: np.ndarray) -> tuple[Scale, list[Gro
         inside = np.zeros(len(first), dtype=bool)
         inside[members] = True
         tightness = 0.0
-        if _lives_elsewhere(label, inside):
+        if lives_elsewhere(label, inside):
             tightness = _tightness(np.log(core + 1e-12), inside)
         found = labels.evidence(members, to_others[np.ix_(members, members)], tightness)
         nats = max(found - prior, min(found, LEAST_NATS))
@@ -230,7 +230,7 @@ def labels_of(class_index: np.ndarray, nearest: np.ndarray) -> Labels:
     return Labels(class_index, counts / counts.sum(), float(differs.mean()))
 
 
-def _lives_elsewhere(label: np.ndarray, inside: BoolArray) -> bool:
+def lives_elsewhere(label: np.ndarray, inside: BoolArray) -> bool:
     """Whether a group's most frequent label is met elsewhere: a class may be one tight place."""
     own = label == np.bincount(label[inside]).argmax()
     return bool(np.mean(inside[own]) <= 1.0 - ELSEWHERE)

@@ -1,0 +1,175 @@
+"""Steps of the fit of states against numbers worked out apart from the code."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+
+from gemmed.estimators.base_member import (
+    _held_together,
+    fit_with_states,
+    held_out_scores,
+    log_votes,
+)
+from gemmed.estimators.fit_settings import Labelled
+from gemmed.estimators.state_fit import (
+    bad_by_shared,
+    checked,
+    class_constraints,
+    confusion_of,
+    together,
+    told_by,
+    widened,
+    with_prior,
+)
+from gemmed.evidence.bad_rows.judged import Measurements
+from gemmed.model.states.posterior import Share
+
+
+def labelled(class_index, prior=None, known=None, weights=None, n_classes=2):
+    class_index = np.array(class_index)
+    n = len(class_index)
+    return Labelled(
+        np.arange(n_classes),
+        np.where(class_index == 1, 1.0, -1.0),
+        class_index,
+        np.ones(n) if weights is None else np.array(weights),
+        np.full(n, 0.95) if prior is None else np.array(prior),
+        None,
+        None if known is None else np.array(known),
+    )
+
+
+def test_the_largest_nats_count_where_a_shared_fault_speaks():
+    shared = np.array([0.0, 6.0, 2.0])
+    good = np.array([0.9, 0.8, 0.5])
+    single = Measurements(np.array([-3.0, -3.0, 4.0]), 1.0 - good)
+    nats, kept = together(single, shared, good, 0.02)
+    np.testing.assert_array_equal(nats, [-3.0, 6.0, 4.0])
+    odds = 0.02 / 0.98 * np.exp([6.0, 2.0])
+    bad = odds / (1.0 + odds)
+    np.testing.assert_allclose(bad_by_shared(shared, 0.02), [0.0, *bad])
+    np.testing.assert_allclose(kept, [0.9, 0.8 * (1.0 - bad[0]), 0.5 * (1.0 - bad[1])])
+    alone, _ = together(None, shared, good, 0.02)
+    np.testing.assert_array_equal(alone, shared)
+    assert together(None, np.zeros(3), good, 0.02) == (None, good)
+
+
+def test_intervals_grow_by_what_the_nats_leave_open():
+    posterior = SimpleNamespace(
+        bad_share=Share(0.1, 0.08, 0.12), either_share=Share(0.2, 0.15, 0.25)
+    )
+    measurements = Measurements(np.zeros(1), np.zeros(1), (0.01, 0.2))
+    bad, either = widened(posterior, measurements, 0.05)
+    low, high = 0.05 + 0.95 * 0.01, 0.05 + 0.95 * 0.2
+    assert bad == pytest.approx((low, high))
+    assert either == pytest.approx((0.15 - (0.08 - low), 0.25 + (high - 0.12)))
+    narrow = Measurements(np.zeros(1), np.zeros(1), (0.09, 0.1))
+    assert widened(posterior, narrow, 0.0) == ((0.08, 0.12), (0.15, 0.25))
+
+
+def test_confusion_counts_the_weights_of_given_labels():
+    true_label = np.array([[0.8, 0.2], [0.4, 0.6], [0.1, 0.9]])
+    found = confusion_of(true_label, labelled([0, 0, 1], weights=[1.0, 3.0, 2.0]))
+    np.testing.assert_allclose(found, [[2.0 / 4.0, 2.0 / 4.0], [0.1, 0.9]])
+
+
+def test_multipliers_of_the_constraints_give_the_nats_back():
+    """Nats for "bad" are (mu d - kappa) / N, and bounds are what the kept samples attain."""
+    nats, weights = np.array([-2.0, 0.5, 3.0]), np.array([1.0, 2.0, 1.0])
+    true_label = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
+    bad = np.array([0.1, 0.2, 0.9])
+    found = SimpleNamespace(
+        true_label=true_label, nats=nats, state_proba=np.column_stack([1 - bad, 0 * bad, bad])
+    )
+    problem = class_constraints(found, weights)
+    for mu, kappa in zip(problem.entropy_duals, problem.coverage_duals, strict=True):
+        np.testing.assert_allclose((mu * problem.statistic - kappa) / 4.0, nats)
+    assert problem.statistic.min() == 0.0
+    assert np.all(problem.coverage_duals > 0.0)
+    kept = (weights * (1.0 - bad))[:, None] * true_label
+    np.testing.assert_allclose(problem.bounds.coverage, kept.sum(axis=0) / 4.0)
+    entropy = (kept * problem.statistic[:, None]).sum(axis=0) / 4.0
+    np.testing.assert_allclose(problem.bounds.entropy[:, 0], entropy)
+
+
+def test_what_is_told_beforehand():
+    """The usual prior of 0.95 says nothing; others move log-odds; 0 and 1 are certain."""
+    samples = labelled([0, 0, 1, 1, 1], [0.95, 0.99, 1.0, 0.0, 0.0], [-1, -1, -1, -1, 0])
+    told = np.log([1.0, 99.0 / 19.0])
+    np.testing.assert_allclose(told_by(samples)[:2], told, atol=1e-12)
+    np.testing.assert_array_equal(told_by(samples)[2:], [np.inf, -np.inf, -np.inf])
+    np.testing.assert_array_equal(checked(samples), [0, 0, 1, -1, -1])
+    assert checked(labelled([0, 1])) is None
+    posterior = SimpleNamespace(
+        nominal=np.array([0.5, 0.5, 0.2, 0.2, 0.2]),
+        wrong=np.array([0.3, 0.3, 0.6, 0.6, 0.8]),
+        bad=np.array([0.2, 0.2, 0.2, 0.2, 0.0]),
+        true_label=np.array([[0.6, 0.4], [0.6, 0.4], [0.7, 0.3], [0.7, 0.3], [0.8, 0.2]]),
+    )
+    states, true_label = with_prior(posterior, samples)
+    total = 0.5 * 99.0 / 19.0 + 0.5
+    expected = [
+        [0.5, 0.3, 0.2],
+        [1.0 - 0.5 / total, 0.3 / total, 0.2 / total],
+        [1.0, 0.0, 0.0],
+        [0.0, 0.75, 0.25],
+        [0.0, 1.0, 0.0],
+    ]
+    np.testing.assert_allclose(states, expected, atol=1e-12)
+    # Without "nominal", the first two rows have 0.1 of their own label and 0.4 of the other.
+    other = 0.8 * 0.5 / total
+    expected = [[0.6, 0.4], [1.0 - other, other], [0.0, 1.0], [7 / 8, 1 / 8], [1.0, 0.0]]
+    np.testing.assert_allclose(true_label, expected, atol=1e-12)
+
+
+def test_votes_are_smoothed_by_half_a_vote_of_seventy():
+    found = log_votes(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
+    expected = np.log(np.array([[70.5, 0.5, 0.5], [35.5, 35.5, 0.5]]) / 71.5)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_rows_of_a_group_and_equal_rows_are_held_out_together():
+    X = np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(_held_together(X, None), [0, 1, 1, 2, 3])
+    together = _held_together(X, np.array(["a", "b", "c", "c", "d"]))
+    np.testing.assert_array_equal(together, [0, 1, 1, 1, 2])
+
+
+def test_held_out_scores_are_those_of_fits_to_the_other_parts():
+    """A nearest neighbour that had seen a row would always be right about it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
+    base = KNeighborsClassifier(1)
+    votes = np.exp(held_out_scores(base, X, y, np.ones(60), None, 0)) * 71.5 - 0.5
+    np.testing.assert_allclose(votes.sum(axis=1), 70.0)
+    assert np.mean(np.argmax(votes, axis=1) == y) < 0.6
+    copies = held_out_scores(base, np.tile(X, (2, 1)), np.tile(y, 2), np.ones(120), None, 0)
+    assert np.mean(np.argmax(copies, axis=1) == np.tile(y, 2)) < 0.6
+
+
+def test_a_base_is_fitted_to_every_likely_label_with_its_probability():
+    """Labels of less than 0.05 of the largest weight are left out."""
+    rng = np.random.default_rng(1)
+    X, first = rng.normal(size=(40, 2)), rng.uniform(size=40)
+    first[:4] = 0.02, 0.04, 0.96, 0.98
+    X[:, 0] += 3.0 * (first > 0.5)
+    weights = rng.uniform(0.5, 1.0, size=40)
+    true_label = np.column_stack([first, 1.0 - first])
+    found = fit_with_states(LogisticRegression(), X, None, true_label, weights, 0)
+    joint = (weights[:, None] * true_label).ravel()
+    used = joint > 0.05 * weights.max()
+    assert 4 <= np.sum(~used) < 20
+    twice, labels = np.repeat(X, 2, axis=0), np.tile([0, 1], 40)
+    expected = LogisticRegression().fit(twice[used], labels[used], sample_weight=joint[used])
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-4)
+    plain = fit_with_states(KNeighborsClassifier(1), X, None, true_label, weights, 0)
+    good = weights > 0.5 * weights.max()
+    np.testing.assert_array_equal(plain.predict(X[good]), np.argmax(true_label[good], axis=1))
+    assert plain.n_samples_fit_ == good.sum()
+    assert fit_with_states(GaussianNB(), X, None, true_label, weights, 0).class_count_.sum() == (
+        pytest.approx(joint[used].sum())
+    )
