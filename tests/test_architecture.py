@@ -1,4 +1,4 @@
-"""The house: few rooms, imports go one way, the public surface is what __all__ says."""
+"""Few packages, imports in one direction, and the public names are those of __all__."""
 
 import ast
 import re

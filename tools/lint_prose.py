@@ -85,7 +85,10 @@ def paragraphs_of_docstring(text: str, first: int) -> Iterator[Paragraph]:
             held = []
         if literal_indent is not None and stripped and here <= literal_indent:
             literal_indent = None
-        is_prose = stripped and not NOT_PROSE.match(line) and literal_indent is None
+        is_aligned = re.search(r"\S {2,}\S", line) is not None  # a table or a formula
+        is_prose = stripped and not (
+            NOT_PROSE.match(line) or is_aligned or literal_indent is not None
+        )
         if is_prose and not is_name and not in_example:
             begin, indent = (begin if held else number), here
             held.append(LIST_ITEM.sub("", line, count=1).strip())

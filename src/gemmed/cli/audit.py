@@ -71,7 +71,7 @@ def add_command(commands: Any) -> None:
         type=float,
         metavar="P",
         help="list rows with a fault probability above P (default: rows of which a fault is "
-        "likelier than none)",
+        "more likely than none)",
     )
     parser.add_argument(
         "--each",
@@ -207,7 +207,7 @@ def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
 
 
 def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
-    """Some rows, by their positions, with the columns that speak against them and why."""
+    """Some rows, by their positions, with the columns that are evidence against them and why."""
     found = ranked.iloc[chosen].copy()
     reasons = [findings.reasons_of(int(row)) for row in chosen]
     found["odd_columns"] = [[c.name for c in own.columns if c.odd] for own in reasons]
@@ -282,14 +282,14 @@ def _in_turn(found: Any) -> Any:
 
 
 def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
-    """Rows below the line: not flagged, and likelier faulty than the average row."""
+    """Rows that are not flagged, but more likely faulty than the average row."""
     rows = findings.worth_a_look
     if not len(rows) or not options.top:
         return
     say()
     say(
-        f"{counted(len(rows), 'more row')} worth a look: not flagged, but likelier faulty than the "
-        "average row"
+        f"{counted(len(rows), 'more row')} worth a look: not flagged, but more likely faulty than "
+        "the average row"
     )
     cells = []
     for row in map(int, rows[: options.top]):

@@ -216,7 +216,7 @@ def _predicted(model: Any, frame: Any) -> Any:
 
 
 def _last_step(model: Any, frame: Any) -> tuple[Any, Any]:
-    """The last estimator of a pipeline and what the steps before make of the frame."""
+    """The last estimator of a pipeline, and the frame as the steps before transform it."""
     last = _last_of(model)
     return last, frame if last is model else model[:-1].transform(frame)
 

@@ -1,4 +1,4 @@
-"""A matrix of answers, a column an annotator, as single answers."""
+"""A matrix of answers, one column per annotator, as single answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Margins of samples had they not been in the training set (docs/research/model.md, section 5).
 
-A classifier bends towards its training samples, so that a wrong one seems to be right. To first
-order it is known what the margin of a sample would be had it not been there, or had the whole group
-that it belongs to (a recording, a subject) not been there: nothing has to be fitted again.
+A classifier fits its own training samples, so that a wrong one seems to be right. A first-order
+formula gives the margin of a sample without the sample itself, or without its whole group (a
+recording, a subject). Nothing has to be fitted again.
 """
 
 from __future__ import annotations

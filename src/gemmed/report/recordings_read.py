@@ -135,7 +135,7 @@ class Recordings:
 
 
 def _settings(files: Sequence[SoundFile]) -> tuple[FeatureSettings, float | None]:
-    """The settings and the rate that ``gemmed audit`` hears these recordings with."""
+    """The settings and the rate that ``gemmed audit`` reads these recordings with."""
     try:
         reader = RecordingMFCC().fit(files)
     except AudioFileError:  # none can be opened: each is named when it is read

@@ -140,8 +140,8 @@ def _is_semidefinite(gram: FloatArray) -> bool:
 EXACT_UP_TO = 2000
 """Samples up to which ``n_components="auto"`` keeps the exact kernel."""
 ITERATED_UP_TO = 8000
-"""The same where one decision function is solved for by products with the kernel matrix: 2 N^2
-bytes, and a time that grows as N^2 times the number of functions."""
+"""The same where one decision function is solved for by products with the kernel matrix. It needs
+2 N^2 bytes, and time as N^2 times the number of functions."""
 SEVERAL_UP_TO = 1000
 """The same for several functions that are fitted again without parts of the rows: with landmarks
 one pass serves all functions, without them each has its own."""
@@ -169,7 +169,7 @@ def exact_prior(kernel: Kernel, X: FloatArray, n_threads: int = 1) -> Prior:
 
 
 class AtMost(int):
-    """A limit for the number of features; how many there are is asked of the data."""
+    """A limit for the number of features; their number is chosen by held-out loss."""
 
 
 def landmark_prior(

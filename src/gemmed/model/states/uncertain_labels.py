@@ -1,10 +1,10 @@
 """What labels that may be wrong teach a function: P(t) of the sample, and costs by rates alone.
 
-P(t) comes from the function before, which hears its own opinion again: little noise, but what it
-could not see yet is called a wrong label. Rates of wrong labels alone also have the right boundary
-(Natarajan et al. 2013): with e+ and e- of the two sides, labels of the first cost 1 + e+ - e-,
-those of the second 1 - e+ + e-. That is the noisy labels' own opinion, unbiased, with all their
-noise. Each has half of the say (51).
+P(t) comes from the previous function. Its noise is low, but it has self-training bias: what that
+function could not learn is called a wrong label. The rates of wrong labels alone also give the
+right boundary (Natarajan et al. 2013). With rates e+ and e- of the two sides, labels of the first
+cost 1 + e+ - e-, those of the second 1 - e+ + e-. This is unbiased, with all the noise of the
+labels. Each of the two has a weight of one half (51).
 """
 
 from __future__ import annotations
