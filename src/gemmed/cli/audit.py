@@ -28,20 +28,27 @@ EPILOG = """examples:
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
   gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
   gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
-  gemmed audit answers.csv --answers clip worker label              (one answer a row)
+  gemmed audit answers.csv --answers clip worker label              (one answer per row)
   gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
 
-The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
-Rows are counted from 1, below the header. verdict says what is suspicious: the label, the
-measurement; suggested_label is the class the row would get, reasons says why, odd_columns
-which columns speak against it. conflicting_rows are trusted rows to compare it with. prior,
-label_term and measurement_term add up to the log-odds that the row is correct: how frequent faults
-are, what predictions say of the label, and what the values say of the measurement. --html writes a
-page with all of it that can be mailed; gemmed review lets you judge the rows.
+columns of --out, one row per suspicious row:
+  row                its number, from 1 below the header
+  anomaly_score      probability of a fault; the list is sorted by it
+  verdict            what is suspicious: the label or the measurement
+  suggested_label    the most likely other class
+  reasons            why, in words
+  odd_columns        which columns are evidence against the row
+  conflicting_rows   trusted rows to compare it with
+  prior, label_term, measurement_term
+                     terms that add up to the log-odds that the row is correct: how frequent faults
+                     are, what predictions say of the label, what the values say of the measurement
 
-Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
-silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
+--threshold 0 lists every row. --html writes one page that can be mailed. gemmed review lets you
+judge the rows.
+
+Recordings (a manifest with path and label) have a column flags: silent, clipped, truncated.
+Recordings with a flag are always listed, and so are files that cannot be read.
 """
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -316,7 +323,7 @@ def _cell(value: Any) -> str:
 
 def _main_reason(row: dict[str, Any]) -> str:
     """The first sentence, or that none of the columns is odd."""
-    text = str(row["reasons"] or row.get("flags") or "nothing speaks against it")
+    text = str(row["reasons"] or row.get("flags") or "no column is odd")
     first = text.split(". ")[0].rstrip(".")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 

@@ -24,7 +24,7 @@ EPILOG = """examples:
   gemmed reproduce robustness --tables sklearn --runs 2
 
 Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
-Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the same command goes on.
+Finished runs are kept in its subfolder runs: after Ctrl-C the same command continues.
 """
 
 

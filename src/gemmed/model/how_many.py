@@ -74,7 +74,7 @@ def feature_prior(
     c: float,
     weights: FloatArray,
 ) -> Prior:
-    """Functions of features of the kernel; of as many as the data ask for under an ``AtMost``.
+    """Functions of features of the kernel; held-out loss chooses their number for an ``AtMost``.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class Recordings:
             {
                 "start": begin + first * self.step,
                 "end": begin + last * self.step,
-                "text": f"{strength[first:last].max():.1f} spreads from its class at "
+                "text": f"{strength[first:last].max():.1f} usual deviations from its class at "
                 f"{begin + first * self.step:.2f} to {begin + last * self.step:.2f} s",
             }
             for first, last in runs[:3]
