@@ -8,13 +8,18 @@ Set OMP_NUM_THREADS=1 for figures that do not depend on what else the machine do
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 from gemmed.datasets import make_ring
-from gemmed.paper.baselines.rod_cone import solve_cone
 from gemmed.paper.baselines.rod_low_rank import solve_low_rank
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from rod_cone import solve_cone
 
 
 def main() -> None:

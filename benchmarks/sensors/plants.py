@@ -25,11 +25,17 @@ KINDS = (
 )
 
 
-def linear_plant(n, n_sensors, seed, *, run=0):
-    """Readings of shape (n, n_sensors); ``run`` draws another stretch of the same plant."""
+def linear_plant(n, n_sensors, seed, *, run=0, slow=1.0):
+    """Readings of shape (n, n_sensors).
+
+    Parameters
+    ----------
+    run : draws another stretch of the same plant
+    slow : factor of all time constants
+    """
     plant, rng = np.random.default_rng(seed), np.random.default_rng((seed, run))
     n_factors = int(plant.integers(2, max(3, n_sensors // 3) + 1))
-    constants = np.exp(plant.uniform(np.log(3), np.log(60), n_factors))
+    constants = slow * np.exp(plant.uniform(np.log(3), np.log(60), n_factors))
     mixing = plant.normal(size=(n_factors, n_sensors)) * (
         plant.random((n_factors, n_sensors)) < plant.uniform(0.4, 0.9)
     )
@@ -38,7 +44,7 @@ def linear_plant(n, n_sensors, seed, *, run=0):
     lag = plant.uniform(0.0, 0.6, n_sensors)
     noise = plant.uniform(0.05, 0.3, n_sensors)
     scale, level = np.exp(plant.normal(0, 2, n_sensors)), plant.normal(0, 20, n_sensors)
-    warm = 300
+    warm = int(300 * slow)
     factors = np.zeros((n + warm, n_factors))
     kept = np.exp(-1.0 / constants)
     shocks = rng.normal(size=factors.shape) * np.sqrt(1 - kept**2)
@@ -53,7 +59,7 @@ def linear_plant(n, n_sensors, seed, *, run=0):
     return (level + scale * measured)[warm:]
 
 
-def tank_plant(n, n_sensors, seed, *, run=0):
+def tank_plant(n, n_sensors, seed, *, run=0, slow=1.0):
     """As :func:`linear_plant`, non-linear and under control."""
     plant, rng = np.random.default_rng(seed + 10_000), np.random.default_rng((seed, run, 1))
     n_tanks = max(2, -(-n_sensors // 3))
@@ -61,14 +67,14 @@ def tank_plant(n, n_sensors, seed, *, run=0):
     gain, reset = plant.uniform(0.3, 1.0, n_tanks), plant.uniform(10, 60, n_tanks)
     heat, loss = plant.uniform(0.2, 1.0, n_tanks), plant.uniform(0.01, 0.05, n_tanks)
     delays, noise = plant.integers(0, 6, 3 * n_tanks), plant.uniform(0.03, 0.2, 3 * n_tanks)
-    warm = 500
+    warm = int(500 * slow)
     level, temperature = np.full(n_tanks, 1.0), np.full(n_tanks, 40.0)
     integral, setpoint = np.zeros(n_tanks), np.ones(n_tanks)
-    feed, inlet, hold = 1.0, 40.0, plant.uniform(15, 50)
+    feed, inlet, hold = 1.0, 40.0, slow * plant.uniform(15, 50)
     rows = np.empty((n + warm, 3 * n_tanks))
     for t in range(n + warm):
-        feed += -0.03 * (feed - 1.0) + 0.03 * rng.normal()
-        inlet += -0.02 * (inlet - 40.0) + 0.3 * rng.normal()
+        feed += -0.03 / slow * (feed - 1.0) + 0.03 / np.sqrt(slow) * rng.normal()
+        inlet += -0.02 / slow * (inlet - 40.0) + 0.3 / np.sqrt(slow) * rng.normal()
         if rng.random() < 1.0 / hold:
             setpoint[rng.integers(n_tanks)] = rng.uniform(0.7, 1.4)
         flow_in, temperature_in = max(feed, 0.0), inlet

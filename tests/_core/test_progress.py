@@ -20,7 +20,11 @@ from gemmed._core.threads import blas_threads
 from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from gemmed.rows.blocks import BLOCK_ROWS, FEWEST_BLOCKS
 
-KERNEL = {"gamma": 0.3, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
+KERNEL = {
+    "gamma": 0.3,
+    "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0},
+    "base": None,
+}
 
 
 def sample(n=300, seed=0):
@@ -86,7 +90,7 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 def test_blocks_of_rows_are_counted():
     X, y = sample(FEWEST_BLOCKS * BLOCK_ROWS + 1)
-    model = GEMMEDClassifier(solver=Solver(n_components=30), base=None, **KERNEL)
+    model = GEMMEDClassifier(solver=Solver(n_components=30), **KERNEL)
     events, _ = events_of(model.fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]
     assert [(event.done, event.total) for event in distances] == [(k, 9) for k in range(1, 10)]
@@ -241,7 +245,7 @@ def test_n_jobs_limits_the_threads(n_jobs, n_components):
     with threadpool_limits(2):
         before = threadpool_info()
         with listening(count):
-            GEMMEDClassifier(solver=solver, base=None, n_jobs=n_jobs, **KERNEL).fit(X, y)
+            GEMMEDClassifier(solver=solver, n_jobs=n_jobs, **KERNEL).fit(X, y)
         assert threadpool_info() == before
     # Passes over blocks have threads of our own, beside which BLAS has one; few samples need one.
     assert seen == {1}

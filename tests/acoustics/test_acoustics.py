@@ -12,7 +12,7 @@ from gemmed.acoustics import (
     strongest_starts,
     window_features,
 )
-from gemmed.acoustics.mel import hz_to_mel, mel_filters, mel_to_hz
+from gemmed.acoustics.mfcc import hz_to_mel, mel_filters, mel_to_hz
 
 librosa = pytest.importorskip("librosa")
 
@@ -47,9 +47,6 @@ def test_mfccs_are_those_of_librosa(rate, options):
         ({"window": "boxcar"}, {"window": "boxcar"}),
         ({"n_fft": 1024}, {"n_fft": 1024, "win_length": 400}),
         ({"n_fft": 513}, {"n_fft": 513, "win_length": 400}),
-        ({"center": False}, {"center": False}),
-        ({"dct_norm": None}, {"norm": None}),
-        ({"lifter": 22}, {"lifter": 22}),
         ({"n_mels": 128, "n_fft": 2048}, {"n_mels": 128, "n_fft": 2048, "win_length": 400}),
         ({"n_mfcc": 40}, {"n_mfcc": 40}),
     ],
@@ -96,10 +93,8 @@ def test_mel_scale(htk):
         ({"hop": 0}, "hop=0"),
         ({"n_fft": 100}, "n_fft=100"),
         ({"f_min": 5000}, "f_min=5000"),
-        ({"lifter": -1}, "lifter=-1"),
         ({"top_db": -1}, "top_db=-1"),
         ({"window": "glass"}, "window='glass'"),
-        ({"center": False, "n_fft": 5000}, "shorter than a frame"),
     ],
 )
 def test_wrong_mfcc_settings_are_named(options, words):

@@ -2,8 +2,11 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -36,10 +39,12 @@ def test_options_of_the_paper_s_model_name_its_class(option, capsys):
     assert "did you mean" not in captured.err
 
 
-def test_version_and_help():
+def test_version_and_help(capsys):
     assert run("--version").stdout.strip() == f"gemmed {__version__}"
-    assert "examples:" in run("reproduce", "--help").stdout
-    assert "examples:" in run("simulate", "ring", "--help").stdout
+    for command in (["reproduce"], ["simulate", "ring"]):
+        with pytest.raises(SystemExit, match="0"):
+            main([*command, "--help"])
+        assert "examples:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -92,11 +97,11 @@ def test_simulated_ring_can_be_read_back(tmp_path, capsys):
     assert {row["part"] for row in rows} == {"train", "test"}
 
 
-def test_json_summary_can_be_piped(tmp_path):
-    result = run("reproduce", "intro", "sets", "--out", str(tmp_path), "--json")
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    summary = json.loads(result.stdout)
+def test_json_summary_can_be_piped(tmp_path, capsys):
+    assert main(["reproduce", "intro", "sets", "--out", str(tmp_path), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    summary = json.loads(captured.out)
     assert [entry["target"] for entry in summary] == ["intro", "sets"]
     for entry in summary:
         for name in entry["files"]:
@@ -110,6 +115,21 @@ def test_the_command_line_starts_without_loading_scikit_learn():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_end_from_outside_is_an_interrupt(number, capsys, monkeypatch):
+    def struck(options):
+        os.kill(os.getpid(), number)
+        time.sleep(10)  # the signal arrives here at the latest
+
+    monkeypatch.setattr("gemmed.cli.audit.run", struck)
+    before = signal.getsignal(number)
+    try:
+        assert main(["audit", "t.csv", "--target", "y"]) == 130
+    finally:
+        signal.signal(number, before)
+    assert capsys.readouterr().err.startswith("gemmed: interrupted; the same command starts again")
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from gemmed.cli.terminal import counted_names
-from patients import FIT, FLIPPED, call, refusal, run
+from patients import FIT, FLIPPED, call, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -82,10 +82,10 @@ def test_certainties_are_respected(folder, capsys, tmp_path):
     assert entry["anomaly_score"] == 1.0 and entry["prior"] is None
 
 
-def test_the_ranking_can_be_piped(folder):
-    result = run("audit", folder / "t.csv", *FIT, "--out", "-")
-    assert result.returncode == 0, result.stderr
-    table = pd.read_csv(io.StringIO(result.stdout))
+def test_the_ranking_can_be_piped(folder, capsys):
+    code, out, err = call(capsys, "audit", folder / "t.csv", *FIT, "--out", "-")
+    assert code == 0, err
+    table = pd.read_csv(io.StringIO(out))
     assert list(table.columns[:2]) == ["row", "label"]
     assert set(table["row"].head(len(FLIPPED)) - 1) == set(FLIPPED)
 

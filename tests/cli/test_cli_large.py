@@ -227,7 +227,11 @@ def client():
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp",  # what is sent is still pickled
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster) as made,
     ):

@@ -14,17 +14,17 @@ import pytest
 
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.estimators.model_files import load_model, read_header, save_model
-from patients import FIT, FLIPPED, call, refusal, run
+from patients import FIT, FLIPPED, call, refusal
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "audit"])
-def test_help_has_examples(command):
-    result = run(command, "--help")
-    assert result.returncode == 0
-    assert f"examples:\n  gemmed {command} " in result.stdout
+def test_help_has_examples(command, capsys):
+    code, out, _ = call(capsys, command, "--help")
+    assert code == 0
+    assert f"examples:\n  gemmed {command} " in out
 
 
 # -- fit ---------------------------------------------------------------------------------------
@@ -85,11 +85,12 @@ def test_the_same_seed_gives_the_same_model(folder, capsys, tmp_path):
     assert first.tobytes() == second.tobytes()
 
 
-def test_a_table_from_standard_input(folder, tmp_path):
-    text = (folder / "t.csv").read_text()
-    result = run("fit", "-", *FIT, "--out", tmp_path / "m", "--json", stdin=text)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["rows"] == 160
+def test_a_table_from_standard_input(folder, capsys, tmp_path, monkeypatch):
+    table = io.TextIOWrapper(io.BytesIO((folder / "t.csv").read_bytes()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", table)
+    code, out, err = call(capsys, "fit", "-", *FIT, "--out", tmp_path / "m", "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == 160
     assert read_header(tmp_path / "m").classes == ["ill", "well"]
 
 

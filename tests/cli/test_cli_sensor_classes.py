@@ -91,3 +91,47 @@ def test_bad_options_are_one_line(table, capsys, tmp_path, arguments, word):
 
 def test_screening_is_refused_with_a_reason(table, model, capsys):
     assert "broken_SENSOR" in refusal(capsys, "predict", model, table, "--screen", "0.05")
+
+
+def test_audit_lists_wrong_labels_and_broken_sensors(table, capsys, tmp_path):
+    frame = pd.read_csv(table)
+    changed = [40, 100, 250]
+    frame.loc[changed, "state"] = frame.loc[changed, "state"].map({"run": "idle", "idle": "run"})
+    frame.insert(1, "number", np.arange(300) + 1000)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out, spans, page = (tmp_path / name for name in ("out.csv", "spans.csv", "page.html"))
+    columns = ["--target", "state", "--prefix", "_", "--order", "time", "--id", "number"]
+    written = ["--out", out, "--spans", spans, "--html", page]
+    code, said, _ = call(capsys, "audit", tmp_path / "t.csv", *columns, *written)
+    assert code == 0
+    assert "sensor south" in said and "suspicious label" in said and str(page) in said
+    found = pd.read_csv(out)
+    wrong = found[found["verdict"].isin(["suspicious label", "both"])]
+    assert set(wrong["row"]) >= {row + 1 for row in changed} and len(wrong) < 12
+    assert (wrong["suggested_label"] != wrong["label"]).all()
+    stuck = found[found["row"].between(151, 180)]
+    assert (stuck["sensors"] == "south").sum() >= 28
+    assert (found["number"] == found["row"] + 999).all()
+    assert found["time"].iloc[0].startswith("2026-03-01T")
+    assert (pd.read_csv(spans)["sensor"] == "south").any()
+    text = page.read_text()
+    for name in ("north", "south", "west", "broken", "idle → run", "2026-03-01T00:25:00"):
+        assert name in text
+    assert "plant" not in text.split("<h2>All sensors</h2>")[1].split("</section>")[0]
+
+
+def test_audit_as_json_has_faults_and_threshold_chooses_rows(table, capsys):
+    columns = ["--target", "state", "--prefix", "_", "--order", "time"]
+    code, said, _ = call(capsys, "audit", table, *columns, "--json", "--threshold", "0.9")
+    assert code == 0
+    found = json.loads(said)
+    assert any(map(is_stuck, found["faults"]))
+    assert all(record["anomaly_score"] > 0.9 for record in found["suspicious"])
+    assert found["sensors"]["south"]["share"] > found["sensors"]["north"]["share"]
+
+
+@pytest.mark.parametrize("option", ["--each", "--plan"])
+def test_audit_refuses_what_has_no_meaning_for_sensors(table, capsys, option):
+    columns = ["--target", "state", "--prefix", "_"]
+    error = refusal(capsys, "audit", table, *columns, option, "5")
+    assert f"{option} has no meaning with several sensors" in error

@@ -166,3 +166,22 @@ def test_moments_and_components():
     assert np.isfinite(np.delete(found, 3, axis=0)).all()
     np.testing.assert_allclose(found[0, screening["b"]][:2], X[0, 10:].reshape(2, 5).mean(axis=1))
     assert len(made.get_feature_names_out()) == found.shape[1]
+
+
+def test_audit_judges_sensors_of_a_moment_together(folder, capsys, tmp_path):
+    page, spans = tmp_path / "page.html", tmp_path / "spans.json"
+    code, said, _ = call(
+        capsys, "audit", folder / "old.csv", "--html", page, "--spans", spans, "--json"
+    )
+    assert code == 0
+    found = json.loads(said)
+    assert found["rows"] == 60
+    broken = {(record["recording"], record["sensors"]) for record in found["suspicious"]}
+    for subject, sensor in BROKEN.items():
+        assert (f"walk-{subject}", SENSORS[sensor]) in broken
+    assert {fault["sensor"] for fault in json.loads(spans.read_text())} <= set(SENSORS)
+    text = page.read_text()
+    for sensor in SENSORS:
+        assert f"{sensor}: first MFCC" in text
+    code, said, _ = call(capsys, "audit", folder / "old.csv", "--sensors", "apart", "--json")
+    assert code == 0 and json.loads(said)["rows"] == 180

@@ -122,12 +122,12 @@ def high_share(signals):
 def test_a_stale_memory_holds_walks_of_either_kind_whatever_the_class(monkeypatch):
     from gemmed.datasets.footsteps import simulation
 
-    healthy = make_footsteps(24, 24, duration=6.0, faults=False, random_state=5).signals
+    healthy = make_footsteps(16, 16, duration=4.0, faults=False, random_state=5).signals
     always = simulation.FaultModel(0.999, 1e6, {STALE: 1.0})
     never = simulation.FaultModel(0.0, 1.0, {STALE: 1.0})
     mix = simulation.FaultMix((never,) * N_SENSORS, never, always)
     monkeypatch.setitem(simulation.FAULT_MIXES, "realistic", mix)
-    data = make_footsteps(24, 24, duration=6.0, random_state=5)
+    data = make_footsteps(16, 16, duration=4.0, random_state=5)
     assert np.mean(data.signals == healthy) < 0.1
     human = data.labels == "human"
     typical = [np.median([high_share(s) for s in healthy[m]]) for m in (human, ~human)]

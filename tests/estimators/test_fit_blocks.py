@@ -18,7 +18,7 @@ from gemmed.rows.sources import read_blocks, read_parquet
 KERNEL = {"gamma": 0.25, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
 
 
-def sample(n=1500, n_classes=2, seed=0):
+def sample(n=1000, n_classes=2, seed=0):
     """Curved classes in four dimensions, a tenth of the labels wrong; single precision."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
@@ -80,7 +80,7 @@ def test_as_many_landmarks_as_samples_give_the_exact_classifier(options, seed):
 
 def test_f_is_the_minimum_although_the_multipliers_are_rough():
     """The function that rough multipliers define misses the bias by the gradient, f does not."""
-    X, y = sample(20_000)
+    X, y = sample(9000)
     rough = classifier(tol=1e-3, **KERNEL).fit_blocks(X, y)
     precise = classifier(tol=1e-10, **KERNEL).fit_blocks(X, y)
     assert rough.kkt_residual_ > 0.005
@@ -127,8 +127,8 @@ def test_rows_of_any_source_give_the_model_of_fit(fitted, source, tmp_path):
 @pytest.mark.parametrize("gamma", ["tuned", "scale", "auto", 0.3])
 def test_gamma_follows_one_rule(gamma):
     """ "scale" is that of all rows, though no block holds all."""
-    X, y = sample(1200)
-    X[800:] *= 3.0
+    X, y = sample(800)
+    X[500:] *= 3.0
     options = {"gamma": gamma, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
     whole = classifier(**options).fit(X, y)
     small = classifier(**options).fit_blocks(LocalBlocks(X, block_rows=350), y)
@@ -258,7 +258,7 @@ def test_what_a_model_from_blocks_can_do(fitted):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     np.testing.assert_array_equal(again.p_values(far), model.p_values(far))
-    assert whole.explain()["nominal_proba"].shape == (1500,)
+    assert whole.explain()["nominal_proba"].shape == (1000,)
 
 
 def test_predictions_are_those_of_the_landmarks(fitted):

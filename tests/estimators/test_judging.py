@@ -65,10 +65,11 @@ def test_verdicts_on_known_faults(known, model):
     np.testing.assert_array_equal(table["suggested_label"][trusted], y[trusted])
 
 
+@pytest.mark.parametrize("n_seeds", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_verdicts_over_seeds(n_classes):
+def test_verdicts_over_seeds(n_classes, n_seeds):
     right = {"flipped": [], "noise": []}
-    for seed in range(1, 5):
+    for seed in range(1, 1 + n_seeds):
         X, y, _, flipped, noise = corrupted(seed, 240, n_classes)
         fitted = GEMMEDClassifier(random_state=0).fit(X, y)
         verdict = np.asarray(fitted.explain()["verdict"])

@@ -73,7 +73,7 @@ def test_a_fit_that_fails_late_leaves_the_last_model(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(WEIGHTED))
-@pytest.mark.parametrize("weight", [1e4, 1e8, 1e12])
+@pytest.mark.parametrize("weight", [1e4, pytest.param(1e8, marks=pytest.mark.slow), 1e12])
 def test_converged_means_converged_with_large_weights(name, weight):
     model = clone(CLASSIFIERS[name])
     with warnings.catch_warnings(record=True) as caught:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,10 +30,22 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore::gemmed._core.exceptions.GemmedWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [GEMMEDClassifier(), MEDClassifier(), *(GEMDetector(method) for method in METHODS)],
+    [
+        GEMMEDClassifier(base=RandomForestClassifier(5)),
+        MEDClassifier(),
+        *(GEMDetector(method) for method in METHODS),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::gemmed._core.exceptions.GemmedWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([GEMMEDClassifier()], expected_failed_checks=expected_failures)
+def test_estimator_checks_with_all_trees(estimator, check):
     check(estimator)
 
 

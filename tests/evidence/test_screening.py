@@ -161,7 +161,7 @@ def error_of_level(rates, n, n_new, repetitions):
 @pytest.mark.parametrize("kind", ["full", "outskirts", "coins"])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_level_holds_on_clean_data_whatever_the_trust(name, kind):
-    n, n_new, repetitions = 99, 50, 200
+    n, n_new, repetitions = 99, 50, 100
     alarms = np.zeros(3)
     for seed in range(repetitions):
         rng = np.random.default_rng(seed)

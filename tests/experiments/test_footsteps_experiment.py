@@ -28,7 +28,6 @@ from gemmed.experiments.footsteps.methods import (
 )
 from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, verdict
 from gemmed.experiments.footsteps.target import footsteps_target, paper_target
-from gemmed.experiments.runner import Options
 
 SMALL = Size(n_human=5, n_animal=5, n_train=3)
 
@@ -102,7 +101,7 @@ def test_a_run_measures_every_method(result):
 
 
 def test_the_methods_of_the_paper_alone_under_the_stronger_faults(result, tmp_path):
-    target = paper_target(Options(), SMALL, mix="strong")
+    target = paper_target(False, SMALL, mix="strong")
     (task,) = target.tasks(1)
     strong = task.function(**task.arguments)
     assert all(set(row) == {*OF_PAPER} for row in strong["rows"].values())
@@ -160,7 +159,7 @@ def test_tables_show_the_numbers_of_the_paper_beside_ours(result):
 
 def test_the_target_writes_tables_and_pictures(result, tmp_path):
     pytest.importorskip("matplotlib").use("agg")
-    target = footsteps_target(Options(quick=True), SMALL)
+    target = footsteps_target(True, SMALL)
     tasks = target.tasks(1)
     assert [task.arguments["scan"] for task in tasks] == [False]
     runs = {task.name: result for task in tasks}

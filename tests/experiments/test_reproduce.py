@@ -12,7 +12,6 @@ from gemmed.experiments.registry import SIMULATION, TARGETS, names_of, resolve_t
 from gemmed.experiments.reproduce import reproduce
 from gemmed.experiments.ring import grid
 from gemmed.experiments.ring.runs import ring_task
-from gemmed.experiments.runner import Options
 from gemmed.experiments.summary import summarise
 
 
@@ -32,9 +31,9 @@ def test_targets_are_resolved_in_the_order_of_the_registry_and_share_runs():
     assert resolve_targets(["all"]) == names_of(SIMULATION)
     with pytest.raises(UnknownTargetError, match="unknown target 'nois'"):
         resolve_targets(["noise", "nois"])
-    shared = {task.name for task in TARGETS["noise"].make(Options()).tasks(2)}
+    shared = {task.name for task in TARGETS["noise"].make().tasks(2)}
     assert ring_task("paper", 55, 0.2, 1).name in shared
-    assert shared <= {task.name for task in TARGETS["auc"].make(Options()).tasks(2)}
+    assert shared <= {task.name for task in TARGETS["auc"].make().tasks(2)}
 
 
 NAMES = ["noise", "precision-recall", "boundary"]
@@ -80,13 +79,12 @@ def test_a_stored_run_that_lacks_a_method_is_reported(made, fewer_radii, tmp_pat
         reproduce(["noise"], tmp_path, n_runs=1, jobs=1, version="test")
 
 
-def test_every_target_can_be_made_and_is_in_the_help(tmp_path, capsys):
-    (tmp_path / "fsdd").mkdir()
+def test_every_target_can_be_made_and_is_in_the_help(capsys):
     with pytest.raises(SystemExit):
         build_parser().parse_args(["reproduce", "--help"])
     words = set(capsys.readouterr().out.replace(",", " ").replace(";", " ").split())
     for name, entry in TARGETS.items():
-        target = entry.make(Options(tmp_path, "sklearn:iris", quick=True))
+        target = entry.make(quick=True)
         assert target.description and target.parameters
         assert len(target.tasks(2)) == 2 * len(target.tasks(1))
         assert 1 <= entry.quick_runs < entry.default_runs

@@ -64,7 +64,9 @@ def test_a_killed_worker_is_reported(tmp_path):
         run_tasks([Task("doomed", die, {})], RunStore(tmp_path, "1"), jobs=2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_interrupt_keeps_finished_runs_and_the_next_call_resumes(tmp_path, number):
     pytest.importorskip("matplotlib")
     command = ["reproduce", "precision-recall", "--out", str(tmp_path)]
@@ -125,14 +127,24 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     process.communicate(timeout=20)  # returns only when no worker holds the pipe
 
 
-def threads_of_blas():
-    return {"threads": [library["num_threads"] for library in threadpool_info()]}
+def state_of_process():
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return {
+        "threads": [library["num_threads"] for library in threadpool_info()],
+        "ignored": [signal.getsignal(number) == signal.SIG_IGN for number in ends],
+    }
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_runs_have_one_blas_thread(tmp_path, monkeypatch, jobs):
+def test_runs_have_one_blas_thread_and_workers_leave_signals_to_the_parent(
+    tmp_path, monkeypatch, jobs
+):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    task = Task("threads", threads_of_blas, {})
+    task = Task("state", state_of_process, {})
+    before = signal.getsignal(signal.SIGTERM)
     with threadpool_limits(2):
-        found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["threads"]["threads"]
-    assert found and set(found) == {1}
+        found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["state"]
+    assert found["threads"] and set(found["threads"]) == {1}
+    # A worker that dies of a signal to all processes leaves semaphores behind.
+    assert found["ignored"] == [jobs == 2] * 3
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from gemmed.model.held_out import leave_one_out
 from gemmed.model.kernels.block_space import BlockFeatureSpace
 from gemmed.model.kernels.feature_passes import FeaturePasses, PackedFeatures
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import LinearMap, choose_landmarks, nystroem_map
-from gemmed.model.margin_loss import curvature_at
 from gemmed.paper import MeanField
 from gemmed.paper.dual import DualProblem
 from gemmed.rows.blocks import LocalBlocks
@@ -67,41 +65,12 @@ def test_every_operation_equals_that_of_the_features_held_whole(cache, dtype, er
 
 
 @pytest.mark.parametrize("cache", [10**9, 0], ids=["kept", "anew"])
-def test_posterior_variances_of_a_large_sample_are_close(cache):
+def test_posterior_variances_of_a_large_sample_are_exact(cache):
     block, whole = spaces(n=20_000, m=100, cache=cache, block_rows=4096, dtype=np.float32)
     curvature = np.random.default_rng(0).uniform(0, 2, 20_000)
-    every, few = np.arange(20_000), np.arange(0, 20_000, 400)
-    exact = whole.posterior_variances(curvature, every)
-    ratio = block.posterior_variances(curvature, every) / exact
-    assert 0.95 < np.mean(ratio) < 1.15
-    assert np.std(ratio) < 0.3
-    ratio = block.posterior_variances(1.01 * curvature, few) / exact[few]
-    assert np.mean(np.abs(ratio - 1)) < 0.2
-    assert block.n_factors == 1
-
-
-def test_held_out_margins_of_a_large_sample_are_close():
-    """Where variances are estimated, against features held whole."""
-    block, whole = spaces(n=6000, m=200, dtype=np.float32, block_rows=1024)
-    flawed = problem(whole, 6000)
-    solution = MeanField("collapsed", n_restarts=0).solve(flawed)
-    lam, nominal = solution.multipliers.lam, solution.nominal
-    margins = flawed.labels * whole.values(whole.from_coefficients(lam * nominal * flawed.labels))
-    rows, curvature = np.arange(6000), curvature_at(lam, flawed.c)
-    ours, theirs = (
-        leave_one_out(
-            space,
-            margins,
-            lam,
-            curvature,
-            nominal,
-            rows,
-            space.posterior_variances(nominal * curvature, rows),
-        )
-        for space in (block, whole)
-    )
-    corrected = np.abs(theirs - margins)
-    assert np.mean(np.abs(ours - theirs)) < 0.25 * np.mean(corrected)
+    few = np.arange(0, 20_000, 40)
+    exact = whole.posterior_variances(curvature, few)
+    np.testing.assert_allclose(block.posterior_variances(curvature, few), exact, rtol=1e-4)
 
 
 @pytest.mark.parametrize("cache", CACHES.values(), ids=CACHES)
@@ -151,14 +120,6 @@ def test_all_samples_as_landmarks_give_the_kernel_solution():
     )
     assert ours.dual_value == pytest.approx(theirs.dual_value, rel=1e-6)
     np.testing.assert_allclose(ours.nominal, theirs.nominal, atol=1e-4)
-
-
-def test_newton_steps_need_few_passes():
-    """A step of known f costs a few passes and at most one factor."""
-    block, _ = spaces(n=3000, m=100, dtype=np.float32)
-    solution = MeanField("collapsed", n_restarts=0).solve(problem(block, 3000))
-    assert block.n_factors <= solution.n_iter
-    assert block.n_passes <= 12 * solution.n_iter
 
 
 def test_several_functions_may_share_a_space():
@@ -242,7 +203,6 @@ def test_passes_over_packed_features_are_those_over_their_values(monkeypatch):
         directions = rng.normal(size=(made.n_features, 4))
         for found, expected in (
             (passes.values(w), phi @ w),
-            (passes.squares(), (phi**2).sum(axis=1)),
             (passes.squared_values(directions), ((phi @ directions) ** 2).sum(axis=1)),
             (passes.adjoint(c), c @ phi),
             (passes.normal_product(c, w), phi.T @ (c * (phi @ w))),
@@ -259,4 +219,5 @@ def test_a_small_budget_never_packs():
     made = nystroem_map(Kernel("rbf", gamma=0.3), X[:20])
     passes = FeaturePasses(LocalBlocks(X, block_rows=200), made, 200 * made.n_features * 4)
     assert np.count_nonzero(passes.is_kept) == 200
-    np.testing.assert_allclose(passes.squares(), (made.features(X) ** 2).sum(axis=1), rtol=1e-5)
+    w = np.ones(made.n_features)
+    np.testing.assert_allclose(passes.values(w), made.features(X) @ w, rtol=1e-5)

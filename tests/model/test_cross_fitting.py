@@ -7,13 +7,21 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
 from gemmed._core.progress import listening
-from gemmed.model.cross_fitting import N_PARTS, checked_margins, learn_checked, parts_of
 from gemmed.model.decision_step import solve_med_functions
 from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.nystroem import nystroem_map
-from gemmed.model.med import GAP, MAX_STEPS, learn_med, solve_for_held_out
+from gemmed.model.med import (
+    GAP,
+    MAX_STEPS,
+    N_PARTS,
+    checked_margins,
+    learn_checked,
+    learn_med,
+    parts_of,
+    solve_for_held_out,
+)
 from gemmed.rows.blocks import LocalBlocks
 
 C = 3.0

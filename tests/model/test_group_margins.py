@@ -8,9 +8,8 @@ from scipy.spatial.distance import cdist
 
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import solve_med
-from gemmed.model.held_out import MOST_SAMPLES, groups_to_hold_out
 from gemmed.model.kernels.function_space import GramSpace
-from gemmed.model.med import learn_med
+from gemmed.model.med import MOST_SAMPLES, groups_to_hold_out, learn_med
 from gemmed.report.metrics import roc
 
 

@@ -9,7 +9,7 @@ from gemmed.model.how_many import (
     landmark_numbers,
     most_landmarks,
 )
-from gemmed.model.kernels.exact_or_features import AtMost, landmark_prior
+from gemmed.model.kernels.exact_or_features import AtMost, components_for, landmark_prior
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import BlockRows
@@ -125,3 +125,14 @@ def test_many_functions_have_fewer_landmarks():
         weights=np.ones(1400),
     )
     assert made.feature_map.n_features <= most_landmarks(64, 1400) + 1 < 1350
+
+
+def test_which_samples_keep_the_exact_kernel():
+    found = [components_for("auto", n) for n in (2000, 2001, 10_000, 20_000, 100_000, 10**6)]
+    assert found == [None, 500, 2500, 5000, 8000, 1100]
+    assert all(isinstance(limit, AtMost) for limit in found[1:])
+    assert not isinstance(components_for(50, 100), AtMost)
+    for n, wanted in ((1000, None), (1001, 500), (2100, 525)):
+        assert components_for("auto", n, several=True) == wanted
+    assert components_for(50, 100) == 50
+    assert components_for(None, 10**6) is None

@@ -68,10 +68,9 @@ def test_nearly_singular_landmarks_stay_finite_and_close():
 def test_raw_features_agree_with_features(kernel):
     X, rng = sample(70), np.random.default_rng(3)
     made = nystroem_map(kernel, sample(15, seed=1), dtype=np.float64)
-    w, v = rng.normal(size=made.n_features), rng.normal(size=70)
+    w = rng.normal(size=made.n_features)
     phi = made.features(X)
     np.testing.assert_allclose(made.raw(X) @ made.to_raw(w), phi @ w, atol=1e-9)
-    np.testing.assert_allclose(made.from_raw(made.raw(X).T @ v), phi.T @ v, atol=1e-9)
 
 
 def test_linear_map_is_the_linear_kernel():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from gemmed.model.kernels.kernel import CACHE_VALUES, RADIAL, Kernel, RadialKernel, SingleGram
+from gemmed.model.kernels.kernel import CACHE_VALUES, RADIAL, Kernel, RadialKernel
 
 EXPECTED = {
     "rbf": lambda squares: np.exp(-0.1 * squares),
@@ -25,17 +25,6 @@ def test_values_are_those_of_distances(name, dtype, error, shift):
     assert found.dtype == dtype
     expected = 0.7 * EXPECTED[name](cdist(X, Z, "sqeuclidean")) + 0.3
     np.testing.assert_allclose(found, expected, atol=error)
-
-
-@each_kernel
-def test_points_among_themselves_in_single_precision(name):
-    X = np.random.default_rng(1).normal(size=(300, 6)) + 50.0
-    single = SingleGram(name, X, 0.1, variance=0.7, bias=0.3)
-    expected = 0.7 * EXPECTED[name](cdist(X, X, "sqeuclidean")) + 0.3
-    upper = np.triu_indices(300)
-    np.testing.assert_allclose(single.upper_triangle()[upper], expected[upper], atol=2e-6)
-    chosen = np.array([7, 150, 299])
-    np.testing.assert_allclose(single.rows(chosen), expected[chosen], atol=2e-6)
 
 
 def test_the_rational_quadratic_kernel_is_the_mean_of_rbf_kernels():

@@ -34,7 +34,7 @@ def diagonal_problem(seed, n=9):
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 6))
 def test_collapsed_form_is_exact_for_a_diagonal_kernel(seed):
     problem = diagonal_problem(seed)
     exact = Enumeration().solve(problem)
@@ -44,7 +44,7 @@ def test_collapsed_form_is_exact_for_a_diagonal_kernel(seed):
     np.testing.assert_allclose(approximate.multipliers.lam, exact.multipliers.lam, atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", seeds(4, 12))
+@pytest.mark.parametrize("seed", seeds(2, 12))
 def test_both_forms_bound_the_dual_and_the_collapsed_is_tighter(seed):
     problem = random_problem(seed, n=10)
     exact = Enumeration().solve(problem).dual_value
@@ -55,7 +55,7 @@ def test_both_forms_bound_the_dual_and_the_collapsed_is_tighter(seed):
 
 
 @pytest.mark.parametrize("form", ["collapsed", "factorised"])
-@pytest.mark.parametrize("seed", seeds(6, 24))
+@pytest.mark.parametrize("seed", seeds(2, 24))
 def test_objective_never_rises(form, seed):
     problem = random_problem(seed, n=40, n_features=6, gram=bool(seed % 2))
     solution = MeanField(form).solve(problem, tol=1e-10)
@@ -139,7 +139,7 @@ def test_logits_are_the_root_of_their_equation():
         assert logits[i] == pytest.approx(root, abs=1e-7, rel=1e-8)
 
 
-@pytest.mark.parametrize("prior", [0.01, 0.999, 0.9999])
+@pytest.mark.parametrize("prior", [0.01, 0.9999])
 @pytest.mark.parametrize("scale", [0.3, 30.0])
 def test_descent_holds_at_extreme_priors_and_variances(prior, scale):
     problem = random_problem(8, n=50, n_features=4)
@@ -169,7 +169,7 @@ def test_constraints_that_contradict_a_certainty_are_paid_for_not_fatal(form):
     np.testing.assert_array_equal(solution.nominal, 1.0)
 
 
-@pytest.mark.parametrize("seed", seeds(3, 12))
+@pytest.mark.parametrize("seed", seeds(1, 12))
 def test_restarts_never_raise_the_bound(seed):
     problem = random_problem(seed, n=40, n_features=2, c=10.0)
     once = MeanField(n_restarts=0).solve(problem)

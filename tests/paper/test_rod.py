@@ -20,17 +20,6 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_low_rank_and_cone_give_the_same_classifier(ring):
-    pytest.importorskip("cvxpy")
-    fast = RODClassifier("linear", outlier_fraction=0.2, tol=1e-6).fit(ring.X, ring.y)
-    slow = RODClassifier("linear", outlier_fraction=0.2, solver="cone", tol=1e-6)
-    slow.fit(ring.X, ring.y)
-    assert slow.objective_ == pytest.approx(fast.objective_, rel=1e-3)
-    np.testing.assert_allclose(slow.nominal_proba_, fast.nominal_proba_, atol=1e-2)
-    f, g = fast.decision_function(ring.X_test), slow.decision_function(ring.X_test)
-    assert np.abs(f - g).max() <= 1e-2 * np.abs(f).max()
-
-
 def test_attributes(ring):
     model = RODClassifier("linear", outlier_fraction=0.2).fit(ring.X, ring.y)
     assert model.converged_
@@ -56,7 +45,7 @@ def test_without_outliers_it_is_a_support_vector_machine(ring):
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("C", 0.0), ("outlier_fraction", 1.0), ("outlier_fraction", -0.1), ("solver", "sdpa")],
+    [("C", 0.0), ("outlier_fraction", 1.0), ("outlier_fraction", -0.1)],
 )
 def test_bad_parameters_are_named(ring, parameter, value):
     with pytest.raises(ValueError, match=f"{parameter}="):

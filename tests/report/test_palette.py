@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from gemmed.experiments.recordings.runs import CLASSIFIERS as OF_RECORDINGS
 from gemmed.experiments.ring.runs import METHODS as OF_THE_RING
-from gemmed.experiments.robustness.methods import METHODS as OF_TABLES
-from gemmed.experiments.sensors.comparison import METHODS as OF_SENSORS
 from gemmed.report import palette
 from gemmed.report.palette import SAME, SERIES, STYLES, method_style
+from studies.recordings.runs import CLASSIFIERS as OF_RECORDINGS
+from studies.robustness.methods import METHODS as OF_TABLES
+from studies.sensors.comparison import METHODS as OF_SENSORS
 
 FIGURES = {
     "ring": (*OF_THE_RING, "oracle"),

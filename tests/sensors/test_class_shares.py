@@ -45,3 +45,16 @@ def test_rare_classes_are_found_as_by_logistic_regression(n_sensors, share):
     other = LogisticRegression(C=1e3, max_iter=1000).fit(X, y)
     ours, theirs = (balanced_accuracy_score(y_test, m.predict(X_test)) for m in (model, other))
     assert ours > theirs - 0.025  # the standard error of one draw is about 0.015
+
+
+@pytest.mark.parametrize("expected", ["linear", "rbf"])
+def test_all_sensors_have_the_kernel_that_predicts_better(expected):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 6))
+    if expected == "linear":
+        y = (rng.random(240) < 0.3).astype(int)
+        X += 0.8 * y[:, None]
+    else:
+        y = (np.sum(X**2, axis=1) > 5.3).astype(int)
+    model = SensorGEMMEDClassifier(views=3, indicators=False, random_state=0).fit(X, y)
+    assert {own.function.kernel.name for own in model._fit.functions} == {expected}

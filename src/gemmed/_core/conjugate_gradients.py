@@ -20,9 +20,8 @@ class Outcome(NamedTuple):
     """What :func:`conjugate_gradients` arrived at."""
 
     answer: FloatArray
-    """Shape (..., k)."""
-    residual: FloatArray
     """Shape (n, k)."""
+    residual: FloatArray
     reached: FloatArray
     """Estimated error over that at the start, shape (k,)."""
     n_steps: int
@@ -32,14 +31,12 @@ class Outcome(NamedTuple):
 
 
 def conjugate_gradients(
-    system: Callable[[FloatArray, np.ndarray], tuple[FloatArray, FloatArray]],
+    system: Callable[[FloatArray, np.ndarray], FloatArray],
     precondition: Callable[[FloatArray, np.ndarray], FloatArray],
     start: FloatArray,
     residual: FloatArray,
     *,
-    enough: Callable[[FloatArray, np.ndarray], np.ndarray] | None = None,
-    error: float | FloatArray = 0.0,
-    reduction: float | FloatArray = 0.0,
+    reduction: FloatArray,
     max_steps: int,
 ) -> Outcome:
     """Solutions of k systems A_j x_j = b_j from a start with known residuals.
@@ -47,15 +44,11 @@ def conjugate_gradients(
     Parameters
     ----------
     system : takes directions p, shape (n, k'), and the numbers of their systems; returns A_j p_j
-        and the change of the answers. That change is a linear function of p with a last axis of k'.
-        It is p itself if x is the answer, or products that A p is made of and the caller needs.
     precondition : approximate inverses of A_j, applied to residuals, with the same arguments
-    start : the answers at the start, shape (..., k)
+    start : x at the start, shape (n, k)
     residual : b_j - A_j x_j at the start, shape (n, k)
-    enough : which residuals are small enough; asked after every step
-    error : estimate of the squared error of x_j in the norm of A_j that is small enough; a number,
-        or one for each system
-    reduction : that error over the one at the start, not squared, that is small enough
+    reduction : estimate of the error of x_j, in the norm of A_j, over that at the start which is
+        small enough; shape (k,)
     max_steps : products, at most
     """
     answer, residual = start.copy(), residual.copy()
@@ -63,25 +56,20 @@ def conjugate_gradients(
     direction = precondition(residual, left)
     size = _sums_of_products(residual, direction)
     first = np.where(size > 0.0, size, 1.0)
-    limit = np.maximum(error, np.square(reduction) * size)
+    limit = np.square(reduction) * size
     left = left[size > limit]
     for n_steps in range(max_steps + 1):
         if not left.size:
             return Outcome(answer, residual, np.sqrt(size / first), n_steps, True)
         if n_steps == max_steps:
             break
-        image, gained = system(direction[:, left], left)
+        image = system(direction[:, left], left)
         bend = _sums_of_products(direction[:, left], image)
         # Rounding may leave a direction without curvature: nothing more can be learned along it.
         bent = bend > 0.0
         scale = np.where(bent, size[left] / np.where(bent, bend, 1.0), 0.0)
-        answer[..., left] += scale * gained
+        answer[:, left] += scale * direction[:, left]
         residual[:, left] -= scale * image
-        if enough is not None:
-            still = bent & ~enough(residual[:, left], left)
-            left, bent = left[still], bent[still]
-            if not left.size:
-                continue
         towards = precondition(residual[:, left], left)
         after = _sums_of_products(residual[:, left], towards)
         direction[:, left] = towards + (after / size[left]) * direction[:, left]

@@ -11,20 +11,25 @@ from .progress import listening
 
 
 @contextmanager
-def without_interrupts() -> Iterator[None]:
+def without_interrupts(*more: signal.Signals) -> Iterator[None]:
     """Ctrl-C reaches neither this block nor, ever, the processes that it starts.
 
     A terminal sends it to all processes of a command at once; what ignores it when a process
     starts is ignored for good. Only the main thread may say so: elsewhere this does nothing.
+
+    Parameters
+    ----------
+    more : further signals that are ignored, such as SIGTERM to all processes of a service
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, *more)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .mel import mel_filters
-from .mfcc import cepstrum, log_mel_spectrum
+from .mfcc import cepstrum, log_mel_spectrum, mel_filters
 from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
 
 
@@ -166,7 +165,7 @@ def features_of_centred(
     """:func:`segment_features` of a signal that :func:`centred` has checked."""
     bounds, chosen, windows, position = strongest_windows(settings, signal, sample_rate)
     log_mel = window_spectra(settings, windows, sample_rate)
-    coefficients = cepstrum(log_mel, n_mfcc=settings.n_mfcc)
+    coefficients = cepstrum(log_mel, settings.n_mfcc)
     rows = coefficients.reshape(len(windows), -1)
     return SegmentFeatures(
         rows[position],
@@ -239,7 +238,7 @@ def window_features(windows: Any, sample_rate: float, **settings: Any) -> FloatA
     """
     made = FeatureSettings(**settings)
     log_mel = window_spectra(made, np.atleast_2d(np.asarray(windows, dtype=float)), sample_rate)
-    return cepstrum(log_mel, n_mfcc=made.n_mfcc).reshape(len(log_mel), -1)
+    return cepstrum(log_mel, made.n_mfcc).reshape(len(log_mel), -1)
 
 
 def window_spectra(

@@ -1,9 +1,9 @@
-"""Mel-frequency cepstral coefficients of many signals at once."""
+"""Mel scale, mel filters and mel-frequency cepstral coefficients of many signals at once."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -11,29 +11,74 @@ from scipy.fft import dct, rfft
 from scipy.signal import get_window
 
 from .._core.types import FloatArray
-from .mel import mel_filters
 
 _FLOOR = 1e-10  # power below which a logarithm means nothing
 _BATCH = 1 << 16  # samples in the frames of one batch: they stay in the cache of a core
 
 
-def mfcc(
-    signals: Any,
+# Slaney's scale: linear up to 1 kHz (15 mel), logarithmic above.
+_LINEAR_STEP = 200.0 / 3
+_LOG_START_HZ, _LOG_START_MEL = 1000.0, 15.0
+_LOG_STEP = np.log(6.4) / 27.0
+
+
+def hz_to_mel(frequency: Any, *, htk: bool = False) -> FloatArray:
+    """Frequencies in Hz on the mel scale: Slaney's, or O'Shaughnessy's as in HTK."""
+    hz = np.asarray(frequency, dtype=float)
+    if htk:
+        return 2595.0 * np.log10(1.0 + hz / 700.0)
+    above = np.maximum(hz, _LOG_START_HZ) / _LOG_START_HZ
+    return np.where(
+        hz < _LOG_START_HZ, hz / _LINEAR_STEP, _LOG_START_MEL + np.log(above) / _LOG_STEP
+    )
+
+
+def mel_to_hz(mel: Any, *, htk: bool = False) -> FloatArray:
+    """Inverse of :func:`hz_to_mel`."""
+    mel = np.asarray(mel, dtype=float)
+    if htk:
+        return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+    above = np.maximum(mel, _LOG_START_MEL) - _LOG_START_MEL
+    return np.where(
+        mel < _LOG_START_MEL, mel * _LINEAR_STEP, _LOG_START_HZ * np.exp(_LOG_STEP * above)
+    )
+
+
+@lru_cache(maxsize=32)
+def mel_filters(
     sample_rate: float,
-    *,
-    frame: int,
-    hop: int,
-    n_mfcc: int | None = 13,
-    n_fft: int | None = None,
-    n_mels: int = 40,
-    window: str = "hann",
-    center: bool = True,
+    n_fft: int,
+    n_mels: int,
     f_min: float = 0.0,
     f_max: float | None = None,
     htk: bool = False,
-    top_db: float | None = 80.0,
-    dct_norm: Literal["ortho"] | None = "ortho",
-    lifter: float = 0.0,
+) -> FloatArray:
+    """Triangular filters of equal area, shape (n_mels, 1 + n_fft // 2); read-only, cached.
+
+    Rounded to single precision, as librosa's are: then both give the same coefficients.
+    """
+    f_max = sample_rate / 2 if f_max is None else f_max
+    if not 0 <= f_min < f_max <= sample_rate / 2:
+        raise ValueError(
+            f"f_min={f_min} and f_max={f_max} are no band: choose 0 <= f_min < f_max, "
+            f"f_max at most half the sample rate ({sample_rate / 2})"
+        )
+    ends = hz_to_mel([f_min, f_max], htk=htk)
+    corners = mel_to_hz(np.linspace(ends[0], ends[1], n_mels + 2), htk=htk)
+    bins = np.fft.rfftfreq(n_fft, 1.0 / sample_rate)
+    widths = np.diff(corners)
+    distances = corners[:, None] - bins[None, :]
+    rising = -distances[:-2] / widths[:-1, None]
+    falling = distances[2:] / widths[1:, None]
+    triangles = np.maximum(0.0, np.minimum(rising, falling)).astype(np.float32)
+    area = (2.0 / (corners[2:] - corners[:-2]))[:, None]
+    filters = (triangles * area).astype(np.float32).astype(float)
+    filters.setflags(write=False)
+    return filters
+
+
+def mfcc(
+    signals: Any, sample_rate: float, *, frame: int, hop: int, n_mfcc: int = 13, **spectrum: Any
 ) -> FloatArray:
     """Mel-frequency cepstral coefficients, the numbers of ``librosa.feature.mfcc``.
 
@@ -44,25 +89,16 @@ def mfcc(
         Samples a second.
     frame, hop : int
         Length of a frame and distance of two frames, in samples.
-    n_mfcc : int or None
-        Coefficients to keep; None keeps all ``n_mels``.
-    n_fft : int or None
-        Length of the Fourier transform, at least ``frame`` (None: ``frame``).
-    n_mels : int
-        Mel filters between ``f_min`` and ``f_max`` (None: half the sample rate).
-    window : str
-        Any window of ``scipy.signal.get_window``.
-    center : bool
-        Frames are centred at multiples of ``hop`` and zeros stand before and behind the signal;
-        otherwise the first frame begins with the signal.
-    htk : bool
-        HTK's mel scale instead of Slaney's.
-    top_db : float or None
-        Decibels below the loudest value of a signal at which its spectrum is cut off.
-    dct_norm : {"ortho", None}
-        Scaling of the cosine transform (type II).
-    lifter : float
-        Cepstral filter ``1 + lifter / 2 * sin(pi * (1 + i) / lifter)``; 0 for none.
+        Frames are centred at multiples of ``hop``; zeros stand before and behind the signal.
+    n_mfcc : int
+        Coefficients to keep, at most ``n_mels``.
+    **spectrum
+        - n_fft=None: length of the Fourier transform, at least ``frame`` (None: ``frame``)
+        - n_mels=40: filters between f_min=0 and f_max=None (None: half the sample rate)
+        - window="hann": any window of ``scipy.signal.get_window``
+        - htk=False: HTK's mel scale instead of Slaney's
+        - top_db=80: decibels below the loudest value of a signal at which its spectrum is cut off,
+          or None
 
     Returns
     -------
@@ -77,42 +113,16 @@ def mfcc(
     >>> mfcc(signals, 8000, frame=400, hop=80).shape
     (2, 13, 101)
     """
-    log_mel = log_mel_spectrum(
-        signals,
-        sample_rate,
-        frame=frame,
-        hop=hop,
-        n_fft=n_fft,
-        n_mels=n_mels,
-        window=window,
-        center=center,
-        f_min=f_min,
-        f_max=f_max,
-        htk=htk,
-        top_db=top_db,
-    )
-    return cepstrum(log_mel, n_mfcc=n_mfcc, dct_norm=dct_norm, lifter=lifter)
+    log_mel = log_mel_spectrum(signals, sample_rate, frame=frame, hop=hop, **spectrum)
+    return cepstrum(log_mel, n_mfcc)
 
 
-def cepstrum(
-    log_mel: FloatArray,
-    *,
-    n_mfcc: int | None = 13,
-    dct_norm: Literal["ortho"] | None = "ortho",
-    lifter: float = 0.0,
-) -> FloatArray:
+def cepstrum(log_mel: FloatArray, n_mfcc: int) -> FloatArray:
     """Cosine transform of decibels (..., n_mels, n_frames), shape (..., n_mfcc, n_frames)."""
     n_mels = log_mel.shape[-2]
-    n_mfcc = n_mels if n_mfcc is None else n_mfcc
     if not 1 <= n_mfcc <= n_mels:
         raise ValueError(f"n_mfcc={n_mfcc} must be between 1 and n_mels={n_mels}")
-    if lifter < 0:
-        raise ValueError(f"lifter={lifter} must not be negative")
-    coefficients = dct(log_mel, axis=-2, norm=dct_norm)[..., :n_mfcc, :]
-    if lifter > 0:
-        order = np.arange(1, n_mfcc + 1)
-        coefficients *= (1 + lifter / 2 * np.sin(np.pi * order / lifter))[:, None]
-    return coefficients
+    return dct(log_mel, axis=-2, norm="ortho")[..., :n_mfcc, :]
 
 
 def log_mel_spectrum(
@@ -124,7 +134,6 @@ def log_mel_spectrum(
     n_fft: int | None = None,
     n_mels: int = 40,
     window: str = "hann",
-    center: bool = True,
     f_min: float = 0.0,
     f_max: float | None = None,
     htk: bool = False,
@@ -135,16 +144,10 @@ def log_mel_spectrum(
     n_fft = frame if n_fft is None else n_fft
     _check(sample_rate, frame, hop, n_fft, n_mels, top_db)
     filters = mel_filters(sample_rate, n_fft, n_mels, f_min, f_max, htk)
-    if center:
-        pad = n_fft // 2
-        padded = np.zeros((*signals.shape[:-1], signals.shape[-1] + 2 * pad))
-        padded[..., pad : pad + signals.shape[-1]] = signals
-        signals = padded
-    if signals.shape[-1] < n_fft:
-        raise ValueError(
-            f"a signal of {signals.shape[-1]} samples is shorter than a frame of {n_fft}: pad it "
-            "with zeros or set center=True"
-        )
+    pad = n_fft // 2
+    padded = np.zeros((*signals.shape[:-1], signals.shape[-1] + 2 * pad))
+    padded[..., pad : pad + signals.shape[-1]] = signals
+    signals = padded
     rows = signals.reshape(-1, signals.shape[-1])
     power = _mel_power(rows, _padded_window(window, frame, n_fft), hop, filters)
     decibels = 10.0 * np.log10(np.maximum(power, _FLOOR))

@@ -51,7 +51,7 @@ def summaries_of_windows(
     settings: FeatureSettings, windows: FloatArray, sample_rate: float
 ) -> FloatArray:
     """Summaries of windows, shape (n_windows, n_columns)."""
-    coefficients = cepstrum(window_spectra(settings, windows, sample_rate), n_mfcc=settings.n_mfcc)
+    coefficients = cepstrum(window_spectra(settings, windows, sample_rate), settings.n_mfcc)
     spread = windows - windows.mean(axis=1, keepdims=True)
     rms = np.sqrt(np.mean(spread**2, axis=1)) + QUIET
     peak = np.abs(windows).max(axis=1) + QUIET

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._core.words import counted
 from .annotators import add_annotator_options, audit_annotators
+from .audit_sensors import audit_sensors
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
@@ -16,9 +18,16 @@ from .learning import train
 from .outputs import check_not_an_input, check_output, check_table_output, emit_table
 from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
+from .sensor_classes import add_sensor_table_options
+from .sensors import add_sensor_option
+from .span_files import add_spans_option, check_spans_output
+from .streaming import add_streaming_options
 from .terminal import counted_names, print_table, say
-from .training import Training, add_training_options, summary_of, table_lines
+from .training import Learned, add_training_options, summary_of, table_lines
 from .unlabelled import add_unlabelled_option, score_unlabelled
+
+if TYPE_CHECKING:
+    import numpy as np
 
 EPILOG = """examples:
   gemmed audit patients.csv --target diagnosis
@@ -30,7 +39,9 @@ EPILOG = """examples:
   gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
   gemmed audit answers.csv --answers clip worker label              (one answer per row)
   gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
+  gemmed audit plant.csv --target state --prefix _ --order time --html timeline.html
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
+  gemmed audit large.parquet --target ok --stream --out suspicious.csv --html report.html
 
 columns of --out, one row per suspicious row:
   row                its number, from 1 below the header
@@ -49,6 +60,10 @@ judge the rows.
 
 Recordings (a manifest with path and label) have a column flags: silent, clipped, truncated.
 Recordings with a flag are always listed, and so are files that cannot be read.
+
+With --sensor or --prefix, and with recordings that have the columns subject and sensor, single
+sensors of a row may be broken. verdict and sensors name them, --spans writes when, and --html is a
+timeline.
 """
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -105,8 +120,12 @@ def add_command(commands: Any) -> None:
     add_raw_cells_option(parser)
     add_json_option(parser, "print everything as JSON")
     add_training_options(parser)
+    add_streaming_options(parser, cluster=False)
     add_unlabelled_option(parser)
     add_recording_options(parser)
+    add_sensor_option(parser)
+    add_sensor_table_options(parser)
+    add_spans_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,50 +137,80 @@ def run(options: argparse.Namespace) -> int:
     if options.each is not None and options.each < 1:
         raise ValueError(f"--each {options.each} must be at least 1")
     _check_files(options)
+    if options.stream:
+        from .streamed_audit import streamed_audit
+
+        streamed = streamed_audit(options)
+        rows = streamed.findings.audited.table_rows
+        ranked = rank_rows(streamed.findings.audited.classifier, rows, streamed.identifiers)
+        chosen = streamed.findings.suspicious(options.threshold, options.each)
+        found = with_reasons(ranked, streamed.findings, chosen)
+        write_plan(options, streamed.findings.whole)
+        return _report(options, streamed.learned, streamed.findings, found)
     if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
-    training = train(options, not_features=tuple(options.id))
+    training = train(options, not_features=tuple(options.id), sensors=options.sensors)
     index = training.table.index
     named = (*options.id, *(() if index is None else (index,)))
     identifiers = tuple(dict.fromkeys(named))
+    if hasattr(training.learned.classifier, "fault_rates_"):
+        return audit_sensors(training, options, identifiers)
     audited = audited_rows(training, options, identifiers)
     findings = audited.findings
     write_plan(options, findings, training)
-    ranked = rank_rows(training, identifiers=identifiers)
+    rows = training.rows
+    columns = {name: training.table.text(name)[0][rows] for name in identifiers}
+    columns |= {name: values for name, values in training.facts.items() if name not in columns}
+    ranked = rank_rows(training.learned.classifier, rows, columns)
     chosen = findings.suspicious(options.threshold, options.each)
     found = with_reasons(ranked, findings, chosen)
     if "flags" in ranked:
         found = with_damaged(found, ranked, training)
     if options.unlabelled is not None:
         emit_table(score_unlabelled(training, identifiers), options.unlabelled)
+    return _report(
+        options, training.learned, findings, found, problems=training.problems, sound=audited.sound
+    )
+
+
+def _report(
+    options: argparse.Namespace,
+    learned: Learned,
+    findings: Any,
+    found: Any,
+    *,
+    problems: Sequence[Any] = (),
+    sound: Any = None,
+) -> int:
+    """Write and print what was found; the exit code."""
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_lists(found), options.out, raw_cells=options.raw_cells)
     if options.html is not None:
         from ..report.html_report import HtmlReport
 
-        HtmlReport(
-            findings, threshold=options.threshold, each=options.each, sound=audited.sound
-        ).save(options.html)
+        HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound).save(
+            options.html
+        )
     from ..report.patterns import Patterns
 
-    patterns = Patterns(findings)
+    patterns, whole = Patterns(findings), findings.whole or findings
     summary = {
-        **summary_of(training.learned),
+        **summary_of(learned),
         "threshold": options.threshold,
         "is_informative": findings.judges_labels,
-        "suspicious_rows": len(findings.flagged(options.threshold)),
-        "verdicts": dict(Counter(findings.verdicts)),
+        "suspicious_rows": len(whole.flagged(options.threshold)),
+        "verdicts": dict(Counter(whole.verdicts)),
         "suspicious_by_class": dict(Counter(map(str, found["label"]))),
     }
-    if training.problems:
-        summary["problems"] = training.problems
+    if problems:
+        summary["problems"] = problems
     if options.json:
         report = {**summary, **patterns.as_json(), "suspicious": _records(found)}
         report["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
         print(json.dumps(report, indent=1))
     elif options.out != "-":
         _print_report(summary, found, patterns, options)
-    return SOME_FAILED if training.problems else 0
+    return SOME_FAILED if problems else 0
 
 
 def _check_files(options: argparse.Namespace) -> None:
@@ -176,31 +225,34 @@ def _check_files(options: argparse.Namespace) -> None:
         if path is not None:
             (check_output if name == "--html" else check_table_output)(path, name)
             check_not_an_input(path, options.table, name=name)
+    if options.spans is not None:
+        check_spans_output(options.spans, "--spans", options.table)
     if options.html is not None:
         require("jinja2", "--html needs", "cli")
         if not options.html.lower().endswith((".html", ".htm")):
             raise ValueError(f"--html {options.html!r} must be a file whose name ends in .html")
 
 
-def rank_rows(training: Training, *, identifiers: tuple[str, ...] = ()) -> Any:
-    """One row per used row of the table, in the order of the table.
+def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, np.ndarray]) -> Any:
+    """One row per row that the classifier was fitted to, in the order of the table.
+
+    Parameters
+    ----------
+    rows : positions in the table, from 0
+    named : further columns, such as identifiers
 
     Returns
     -------
     pandas.DataFrame
-        row, the identifiers, label, anomaly_score, verdict, suggested_label, probabilities of the
-        states where the classifier has them, the four terms of the log-odds, p_value if the
-        classifier has one, and conflicting_rows.
+        row, the named columns, label, anomaly_score, verdict, suggested_label, the terms of the
+        log-odds, conflicting_rows. Probabilities of the states and p_value if the classifier has
+        them.
     """
     import numpy as np
     import pandas as pd
 
-    explained = training.learned.classifier.explain()
-    rows = training.rows
-    columns: dict[str, Any] = {"row": rows + 1}
-    for name in identifiers:
-        columns[name] = training.table.text(name)[0][rows]
-    columns |= {name: values for name, values in training.facts.items() if name not in columns}
+    explained = classifier.explain()
+    columns: dict[str, Any] = {"row": rows + 1, **named}
     columns["label"] = np.asarray(explained["label"])
     columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
     for name in ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value"):
@@ -248,7 +300,7 @@ def _print_report(
 ) -> None:
     findings = patterns.findings
     say(findings.signal_sentence)
-    say(findings.sentence(options.threshold))
+    say((findings.whole or findings).sentence(options.threshold))
     say()
     for line in table_lines(summary):
         say(line)

@@ -33,8 +33,10 @@ def add_strata_option(parser: Any, needs: str) -> None:
     )
 
 
-def write_plan(options: argparse.Namespace, findings: Any, training: Training) -> None:
-    """Draw the rows and write the plan, if the option was given."""
+def write_plan(
+    options: argparse.Namespace, findings: Any, training: Training | None = None
+) -> None:
+    """Draw the rows and write the plan, if the option was given; ``--strata`` needs the table."""
     if options.plan is None:
         if options.strata is not None:
             raise ValueError("--strata needs --plan FILE")
@@ -46,7 +48,7 @@ def write_plan(options: argparse.Namespace, findings: Any, training: Training) -
     check_output(options.plan, "--plan")
     check_not_an_input(options.plan, options.table, name="--plan")
     n, strata = min(N_CHECKS, len(findings.is_flagged)), None
-    if options.strata is not None:
+    if options.strata is not None and training is not None:
         strata = strata_of(options.strata, training.table, findings, training.target, n)
     digest = file_digest(Path(options.table)) if options.table != "-" else ""
     plan = PlannedChecks.drawn(findings, n, strata=strata, seed=options.seed, digest=digest).plan

@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
                 "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "
                 "for rows without a label"
             )
-        learned = train_in_blocks(options)
+        learned, _ = train_in_blocks(options)
     else:
         training = train(options, sensors=options.sensors)
         learned, problems = training.learned, training.problems

@@ -98,7 +98,7 @@ def _read(
     """
     import numpy as np
 
-    from ..estimators.pred_probs import check_pred_probs
+    from ..estimators.base_member import check_pred_probs
 
     if path.lower().endswith(".npy"):
         values = _load(path)

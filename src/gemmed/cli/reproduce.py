@@ -10,7 +10,6 @@ from typing import Any
 from .. import __version__
 from .._core.optional import require
 from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
-from ..experiments.robustness.table_names import GROUPS
 from .commands import add_jobs_option, add_json_option, add_parser
 from .progress import TargetProgress
 from .terminal import print_table
@@ -20,8 +19,6 @@ EPILOG = """examples:
   gemmed reproduce all --quick
   gemmed reproduce noise corruption auc --runs 50 --jobs 2 --json | jq '.[].seconds'
   gemmed reproduce footsteps --quick
-  gemmed reproduce robustness --data tables --quick
-  gemmed reproduce robustness --tables sklearn --runs 2
 
 Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
 Finished runs are kept in its subfolder runs: after Ctrl-C the same command continues.
@@ -49,20 +46,8 @@ def add_command(commands: Any) -> None:
         type=int,
         help=f"repetitions (default: {_default_runs()})",
     )
-    parser.add_argument(
-        "--data",
-        metavar="DIR",
-        help="folder with the tables or recordings of the targets that need them",
-    )
-    parser.add_argument(
-        "--tables",
-        metavar="NAMES",
-        help=f"tables or lists of them ({', '.join(GROUPS)}), with commas",
-    )
     add_jobs_option(parser)
-    parser.add_argument(
-        "--quick", action="store_true", help="few repetitions and tables, to try it out"
-    )
+    parser.add_argument("--quick", action="store_true", help="few repetitions, to try it out")
     parser.add_argument("--out", default="results", help="folder for the files (default: results)")
     add_json_option(parser)
 
@@ -98,8 +83,6 @@ def run(options: argparse.Namespace) -> int:
             n_runs=options.runs,
             jobs=options.jobs,
             quick=options.quick,
-            data=options.data,
-            tables=options.tables,
             version=__version__,
             progress=progress.update,
         )

@@ -48,7 +48,7 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
     roles.check(table)
     known = roles.what_is_known(table, handling_of(options))
     report_notes([*table.notes, *known.notes])
-    uses = (options.target, options.group, options.weight)
+    uses = (options.target, options.group, options.weight, *getattr(options, "id", ()))
     views = views_of(options, table, [name for name in uses if name is not None])
     columns = [column for own in views.values() for column in own]
     readings = readings_of(table, columns, clock_of(options, table))
@@ -67,11 +67,14 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
     pipeline = Pipeline([("classifier", classifier)])
     learned = Learned(pipeline, plan, known.labels, known.n_unlabelled, frame, known.labels)
     rest = np.setdiff1d(np.arange(len(table)), known.rows)
+    facts = {} if readings.times is None else {"time": given["order"]}
+    if options.group is not None:
+        facts["recording"] = table.text(options.group)[0][known.rows]
     return Training(
         table,
         known.rows,
         learned,
-        {},
+        facts,
         [],
         lambda: (rest, readings.X.iloc[rest]),
         roles.target,

@@ -137,7 +137,7 @@ def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
             labels,
             recordings=len(files) - len(problems),
         ),
-        {},
+        {"recording": samples.subject[used], "time": samples.order[used]},
         problems,
         lambda: (first[samples.moment[rest]], features[rest]),
         roles.target,
@@ -334,8 +334,10 @@ def _averaged(values: np.ndarray, samples: Moment, n_moments: int) -> np.ndarray
 def classifier_of_sensors(options: argparse.Namespace) -> Any:
     if options.prior is not None:
         raise ValueError("--prior has no meaning with several sensors: leave it out")
-    if options.known is not None:
-        raise ValueError("--known has no meaning with several sensors: leave it out")
+    for name in ("known", "each", "plan", "pred_probs", "embeddings"):
+        if getattr(options, name, None):
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} has no meaning with several sensors: leave it out")
     if not 0 <= options.seed < 2**32:
         raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
     from ..sensors import SensorGEMMEDClassifier

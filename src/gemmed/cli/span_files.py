@@ -45,10 +45,10 @@ def write_spans(
     emit_table(pd.DataFrame(records, columns=list(fields)), path, raw_cells=raw_cells)
 
 
-def report_spans(spans: list[Any], path: str | None, clock: Clock | None = None) -> None:
-    """Say which sensors are broken when, and write all of it to a file if there is one."""
+def span_records(spans: list[Any], clock: Clock | None = None) -> list[dict[str, Any]]:
+    """Faults with times as they are shown."""
     show = plain if clock is None else clock.shown
-    records = [
+    return [
         dict(
             zip(
                 FIELDS,
@@ -65,6 +65,11 @@ def report_spans(spans: list[Any], path: str | None, clock: Clock | None = None)
         )
         for span in spans
     ]
+
+
+def report_spans(spans: list[Any], path: str | None, clock: Clock | None = None) -> None:
+    """Say which sensors are broken when, and write all of it to a file if there is one."""
+    records = span_records(spans, clock)
     for record in records[:MOST_TOLD]:
         where = "" if record["recording"] is None else f" in {record['recording']}"
         note(f"broken: sensor {record['sensor']}{where}, {record['start']} to {record['stop']}")

@@ -1,11 +1,11 @@
-"""``gemmed fit`` of tables that do not fit into memory, here or on a Dask cluster."""
+"""A fit of tables that do not fit into memory, here or on a Dask cluster."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .clusters import add_cluster_options, check_cluster_options, cluster
 from .progress import FitProgress
@@ -20,19 +20,23 @@ from .training import (
     roles_of,
 )
 
+if TYPE_CHECKING:
+    from ..estimators.table_blocks import Scan
+
 STREAM_FROM = 500_000_000
 """Bytes of a file from which on it is not read into memory as a whole."""
 
 
-def add_streaming_options(parser: Any) -> None:
+def add_streaming_options(parser: Any, *, cluster: bool = True) -> None:
     """Options for tables of any size."""
     group = parser.add_argument_group("large tables")
-    group.add_argument(
-        "--stream",
-        action="store_true",
-        help="never hold the table in memory: read it twice and keep the numbers in a temporary "
-        f"file (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)",
-    )
+    text = "never hold the table in memory: read it twice and keep the numbers in a temporary file"
+    if not cluster:
+        group.add_argument("--stream", action="store_true", help=text)
+        parser.set_defaults(scheduler=None)
+        return
+    unasked = f" (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)"
+    group.add_argument("--stream", action="store_true", help=text + unasked)
     add_cluster_options(group)
 
 
@@ -46,13 +50,15 @@ def is_streamed(options: argparse.Namespace) -> bool:
     return bool(options.stream) or options.scheduler is not None or large
 
 
-def train_in_blocks(options: argparse.Namespace) -> Learned:
+def train_in_blocks(
+    options: argparse.Namespace, *, not_features: tuple[str, ...] = ()
+) -> tuple[Learned, Scan]:
     """Read the table batch by batch and fit; what was left out is said on standard error."""
     from .._core.threads import block_threads
     from ..estimators.table_blocks import cluster_blocks, local_blocks, scan_table
     from ..rows.table_batches import open_batches
 
-    classifier, roles = classifier_of(options), roles_of(options)
+    classifier, roles = classifier_of(options), roles_of(options, not_features=not_features)
     if options.sheet is not None:
         raise ValueError("--sheet: Excel files are not streamed, leave --stream out")
     batches = open_batches(options.table, **reading_of(options))
@@ -80,6 +86,7 @@ def train_in_blocks(options: argparse.Namespace) -> Learned:
                 blocks = cluster_blocks(batches, scan, client)
         with warnings_as_notes(), FitProgress():
             classifier.fit_blocks(blocks, scan.labels, **scan.options)
-    return Learned(
+    learned = Learned(
         scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
     )
+    return learned, scan

@@ -131,7 +131,7 @@ def _add_classifier_options(group: Any) -> None:
         type=_number_or("auto"),
         default="auto",
         metavar="M",
-        help="landmarks that stand for the rows of a large table (default: auto, none up to 8,000 "
+        help="landmarks that stand for the rows of a large table (default: auto, none up to 2,000 "
         "rows of two classes, above chosen by held-out loss)",
     )
     group.add_argument("--max-iter", type=int, default=200, metavar="N")

@@ -23,19 +23,17 @@ from ..model.annotators.rates import (
     votes_of,
 )
 from ..model.decision_step import solve_med_functions
-from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import components_for, exact_prior
-from ..model.label_losses import class_scores
-from ..model.med import learn_med
-from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD
-from ..model.states.uncertain_labels import doubts
+from ..model.margin_loss import class_scores
+from ..model.med import groups_to_hold_out, learn_med
+from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD, doubts
 from ..model.tuning import KernelChoice
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import ArrayRows, BlockRows
 from .answers import answers_of
-from .kernel_parameters import TUNED, make_kernel, what_is_tuned
-from .stored_function import StoredFunction, function_of_solution
+from .fit_settings import TUNED, make_kernel, what_is_tuned
+from .kernel_classifier import StoredFunction, function_of_solution
 from .validation import (
     check_groups,
     check_margin_rate,
@@ -264,7 +262,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             ArrayRows(X), signs, everybody, trusted, self.C, what_is_tuned(self), seed
         )
         kernel, _ = choice.choose(kernel)
-        n_components = components_for("auto", n, n_iterated=signs.shape[1])
+        n_components = components_for("auto", n)
         if n_components is None or callable(kernel.name) or kernel.name == "linear":
             prior = exact_prior(kernel, X)
             hold = groups_to_hold_out(groups, index)

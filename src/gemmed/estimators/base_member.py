@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,76 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from .._core.types import FloatArray
+from ..rows.foreign_frames import in_pandas
+
+SUM_TOLERANCE = 0.01
+
+
+def check_pred_probs(pred_probs: Any, classes: np.ndarray, n_samples: int) -> FloatArray | None:
+    """Probabilities of shape (n_models, n_samples, n_classes), or None.
+
+    Parameters
+    ----------
+    pred_probs : None; an array of shape (n_samples, n_classes) with columns in the order of
+        ``classes``; a DataFrame with a column for every class; or several of them, as a list or as
+        an array of shape (n_models, n_samples, n_classes)
+    """
+    if pred_probs is None:
+        return None
+    several = isinstance(pred_probs, (list, tuple)) and np.ndim(pred_probs[0]) == 2
+    is_stack = isinstance(pred_probs, np.ndarray) and pred_probs.ndim == 3
+    models = list(pred_probs) if several or is_stack else [pred_probs]
+    if not models:
+        raise ValueError("pred_probs is empty: give probabilities of one model or more, or None.")
+    return np.array([_checked(one, classes, n_samples) for one in models])
+
+
+def _checked(pred_probs: Any, classes: np.ndarray, n_samples: int) -> FloatArray:
+    frame = in_pandas(pred_probs)
+    if hasattr(frame, "columns"):
+        frame = _by_class(frame, classes)
+    try:
+        values = np.asarray(frame, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("pred_probs holds values that are not numbers.") from None
+    expected = (n_samples, len(classes))
+    if values.shape != expected:
+        shown = ", ".join(map(repr, classes.tolist()[:10])) + (", ..." * (len(classes) > 10))
+        raise ValueError(
+            f"pred_probs has shape {values.shape}, expected {expected}: a row per sample and a "
+            f"column per class, in the order {shown}."
+        )
+    bad = ~np.isfinite(values).all(axis=1) | (np.nan_to_num(values) < 0).any(axis=1)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"pred_probs has a negative or missing value in row {row}: give a probability for "
+            "every sample and class."
+        )
+    sums = values.sum(axis=1)
+    off = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if off.any():
+        row = int(np.flatnonzero(off)[0])
+        raise ValueError(
+            f"pred_probs sums to {sums[row]:.4g} in row {row}, not to 1: give probabilities, not "
+            "scores or logits (scipy.special.softmax turns logits into probabilities)."
+        )
+    probabilities: FloatArray = values / sums[:, None]
+    return probabilities
+
+
+def _by_class(frame: Any, classes: np.ndarray) -> Any:
+    """Columns in the order of the classes, by their names if they are all there."""
+    columns = {str(name): name for name in frame.columns}
+    names = [str(label) for label in classes]
+    if all(name in columns for name in names):
+        return frame[[columns[name] for name in names]]
+    missing = next(name for name in names if name not in columns)
+    raise ValueError(
+        f"pred_probs has no column {missing!r}: name its columns like the classes, "
+        f"{', '.join(map(repr, names[:10]))}, or give an array with columns in this order."
+    )
+
 
 N_FOLDS = 5
 VOTES = 70.0
@@ -110,19 +181,20 @@ def _out_of_bag(
     plan = np.random.default_rng(forest.random_state)
     draws = [plan.integers(2**31, size=2) for _ in range(forest.n_estimators)]
     parameters = {name: getattr(forest, name) for name in forest.estimator_params}
+    plain = clone(forest.estimator).set_params(**parameters)
 
     def votes(draw: np.ndarray) -> tuple[np.ndarray, FloatArray]:
         rng = np.random.default_rng(draw[0])
         times = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)[groups]
         own = weights * times
-        tree = clone(forest.estimator).set_params(**parameters)
-        tree.set_params(random_state=int(draw[1]))
+        tree = copy(plain)  # a clone of each would cost as much as its fit to few rows
+        tree.random_state = int(draw[1])
         used = own > 0.0
         left_out = np.flatnonzero(times == 0)
         proba = np.zeros((len(left_out), n_classes))
         if np.any(used) and len(left_out):
-            tree.fit(X[used], class_index[used], sample_weight=own[used])
-            proba[:, tree.classes_] = tree.predict_proba(X[left_out])
+            tree.fit(X[used], class_index[used], sample_weight=own[used], check_input=False)
+            proba[:, tree.classes_] = tree.predict_proba(X[left_out], check_input=False)
         return left_out, proba
 
     total, count = np.zeros((len(X), n_classes)), np.zeros(len(X))

@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.class_warnings import warn_of_class
-from .._core.exceptions import CalibrationWarning
+from .._core.exceptions import CalibrationWarning, warn_of_class
 from .._core.types import FloatArray
 from ..evidence.conformal import conformal_p_values, conformal_threshold
 from ..evidence.neighbours import Neighbourhood

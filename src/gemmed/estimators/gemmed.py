@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.class_warnings import warn_of_class
-from .._core.exceptions import NoSignalWarning
+from .._core.exceptions import NoSignalWarning, warn_of_class
 from .._core.threads import block_threads
 from .._core.types import FloatArray
 from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for, function_space
@@ -18,20 +17,20 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
-from .absent_samples import leave_out_absent_samples
+from .base_member import check_pred_probs
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
+    TUNED,
     Labelled,
     Records,
     check_parameters,
     features_for,
     label_samples,
+    make_kernel,
     settings_of,
 )
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier, warn_not_converged
-from .kernel_parameters import TUNED, make_kernel
-from .pred_probs import check_pred_probs
 from .screening_methods import ScreeningMixin
 from .state_fit import StateFit, fit_states, state_attributes
 from .validation import (
@@ -41,7 +40,7 @@ from .validation import (
     check_weights,
     with_constant_columns,
 )
-from .whole_fit import CallbackSupportMixin, fit_method, query_method
+from .whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples, query_method
 
 PRECISE_MEAN = 0.9
 """Mean probability of a fault in the precise list of ``flagged``."""
@@ -87,9 +86,9 @@ default="tuned"
         Candidates of the kernel, and which samples are neighbours.
     solver : Solver or None, default=None
         Iterations, tolerance, and landmarks in place of the exact kernel. "auto" landmarks keep the
-        exact kernel up to 2,000 samples (with a radial kernel 8,000 of two classes and 5,000 of
-        several). Above, there are 500 landmarks. Their number is doubled, to 8,000 at most, as long
-        as held-out rows are predicted better.
+        exact kernel up to 2,000 samples of two classes and 1,000 of several. Above, there are 500
+        landmarks. Their number is doubled, to 8,000 at most, as long as held-out rows are predicted
+        better.
     warm_start : bool, default=False
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.

@@ -13,28 +13,28 @@ from .._core.types import FloatArray
 from ..model.decision_step import solve_med_functions
 from ..model.how_many import feature_prior
 from ..model.kernels.centre_space import CentreSpace
-from ..model.kernels.exact_or_features import Prior, components_for, function_space
+from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
 from ..rows.blocks import LocalBlocks
 from ..rows.training_rows import BlockRows
-from .absent_samples import leave_out_absent_samples
+from .fit_settings import make_kernel
 from .kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_solution,
     parameters_of,
+    predicts_by_parameters,
     probability_slope,
     warn_not_converged,
 )
-from .kernel_parameters import make_kernel
-from .stored_function import function_of_solution, predicts_by_parameters
 from .validation import (
     check_margin_rate,
     check_n_jobs,
     check_training_data,
     check_weights,
 )
-from .whole_fit import fit_method
+from .whole_fit import fit_method, leave_out_absent_samples
 
 
 class MEDClassifier(KernelMarginClassifier):
@@ -135,11 +135,9 @@ default="rbf"
         columns = signs.reshape(len(X), -1)
         number = None
         if kernel.name != "precomputed":
-            n_iterated = columns.shape[1] if kernel.has_width else 0
-            number = components_for(solver.n_components, len(X), n_iterated=n_iterated)
+            number = components_for(solver.n_components, len(X))
         with blas_threads(self.n_jobs, len(X), in_blocks=number is not None):
-            iterative = solver.n_components == "auto"  # where that is faster
-            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number, iterative)
+            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number)
             space = prior.space
             solved = solve_med_functions(
                 space, columns, float(self.C), weights, max_iter=solver.max_iter, tol=solver.tol
@@ -180,11 +178,9 @@ default="rbf"
         class_index: np.ndarray,
         weights: FloatArray,
         n_components: int | None,
-        iterative: bool,
     ) -> Prior:
         if n_components is None:
-            n_threads = block_threads(self.n_jobs)
-            return Prior(*function_space(kernel, X, iterative=iterative, n_threads=n_threads))
+            return exact_prior(kernel, X)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)))
         everybody = np.ones(len(X))

@@ -19,21 +19,18 @@ from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
 from ..evidence.shared_faults import shared_faults
-from ..fit.constraints import Bounds, attained_bounds
-from ..model.cross_fitting import learn_checked
+from ..model.constraints import Bounds, attained_bounds
 from ..model.decision_step import MedSolution, solve_med_functions
-from ..model.held_out import groups_to_hold_out
 from ..model.kernels.kernel import Kernel
-from ..model.label_losses import class_scores
-from ..model.med import learn_med
-from ..model.states.label_model import LabelModel
+from ..model.margin_loss import class_scores
+from ..model.med import groups_to_hold_out, learn_checked, learn_med
+from ..model.states.label_model import LabelModel, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
-from ..model.states.uncertain_labels import doubts, label_costs, lessons
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
-from .stored_function import StoredFunction, stored_function
+from .kernel_classifier import StoredFunction, stored_function
 
 
 class StateFit(NamedTuple):

@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .._core.class_warnings import warn_of_class
 from .._core.exceptions import (
     DegenerateDataError,
     EntropyDisabledWarning,
     NeighborsReducedWarning,
     UnscaledDataError,
+    warn_of_class,
 )
 from .._core.types import FloatArray
 from ..rows.training_rows import TrainingRows

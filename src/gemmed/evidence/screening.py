@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._core.class_warnings import warn_of_class
-from .._core.exceptions import CalibrationWarning, UnscaledDataError
+from .._core.exceptions import CalibrationWarning, UnscaledDataError, warn_of_class
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
 from .conformal import conformal_p_values

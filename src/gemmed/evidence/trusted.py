@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._core.class_warnings import warn_of_class
-from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning
+from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning, warn_of_class
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.exact_or_features import TRUSTED
 from .conformal import DIGITS

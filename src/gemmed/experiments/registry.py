@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._core.exceptions import UnknownTargetError
 
 if TYPE_CHECKING:
-    from .runner import Options, Target
+    from .runner import Target
 
 ALL = "all"
 """Stands for every target of the paper's simulation, which need no data and little time."""
-SIMULATION, SOUND, TABLES = "simulation", "on sound", "on tables"
+SIMULATION, SOUND = "simulation", "on sound"
 
 
 class Entry(NamedTuple):
     """A target that can be made."""
 
     factory: str
-    """``module:function`` in this package; the function takes :class:`~.runner.Options`."""
+    """``module:function`` in this package; its argument: quick or not."""
     default_runs: int
     quick_runs: int
     """Repetitions, and those that are enough to try it out."""
     family: str = SIMULATION
 
-    def make(self, options: Options) -> Target:
-        """The target, for these data."""
+    def make(self, quick: bool = False) -> Target:
+        """The target; a quick one leaves out what takes long."""
         factory: Any = pkgutil.resolve_name(f"{__package__}.{self.factory}")
-        target: Target = factory(options)
+        target: Target = factory(quick)
         return target
 
 
@@ -52,9 +52,6 @@ TARGETS: dict[str, Entry] = {
     "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
     "footsteps-paper": Entry("footsteps.target:paper_target", 10, 1, SOUND),
     "footsteps-strong": Entry("footsteps.target:strong_target", 10, 1, SOUND),
-    "recordings": Entry("recordings.target:recordings_target", 10, 2, SOUND),
-    "sensors": Entry("sensors.target:sensors_target", 10, 1, SOUND),
-    "robustness": Entry("robustness.targets:default_target", 5, 1, TABLES),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from .._core.exceptions import StoredRunError
 from ..report.plots import import_pyplot
 from .files import prepare_folder, write_csv, write_json
 from .registry import TARGETS, resolve_targets
-from .runner import Options, RunStore, Target, run_tasks
+from .runner import RunStore, Target, run_tasks
+
+Progress = Callable[[str, int, int], None]
+"""Takes the name of the target, the number of finished runs and the number of all runs."""
 
 
 def reproduce(
@@ -26,45 +29,42 @@ def reproduce(
     n_runs: int | None = None,
     jobs: int = 1,
     quick: bool = False,
-    data: str | Path | None = None,
-    tables: str | None = None,
     version: str,
-    progress: Callable[[str, int, int], None] = lambda target, done, total: None,
+    progress: Progress = lambda target, done, total: None,
 ) -> list[dict[str, Any]]:
-    """Make the named targets in the folder ``out``; one summary per target.
-
-    Every target writes NAME.png, NAME.csv, NAME.json and NAME.manifest.json. Finished runs are kept
-    in ``out/runs`` and used again by targets that share them and by later calls. ``data`` and
-    ``tables`` are for the targets that need tables; ``n_runs`` of None is what each target needs.
-    """
-    chosen = resolve_targets(names)
-    if (n_runs is not None and n_runs < 1) or jobs < 1:
-        name, value = ("jobs", jobs) if jobs < 1 else ("runs", n_runs)
-        raise ValueError(f"{name}={value} must be at least 1")
-    options = Options(data, tables, quick)
-    # All are made first: what is missing for one of them is said before the first has run.
-    made = {name: TARGETS[name].make(options) for name in chosen}
-    folder = prepare_folder(out)
-    import_pyplot().switch_backend("agg")
-    store = RunStore(folder / "runs", version)
-    summaries = []
-    for name, target in made.items():
+    """Make the named targets in the folder ``out``; ``n_runs`` of None is what each needs."""
+    targets = {}
+    for name in resolve_targets(names):
         entry = TARGETS[name]
         repetitions = entry.default_runs if n_runs is None else n_runs
         repetitions = min(repetitions, entry.quick_runs) if quick else repetitions
-        summaries.append(
-            _make(
-                name,
-                target,
-                folder,
-                store,
-                n_runs=repetitions,
-                jobs=jobs,
-                version=version,
-                progress=progress,
-            )
-        )
-    return summaries
+        targets[name] = (entry.make(quick), repetitions)
+    return make_targets(targets, out, jobs=jobs, version=version, progress=progress)
+
+
+def make_targets(
+    targets: Mapping[str, tuple[Target, int]],
+    out: str | Path,
+    *,
+    jobs: int,
+    version: str,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Make targets with so many repetitions in the folder ``out``; one summary per target.
+
+    Every target writes NAME.png, NAME.csv, NAME.json and NAME.manifest.json. Finished runs are kept
+    in ``out/runs`` and used again by targets that share them and by later calls.
+    """
+    for name, value in [("jobs", jobs), *(("runs", n_runs) for _, n_runs in targets.values())]:
+        if value < 1:
+            raise ValueError(f"{name}={value} must be at least 1")
+    folder = prepare_folder(out)
+    import_pyplot().switch_backend("agg")
+    store = RunStore(folder / "runs", version)
+    return [
+        _make(name, target, folder, store, n_runs, jobs, version, progress)
+        for name, (target, n_runs) in targets.items()
+    ]
 
 
 def _make(
@@ -72,11 +72,10 @@ def _make(
     target: Target,
     folder: Path,
     store: RunStore,
-    *,
     n_runs: int,
     jobs: int,
     version: str,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> dict[str, Any]:
     start = time.perf_counter()
     tasks = target.tasks(n_runs)

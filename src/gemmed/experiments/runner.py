@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -11,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -109,7 +110,8 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Finished:
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1)
     calls = (delayed(_numbered)(os.getpid(), number, task) for number, task in enumerate(tasks))
-    with without_interrupts():  # the workers start here
+    # The workers start here. This process ends them: one that dies by itself leaves semaphores.
+    with without_interrupts(signal.SIGTERM, signal.SIGHUP):
         results = pool(calls)
     try:
         for number, result in results:
@@ -138,17 +140,6 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-class Options(NamedTuple):
-    """What the user says of the data; a factory of targets takes of it what it needs."""
-
-    data: str | Path | None = None
-    """Folder with tables or recordings."""
-    tables: str | None = None
-    """Names of tables or of lists of tables, separated by commas."""
-    quick: bool = False
-    """A little of everything, to try it out."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from scipy import special
 from .._core.progress import report
 from .._core.types import FloatArray
 from ..rows.training_rows import BlockRows
-from .calibration import fit_slope
 from .decision_step import known_functions, solve_med_functions
 from .kernels.exact_or_features import (
     FEWEST_LANDMARKS,
@@ -28,7 +27,7 @@ from .kernels.exact_or_features import (
     landmark_prior,
 )
 from .kernels.kernel import Kernel
-from .label_losses import gain_over
+from .margin_loss import fit_slope, gain_over
 
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
 """Share of the rows that judge, and its limits."""

@@ -14,16 +14,15 @@ from .._core.exceptions import ConstraintWarning
 from .._core.progress import report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..estimators.absent_samples import leave_out_absent_samples
+from ..estimators.fit_settings import make_kernel
 from ..estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_samples,
     parameters_of,
     probability_slope,
     warn_not_converged,
 )
-from ..estimators.kernel_parameters import make_kernel
-from ..estimators.stored_function import function_of_samples
 from ..estimators.validation import (
     check_choice,
     check_groups,
@@ -35,7 +34,7 @@ from ..estimators.validation import (
     check_training_data,
     check_weights,
 )
-from ..estimators.whole_fit import CallbackSupportMixin, fit_method
+from ..estimators.whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples
 from ..evidence.neighbours import NeighborGraph, Neighbourhood
 from ..model.kernels.kernel import Kernel
 from .dual import FIELD_LIMIT, DualProblem

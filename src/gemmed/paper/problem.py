@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._core.class_warnings import warn_of_class
-from .._core.exceptions import EntropyDisabledWarning
+from .._core.exceptions import EntropyDisabledWarning, warn_of_class
 from .._core.types import FloatArray
 from ..evidence.neighbours import Neighbourhood, class_distances
 from ..model.kernels.exact_or_features import function_space

@@ -195,7 +195,7 @@ def _columns_of(pred_probs: Any, labels: np.ndarray) -> Any:
     """Logarithms of mean probabilities as columns to learn from."""
     import pandas as pd
 
-    from ..estimators.pred_probs import check_pred_probs
+    from ..estimators.base_member import check_pred_probs
 
     classes = np.unique(labels)
     checked = check_pred_probs(pred_probs, classes, len(labels))

@@ -47,6 +47,8 @@ class Audited:
     """False if the columns are no measurements, so that only labels can be wrong."""
     arguments: str | None = None
     """Of ``gemmed review`` for the same table; None if there is no such command."""
+    sampled: np.ndarray | None = None
+    """Positions of a random sample, if these are not all rows of the table; None if they are."""
 
 
 class Share(NamedTuple):

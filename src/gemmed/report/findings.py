@@ -43,10 +43,10 @@ MOST_WORTH_A_LOOK = 500
 
 
 class Findings:
-    """Scores, orders and reasons of all rows of an audit."""
+    """Scores, orders and reasons of the rows of an audit; ``whole`` if they are not all."""
 
-    def __init__(self, audited: Audited) -> None:
-        self.audited = audited
+    def __init__(self, audited: Audited, whole: Findings | None = None) -> None:
+        self.audited, self.whole = audited, whole
         model = audited.classifier
         found: Verdicts = verdicts_of(model)
         self.classes = [str(label) for label in model.classes_]
@@ -65,7 +65,8 @@ class Findings:
         self.verdicts[audited.fitted] = np.where(flags(model), found.verdicts, OK)
         self._suggested = np.full(n, -1)
         self._suggested[audited.fitted] = np.where(flags(model), found.suggested, -1)
-        self.signal: Signal | None = signal_of(model, audited.labels[audited.fitted])
+        own = signal_of(model, audited.labels[audited.fitted]) if whole is None else whole.signal
+        self.signal: Signal | None = own
         if not self.judges_labels:
             self.verdicts[self.verdicts == LABEL] = OK
             self._suggested[:] = -1

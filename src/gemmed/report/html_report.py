@@ -128,7 +128,7 @@ class HtmlReport:
                 version=__version__,
                 signal=findings.signal_sentence,
                 is_judged=findings.judges_labels,
-                sentence=findings.sentence(self.threshold),
+                sentence=(findings.whole or findings).sentence(self.threshold),
                 shares=self._shares(),
                 actions=self.patterns.actions(),
                 slices=[one.text() for one in self.patterns.slices],
@@ -298,7 +298,8 @@ class HtmlReport:
         from markupsafe import Markup
 
         findings = self.findings
-        joint = findings.scores["joint"][findings.fitted]
+        whole = findings.whole or findings
+        joint = whole.scores["joint"][whole.fitted]
         pictures = [
             {
                 "title": "Probability of a fault",
@@ -334,23 +335,26 @@ class HtmlReport:
 
     def _facts(self) -> list[tuple[str, str]]:
         findings = self.findings
+        whole = findings.whole or findings
         counts = [
-            f"{name}: {int(np.sum(findings.class_index == z))}"
-            for z, name in enumerate(findings.classes)
+            f"{name}: {int(np.sum(whole.class_index == z))}" for z, name in enumerate(whole.classes)
         ]
         shown = ", ".join(counts[:20]) + (f" and {len(counts) - 20} more" * (len(counts) > 20))
         repeated = int(findings.audited.frame.duplicated().sum()) if findings.columns else 0
         kinds = [column["kind"] for column in findings.columns]
         missing = sum(column["missing"] for column in findings.columns)
+        held = [
+            ("cells without a value", str(missing)),
+            ("repeated rows", str(repeated)),
+        ]
         return [
-            ("rows", str(len(findings.audited.labels))),
+            ("rows", str(len(whole.audited.labels))),
             ("classes", shown),
             (
                 "columns",
                 f"{kinds.count('numbers')} of numbers, {kinds.count('categories')} of categories",
             ),
-            ("cells without a value", str(missing)),
-            ("repeated rows", str(repeated)),
+            *(held if findings.whole is None else []),
             *findings.audited.facts,
         ]
 

@@ -73,11 +73,16 @@ class Action(NamedTuple):
 
 
 class Patterns:
-    """Slices, groups, conflicts and pairs of classes of an audit; each is computed when needed."""
+    """Slices, groups, conflicts and pairs of classes of an audit; each is computed when needed.
+
+    Of a table that is not in memory, slices and conflicts are those of a random sample, and groups
+    are not looked for: other rows may be part of them.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self._rows = np.flatnonzero(findings.fitted)
+        sampled = findings.audited.sampled
+        self._rows = np.flatnonzero(findings.fitted) if sampled is None else sampled
 
     @cached_property
     def slices(self) -> list[SliceFinding]:
@@ -137,6 +142,8 @@ class Patterns:
     def groups(self) -> list[OddGroup]:
         """Flagged rows that belong together, the largest group first."""
         findings = self.findings
+        if findings.audited.sampled is not None:
+            return []
         bad = findings.verdicts == MEASUREMENT
         return find_groups(
             findings.is_flagged,
@@ -165,7 +172,7 @@ class Patterns:
     @cached_property
     def confusions(self) -> list[Confusion]:
         """Pairs of classes by the expected number of rows, the largest first."""
-        findings = self.findings
+        findings = self.findings.whole or self.findings
         true_label = getattr(findings.audited.classifier, "true_label_proba_", None)
         if true_label is None or not findings.judges_labels:
             return []

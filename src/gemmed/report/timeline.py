@@ -31,6 +31,7 @@ COLOURS = {
     "swapped": "#0e8a8a",
     "missing": "#8a94a3",
     "unusual": "#586577",
+    "broken": "#c2304a",
 }
 STYLE = """
 svg { display: block; width: 100%; height: auto; }
@@ -76,6 +77,8 @@ def write_timeline(
     sensors: Sequence[SensorReadings],
     spans: Sequence[ShownSpan],
     shown_time: Callable[[int], str],
+    *,
+    last_lane: str = "plant",
 ) -> None:
     """Write a page with one lane and one curve per sensor, and a table of faults.
 
@@ -83,6 +86,7 @@ def write_timeline(
     ----------
     facts : names and values for the head of the page
     shown_time : text for the time of a row
+    last_lane : name of the lane below the sensors: the plant, or labels
     """
     n_rows = len(sensors[0].values)
     of = {sensor.name: sensor for sensor in sensors}
@@ -91,12 +95,12 @@ def write_timeline(
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>{escape(title)}</title><style>{page_file('look.css')}{STYLE}</style></head>",
         f"<body><main><h1>{escape(title)}</h1>",
-        f"<p class='lead'>{_summary(spans, len(sensors))}</p>",
+        f"<p class='lead'>{_summary([s for s in spans if s.sensor in of], len(sensors))}</p>",
         "<section class='card'><dl class='facts'>",
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts),
         "</dl></section><section class='card'><h2>All sensors</h2>",
         _key(spans),
-        _lanes([*of, "plant"], spans, n_rows, shown_time),
+        _lanes([*of, last_lane], spans, n_rows, shown_time),
         "</section><section class='card'><h2>Faults</h2>",
         _table(spans, of),
         "</section><section class='card'><h2>Readings around faults</h2>",
@@ -110,12 +114,11 @@ def write_timeline(
 
 
 def _summary(spans: Sequence[ShownSpan], n_sensors: int) -> str:
-    own = [span for span in spans if span.sensor != "plant"]
-    if not own:
+    if not spans:
         return f"No faults of {counted(n_sensors, 'sensor')} were found."
-    names = dict.fromkeys(span.sensor for span in own)
+    names = dict.fromkeys(span.sensor for span in spans)
     listed = ", ".join(escape(name) for name in names)
-    return f"{counted(len(own), 'fault')} of {counted(len(names), 'sensor')}: {listed}."
+    return f"{counted(len(spans), 'fault')} of {counted(len(names), 'sensor')}: {listed}."
 
 
 def _key(spans: Sequence[ShownSpan]) -> str:
@@ -184,7 +187,7 @@ def _table(spans: Sequence[ShownSpan], of: dict[str, SensorReadings]) -> str:
         return "<p>None.</p>"
     rows = [
         f"<tr><td>{escape(s.sensor)}</td><td>{escape(s.kind)}</td><td>{escape(s.start)}</td>"
-        f"<td>{escape(s.stop)}</td><td>{s.last - s.first + 1}</td><td>{s.score:.1f}</td>"
+        f"<td>{escape(s.stop)}</td><td>{s.last - s.first + 1}</td><td>{s.score:.2f}</td>"
         f"<td>{_level(s, of)}</td></tr>"
         for s in spans[:MOST_SPANS]
     ]

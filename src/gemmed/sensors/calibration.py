@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from .._core.types import FloatArray
 
@@ -16,6 +17,12 @@ N_TAIL = 500
 """Values in the tail of pooled nats; with more values the tail begins farther out."""
 ROWS_BY_COLUMN = 64
 """Rows from which on columns are looked up one by one."""
+N_OF_TREND = 2.5
+"""Independent values too many in the estimate from the autocorrelations of a straight line."""
+MIN_INDEPENDENT = 3.0
+"""Smallest number for which a t distribution of block means has a use."""
+N_SHIFTS, MAX_VALUES = 40, 2000
+"""Shifts of a new stretch that are considered, and values that each of them is applied to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,54 @@ def fit_tails(values: FloatArray, tail_share: float = TAIL_SHARE) -> Tails:
     spread = np.maximum(knots[-1] - knots[0], 0.0)
     scale = np.maximum(excess.sum(axis=0) / above, np.maximum(1e-3 * spread, 1e-6))
     return Tails(knots, nats, scale)
+
+
+def of_new_stretch(values: FloatArray, blocks: np.ndarray, n_independent: float) -> FloatArray:
+    """Values to expect in a stretch of rows that was not seen, shape (many, n_statistics).
+
+    Deviations from the mean of a block are those that were seen. The mean of a new block has a
+    t distribution, as the means of ``n_independent`` stretches predict it.
+
+    Parameters
+    ----------
+    values : of normal rows, shape (n_rows, n_statistics)
+    blocks : block of each row
+    """
+    blocks = np.unique(blocks, return_inverse=True)[1]
+    counts = np.bincount(blocks)
+    means = np.stack([np.bincount(blocks, own) / counts for own in values.T], axis=1)
+    n = float(np.clip(n_independent, MIN_INDEPENDENT, len(counts)))
+    # Blocks that are correlated differ less from each other than from a new stretch.
+    width = means.std(axis=0) * np.sqrt((n + 1.0) / (n - 1.0))
+    shifts = student_t.ppf((np.arange(N_SHIFTS) + 0.5) / N_SHIFTS, n - 1.0)
+    rest = (values - means[blocks])[:: max(1, len(values) // MAX_VALUES)]
+    found = means.mean(axis=0) + rest[None] + shifts[:, None, None] * width
+    return found.reshape(-1, values.shape[1])
+
+
+def independent_stretches(stretches: Sequence[FloatArray]) -> float:
+    """How many independent rows the slowest channel is worth.
+
+    A row is worth one over 1 + 2 * (sum of autocorrelations). The sum ends where two neighbouring
+    autocorrelations are together no longer positive. A single trend, which is worth one, would
+    count as ``1 + N_OF_TREND``; so many are subtracted.
+
+    Parameters
+    ----------
+    stretches : rows without interruption, each of shape (n_rows, n_channels); NaN: missing
+    """
+    n = sum(map(len, stretches))
+    size = 1 << (2 * max(map(len, stretches)) - 1).bit_length()
+    slowest = 1.0
+    for channel in range(stretches[0].shape[1]):
+        parts = [X[:, channel] for X in stretches]
+        centre = np.nanmean(np.concatenate(parts))
+        powers = [np.abs(np.fft.rfft(np.nan_to_num(own - centre), size)) ** 2 for own in parts]
+        products = np.fft.irfft(np.sum(powers, axis=0), size)[: size // 2]
+        pairs = (products[::2] + products[1::2]) / max(products[0], 1e-300)
+        end = int(np.argmax(pairs <= 0.0)) if np.any(pairs <= 0.0) else len(pairs)
+        slowest = max(slowest, 2.0 * float(pairs[:end].sum()) - 1.0)
+    return max(n / slowest - N_OF_TREND, 1.0)
 
 
 def fit_pooled(nats: FloatArray) -> Tails:

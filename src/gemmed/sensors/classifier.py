@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..estimators.kernel_parameters import TUNED, kernel_name, what_is_tuned
+from ..estimators.fit_settings import TUNED, kernel_name, what_is_tuned
 from ..estimators.validation import (
     check_choice,
     check_groups,
@@ -68,6 +68,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     scale : bool, default=True
         Columns in deviations from their mean over good readings.
     kernel : {"tuned", "rbf", "rational_quadratic", "linear", "poly"}, default="tuned"
+        "tuned" is "rbf" or "linear" for all sensors, whichever predicts held-out samples better.
     gamma : "tuned", "scale" or float, default="tuned"
     degree, coef0 : int, float, default=3, 0.0
     function_variance, bias_variance : "tuned" or float, default="tuned"
@@ -77,8 +78,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         Rate of the margin prior, above 1.
     max_iter, tol : int, float, default=200, 1e-6
     random_state : int, RandomState instance or None, default=None
-    n_jobs : int or None, default=None
-        BLAS threads.
+    n_jobs : int or None, default=None; BLAS threads
 
     Attributes
     ----------
@@ -90,8 +90,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     true_label_proba_ : array of shape (n_samples, n_classes)
     nominal_proba_ : array of shape (n_samples,)
         P(the label is right and a sensor is good); ``anomaly_scores_`` is the rest.
-    label_error_share_, label_error_interval_ : float, tuple
-        Share of wrong labels, with a 90 % interval.
+    label_error_share_, label_error_interval_ : share of wrong labels, with a 90 % interval
     fault_rates_ : dict
         By sensor (``"all"``: what they share): ``share`` of the time, ``mean_burst`` in steps.
     sensor_slopes_ : array of shape (n_sensors,)
@@ -271,6 +270,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             seed,
             bool(self.scale),
             self.gamma == "scale",
+            self.kernel == TUNED and self.gamma == TUNED,
         )
 
     def _store(

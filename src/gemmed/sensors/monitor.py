@@ -56,6 +56,12 @@ class SensorMonitor(BaseEstimator):
     achieved_rate_ : tuple of float
         Share of normal rows with a plant alarm, by thresholds without their block, with a 90 %
         interval.
+    n_independent_ : float
+        Independent stretches that the normal rows are worth: their number over the correlation time
+        of the slowest channel.
+    promised_rate_ : float
+        Smallest rate of false alarms that so many stretches can promise, 1 / (n_independent_ + 1).
+        Smaller ones are extrapolated, and hold only if later rows resemble the normal ones.
 
     Notes
     -----
@@ -147,6 +153,8 @@ class SensorMonitor(BaseEstimator):
             stretches, sensor, lags, int(self.window), np.random.default_rng(seed)
         )
         self.achieved_rate_ = held.achieved(float(self.false_alarm_rate))
+        self.n_independent_ = held.n_independent
+        self.promised_rate_ = 1.0 / (held.n_independent + 1.0)
         stamps, recordings = check_order("order", order, len(X)), check_groups(groups, len(X))
         self.usual_step_ = None if stamps is None else usual_step(stamps, recordings)
         self._judge = Judge(

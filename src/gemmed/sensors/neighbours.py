@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,10 @@ class References:
     """Shape (n_items, n_references, n_dimensions)."""
     blocks: np.ndarray
     """Block of the training rows that each reference is from, shape (n_references,)."""
+
+    def in_blocks(self, blocks: np.ndarray) -> References:
+        """The same with blocks instead of row numbers; ``blocks`` are those of all rows."""
+        return replace(self, blocks=blocks[self.blocks])
 
     @cached_property
     def _squares(self) -> FloatArray:
@@ -57,11 +61,14 @@ class References:
         return np.log(found + 1e-3)
 
 
-def references_of(
-    values: FloatArray, blocks: np.ndarray, most: int, rng: np.random.Generator
-) -> References:
-    """At most so many vectors, drawn at random; ``values`` of shape (n_rows, n_items, n_dim)."""
+def references_of(values: FloatArray, most: int, rng: np.random.Generator) -> References:
+    """At most so many vectors, drawn at random, with their row numbers instead of blocks.
+
+    Parameters
+    ----------
+    values : shape (n_rows, n_items, n_dimensions)
+    """
     rows = np.arange(len(values))
     if len(rows) > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
-    return References(np.ascontiguousarray(values[rows].transpose(1, 0, 2)), blocks[rows])
+    return References(np.ascontiguousarray(values[rows].transpose(1, 0, 2)), rows)

@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .calibration import Calibrated, Tails, fit_pooled, fit_tails, share_in_blocks
+from .calibration import (
+    Calibrated,
+    Tails,
+    fit_pooled,
+    fit_tails,
+    independent_stretches,
+    of_new_stretch,
+    share_in_blocks,
+)
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
 from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
@@ -35,7 +43,7 @@ class NormalModel:
     sensors: Calibrated
     """Of the largest test of each sensor."""
     plant_tests: Tails
-    plant: Calibrated
+    plant: Tails
     """Of the mean test of the plant."""
 
     def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
@@ -62,19 +70,22 @@ class Judged(NamedTuple):
 class HeldOut(NamedTuple):
     """Normal rows as judged without the block they are in."""
 
-    sensors: FloatArray
-    """Shape (n_rows, n_sensors)."""
     plant: FloatArray
-    """Shape (n_rows, 1)."""
+    """Mean nats of the plant's tests, shape (n_rows, 1)."""
     blocks: np.ndarray
     """Block of each row, shape (n_rows,)."""
+    n_independent: float
+    """Stretches that are as good as independent."""
+
+    def tail(self, rows: np.ndarray) -> Tails:
+        """What a stretch may bring that was not seen, by some of the rows."""
+        return fit_tails(of_new_stretch(self.plant[rows], self.blocks[rows], self.n_independent))
 
     def achieved(self, rate: float) -> tuple[float, float, float]:
         """Share of rows with an alarm of the plant, calibrated by other blocks; 90 % interval."""
         return share_in_blocks(
             [
-                fit_pooled(self.plant[self.blocks != block]).of(self.plant[self.blocks == block])
-                > -np.log(rate)
+                self.tail(self.blocks != block).of(self.plant[self.blocks == block]) > -np.log(rate)
                 for block in np.unique(self.blocks)
             ]
         )
@@ -97,16 +108,20 @@ def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
     return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
-def blocks_of_rows(stretches: Sequence[FloatArray], n_past: int) -> list[np.ndarray]:
+def blocks_of_rows(
+    stretches: Sequence[FloatArray], n_past: int, most: float = MAX_BLOCKS
+) -> list[np.ndarray]:
     """Block number of each row: consecutive, equally long parts of all stretches together.
 
     Parameters
     ----------
     n_past : rows that a score depends on
+    most : blocks, at most
     """
     lengths = [len(X) for X in stretches]
     total = sum(lengths)
-    n_blocks = int(np.clip(total // (WINDOWS_OF_BLOCK * n_past), MIN_BLOCKS, MAX_BLOCKS))
+    possible = min(total // (WINDOWS_OF_BLOCK * n_past), int(min(most, MAX_BLOCKS)))
+    n_blocks = int(np.clip(possible, MIN_BLOCKS, MAX_BLOCKS))
     numbers = np.arange(total) * n_blocks // total
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
@@ -125,6 +140,7 @@ def fit_normal(
     stretches : rows without interruption, each of shape (n_rows, n_channels)
     sensor : number of the sensor of each channel, never falling
     """
+    n_independent = independent_stretches(stretches)
     blocks = blocks_of_rows(stretches, window + max(lags))
     row_blocks = np.concatenate(blocks)
     starts = np.flatnonzero(np.diff(sensor, prepend=-1))
@@ -132,60 +148,94 @@ def fit_normal(
     ridge = _best_ridge(stretches, blocks, folds, sensor, lags)
     predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
     final = fit_predictor(stretches, sensor, lags, ridge)
-    inflation = _inflation(stretches, blocks, predictors)
+    inflation, n_folds = _inflation(stretches, blocks, predictors), len(folds)
     predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
-    final = replace(final, inflation=inflation, _made={})
+    learned = (n_folds - 1) / n_folds
+    final = replace(final, inflation=_of_more_rows(inflation, learned), _made={})
     # First pass: held-out residuals, which become references and normal values of the filters.
     bare = [_rules(p, starts, window) for p in (*predictors, final)]
     first = _held_out(bare, stretches, blocks, window)
     pairs = residual_pairs(first.cross, first.step, bare[-1])
-    residuals = references_of(pairs, row_blocks, MAX_SENSOR_REFERENCES, rng)
-    rows = references_of(first.filled[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
-    row_residuals = references_of(first.cross[:, None], row_blocks, MAX_ROW_REFERENCES, rng)
+    residuals = references_of(pairs, MAX_SENSOR_REFERENCES, rng)
+    scalings = [p.scaling for p in predictors]
+    readings = first.filled * np.stack([s.width for s in scalings])[row_blocks]
+    readings += np.stack([s.centre for s in scalings])[row_blocks]
+    rows = references_of(readings[:, None], MAX_ROW_REFERENCES, rng)
+    row_residuals = references_of(first.cross[:, None], MAX_ROW_REFERENCES, rng)
     usual = _usual(first)
-    ready = [
-        replace(r, usual=usual, residuals=residuals, rows=rows, row_residuals=row_residuals)
-        for r in bare
-    ]
-    plant = _held_out(ready, stretches, blocks, window).plant[:, :N_PLANT].mean(axis=0)
-    ready = [replace(r, usual_plant=plant) for r in ready]
+
+    def ready(rules: Rules, in_blocks: np.ndarray) -> Rules:
+        scaled = replace(rows, vectors=rules.predictor.scaling.of(rows.vectors))
+        return replace(
+            rules,
+            usual=usual,
+            residuals=residuals.in_blocks(in_blocks),
+            rows=scaled.in_blocks(in_blocks),
+            row_residuals=row_residuals.in_blocks(in_blocks),
+        )
+
+    made = [ready(rules, row_blocks) for rules in bare]
+    plant = _held_out(made, stretches, blocks, window).plant[:, :N_PLANT].mean(axis=0)
+    made = [replace(rules, usual_plant=plant) for rules in made]
     # Second pass: held-out statistics, which calibrate.
-    second = _held_out(ready, stretches, blocks, window)
-    return _calibrated(ready[-1], second, row_blocks)
+    second = _held_out(made, stretches, blocks, window)
+    tests, sensors = _sensor_tails(second, row_blocks)
+    # Short blocks resemble their neighbours, which does not say how a later stretch will be. For
+    # the plant there are not more blocks than independent stretches.
+    longer = blocks_of_rows(stretches, window + max(lags), n_independent)
+    longer_rows, third = np.concatenate(longer), second
+    if longer_rows[-1] < row_blocks[-1]:
+        n_longer = longer_rows[-1] + 1
+        wider = _of_more_rows(inflation, learned * n_longer / (n_longer - 1))
+        parts = [_without(stretches, longer, number) for number in range(n_longer)]
+        others = [fit_predictor(own, sensor, lags, ridge, wider) for own in parts]
+        bare = [ready(_rules(p, starts, window), longer_rows) for p in others]
+        third = _held_out(
+            [replace(rules, usual_plant=plant) for rules in bare], stretches, longer, window
+        )
+    plant_tests, held = _plant_tails(third, second, longer_rows, n_independent)
+    model = NormalModel(made[-1], tests, sensors, plant_tests, held.tail(longer_rows >= 0))
+    return model, held
 
 
-def _calibrated(
-    rules: Rules, held_out: Measured, blocks: np.ndarray
-) -> tuple[NormalModel, HeldOut]:
-    """Nats of all statistics; each block is compared with the others only."""
-    everything = np.ones(len(blocks), dtype=bool)
-    sensors = np.empty(held_out.sensors.shape[:2])
-    plant = np.empty((len(blocks), 1))
+def _sensor_tails(measured: Measured, blocks: np.ndarray) -> tuple[Tails, Calibrated]:
+    """Of all tests, and of the largest one of each sensor; blocks are compared with the others."""
+    nats = np.empty(measured.sensors.shape[:2])
     for number in np.unique(blocks):
         own = blocks == number
-        parts = _tails(held_out, ~own)
-        largest = test_nats(parts[0], held_out).max(axis=2)
-        mean = plant_nats(parts[1], plant_statistics(held_out, largest))
-        sensors[own] = fit_tails(largest[~own]).of(largest[own])
-        plant[own] = fit_tails(mean[~own]).of(mean[own])
-    tests, plant_tests = _tails(held_out, everything)
-    largest = test_nats(tests, held_out).max(axis=2)
-    mean = plant_nats(plant_tests, plant_statistics(held_out, largest))
-    model = NormalModel(
-        rules,
-        tests,
-        Calibrated(fit_tails(largest), fit_pooled(sensors)),
-        plant_tests,
-        Calibrated(fit_tails(mean), fit_pooled(plant)),
-    )
-    return model, HeldOut(sensors, plant, blocks)
-
-
-def _tails(measured: Measured, rows: np.ndarray) -> tuple[Tails, Tails]:
-    """Of the tests of sensors and of the plant."""
-    tests = fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
+        largest = test_nats(_test_tails(measured, ~own), measured).max(axis=2)
+        nats[own] = fit_tails(largest[~own]).of(largest[own])
+    tests = _test_tails(measured, blocks >= 0)
     largest = test_nats(tests, measured).max(axis=2)
-    return tests, fit_tails(plant_statistics(measured, largest)[rows])
+    return tests, Calibrated(fit_tails(largest), fit_pooled(nats))
+
+
+def _test_tails(measured: Measured, rows: np.ndarray) -> Tails:
+    return fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
+
+
+def _plant_tails(
+    measured: Measured, shorter: Measured, blocks: np.ndarray, n_independent: float
+) -> tuple[Tails, HeldOut]:
+    """Of the tests of whole rows, and their mean nats in blocks compared with the others.
+
+    Parameters
+    ----------
+    shorter : the same rows, held out in the blocks of single sensors
+    """
+
+    def tails(rows: np.ndarray) -> tuple[Tails, FloatArray]:
+        largest = test_nats(_test_tails(shorter, rows), measured).max(axis=2)
+        statistics = plant_statistics(measured, largest)
+        new = of_new_stretch(statistics[rows], blocks[rows], n_independent)
+        return fit_tails(new), statistics
+
+    nats = np.empty((len(blocks), 1))
+    for number in np.unique(blocks):
+        own = blocks == number
+        found, statistics = tails(~own)
+        nats[own] = plant_nats(found, statistics[own])
+    return tails(blocks >= 0)[0], HeldOut(nats, blocks, n_independent)
 
 
 def _without(
@@ -242,6 +292,17 @@ def _inflation(
     squares = _squares(stretches, blocks, predictors)
     expected = np.mean([[m.deviation for m in p.coefficients()] for p in predictors], axis=0)
     return np.asarray(np.maximum(np.sqrt(squares), 1e-6) / expected)
+
+
+def _of_more_rows(inflation: FloatArray, ratio: float) -> FloatArray:
+    """Inflation of a prediction that was learned from 1 / ``ratio`` times as many rows.
+
+    With p coefficients and n independent rows the squared error is 1 - p/n of the noise where it
+    was learned and 1 + p/n elsewhere. The inflation says p/n.
+    """
+    q = (inflation**2 - 1.0) / (inflation**2 + 1.0)
+    q = np.where(q > 0, np.minimum(q * ratio, 0.95), q)
+    return np.asarray(np.sqrt((1.0 + q) / (1.0 - q)))
 
 
 def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:

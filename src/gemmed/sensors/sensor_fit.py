@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from ..model.label_losses import class_scores
-from ..model.states.label_model import LabelModel, centred_scores
+from ..model.margin_loss import class_scores
+from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
-from ..model.states.uncertain_labels import doubts
+from ..model.tuning import margin_cost
 from .chains.factors import Factors
 from .chains.learning import Rates, infer, learn_rates, usual_rates
 from .chains.product_space import Inferred
@@ -242,8 +243,24 @@ def balanced_weights(rows: Rows, n_classes: int) -> FloatArray:
 def _learn(
     rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
 ) -> tuple[list[ViewLearner | None], FloatArray]:
-    """A learner a sensor, and held-out class scores."""
+    """A learner a sensor, and held-out class scores.
+
+    One kernel for all sensors is chosen by the sum of their costs: with few rows of a class, the
+    cost of a single sensor says little.
+    """
+    best = _learn_with(rows, signs, good, n_classes, settings)
+    if settings.tries_linear:
+        linear = settings._replace(kernel=replace(settings.kernel, name="linear"))
+        best = min(best, _learn_with(rows, signs, good, n_classes, linear), key=lambda own: own[2])
+    return best[:2]
+
+
+def _learn_with(
+    rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
+) -> tuple[list[ViewLearner | None], FloatArray, float]:
+    """Learners, held-out class scores, and the sum of the costs of the held-out margins."""
     n, n_views = good.shape
+    cost = 0.0
     scores = np.zeros((n_views, n, n_classes))
     learners: list[ViewLearner | None] = []
     balanced = balanced_weights(rows, n_classes)
@@ -262,9 +279,11 @@ def _learn(
             good[own, view],
             settings,
         )
-        scores[view, own] = class_scores(learner.held_out(weights))
+        values = learner.held_out(weights)
+        cost += margin_cost(values * signs[own], weights)
+        scores[view, own] = class_scores(values)
         learners.append(learner)
-    return learners, scores
+    return learners, scores, cost
 
 
 def _learnable(class_index: np.ndarray, weights: FloatArray, n_classes: int) -> bool:

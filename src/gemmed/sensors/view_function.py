@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from ..estimators.stored_function import StoredFunction, function_of_solution
+from ..estimators.kernel_classifier import StoredFunction, function_of_solution
 from ..model.decision_step import solve_med
-from ..model.held_out import groups_to_hold_out
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import (
     Prior,
@@ -18,7 +17,7 @@ from ..model.kernels.exact_or_features import (
     exact_prior,
 )
 from ..model.kernels.kernel import Kernel
-from ..model.med import learn_med
+from ..model.med import groups_to_hold_out, learn_med
 from ..model.settings import Selection
 from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import LocalBlocks
@@ -48,6 +47,8 @@ class Settings(NamedTuple):
     """Whether columns are scaled."""
     scale_gamma: bool
     """Whether gamma follows the number and variance of a sensor's columns."""
+    tries_linear: bool = False
+    """Whether all sensors have linear kernels if held-out rows are predicted better by them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ class ViewLearner:
         return best
 
     def _make_prior(self, good: FloatArray) -> Prior:
-        n_components = components_for("auto", len(self._X), n_iterated=self._signs.shape[1])
+        n_components = components_for("auto", len(self._X))
         if n_components is None or self.kernel.name == "linear":
             return exact_prior(self.kernel, self._X)
         rows = BlockRows(LocalBlocks(self._X))

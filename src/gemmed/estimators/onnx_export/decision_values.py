@@ -11,7 +11,7 @@ from ..._core.exceptions import ModelExportError
 from ..._core.types import FloatArray
 from ...model.kernels.kernel import Kernel
 from ..base_member import VOTES
-from ..stored_function import StoredFunction
+from ..kernel_classifier import StoredFunction
 from .graph_builder import ML_DOMAIN, GraphBuilder
 
 LABEL, DECISION, PROBABILITIES = "label", "decision", "probabilities"

@@ -10,7 +10,7 @@ from typing import Any
 from ...datasets.footsteps import DURATION, RATE
 from ...datasets.footsteps.simulation import FAULT_MIXES, FaultMix
 from ..files import write_text
-from ..runner import Options, Runs, Target, Task
+from ..runner import Runs, Target, Task
 from ..summary import Rows
 from .methods import (
     ALL,
@@ -47,17 +47,17 @@ from .tables import (
 FOOTSTEPS = "footsteps"
 
 
-def footsteps_target(options: Options, size: Size = FULL_SIZE) -> Target:
+def footsteps_target(quick: bool, size: Size = FULL_SIZE) -> Target:
     """The three tables of the paper with pictures of the data and of what was found."""
     return _target(
         "humans alone or with an animal, four sensors that fail: accuracy and detection",
-        lambda split: footsteps_task(split, size, scan=not options.quick),
+        lambda split: footsteps_task(split, size, scan=not quick),
         partial(_write_all, size),
         _parameters(size, FAULT_MIXES["realistic"], SIMULATION_SEED),
     )
 
 
-def paper_target(options: Options, size: Size = FULL_SIZE, mix: str = "realistic") -> Target:
+def paper_target(quick: bool, size: Size = FULL_SIZE, mix: str = "realistic") -> Target:
     """The three tables with the methods of the paper alone, under one mix of faults."""
 
     def write(results: list[Any], folder: Path) -> list[str]:
@@ -96,9 +96,9 @@ def _target(
     )
 
 
-def strong_target(options: Options) -> Target:
+def strong_target(quick: bool) -> Target:
     """The same under the stronger mix."""
-    return paper_target(options, mix="strong")
+    return paper_target(quick, mix="strong")
 
 
 def _by_row(results: list[Any]) -> dict[str, list[Methods]]:

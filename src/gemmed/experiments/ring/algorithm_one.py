@@ -20,7 +20,7 @@ from ...paper.engines.algorithm_one import Mode
 from ...paper.engines.enumeration import MAX_SAMPLES, Enumeration
 from ...paper.engines.quadrature import Quadrature
 from ...paper.solution import Solution
-from ..runner import Options, Result, Runs, Target, Task
+from ..runner import Result, Runs, Target, Task
 from ..summary import Rows, mean_and_error
 from .curves import draw_iterations, draw_step_sizes
 from .runs import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
@@ -38,7 +38,7 @@ FORMS = (("corrected", 150), ("corrected", 2500), ("convergent", 2500))
 """Modes of the engine, with their numbers of steps."""
 
 
-def step_sizes_target(options: Options) -> Target:
+def step_sizes_target(quick: bool) -> Target:
     """Error against each step size."""
     return Target(
         "test error of the paper's Algorithm 1 against its step sizes",
@@ -150,7 +150,7 @@ SIZES: dict[int, dict[str, Any]] = {10: {"phi": 0.05, "psi": 0.05, "tau": 0.05},
 """Training samples, and step sizes other than the paper's: 20 times fewer terms in a gradient."""
 
 
-def iterations_target(options: Options) -> Target:
+def iterations_target(quick: bool) -> Target:
     """Algorithm 1 against its number of steps."""
     return Target(
         "test error and dual value of the paper's Algorithm 1 against its number of steps",

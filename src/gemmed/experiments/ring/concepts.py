@@ -15,7 +15,7 @@ from ..._core.types import FloatArray
 from ...report import plots
 from ...report.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from ...report.plots import import_pyplot, save_figure
-from ..runner import Options, Runs, Target
+from ..runner import Runs, Target
 from ..summary import Rows
 from .runs import (
     CORRUPTION_RADIUS,
@@ -40,7 +40,7 @@ N_GRAPH = 24
 """Samples a class in the drawn graph."""
 
 
-def intro_target(options: Options) -> Target:
+def intro_target(quick: bool) -> Target:
     """Corruption shifts the decision boundary."""
     return _target(
         "corruption in the training data shifts the boundary",
@@ -50,7 +50,7 @@ def intro_target(options: Options) -> Target:
     )
 
 
-def sets_target(options: Options) -> Target:
+def sets_target(quick: bool) -> Target:
     """Level set and epigraph set."""
     return _target(
         "level sets and epigraph sets of two densities",
@@ -60,7 +60,7 @@ def sets_target(options: Options) -> Target:
     )
 
 
-def graph_target(options: Options) -> Target:
+def graph_target(quick: bool) -> Target:
     """Minimal-entropy sets and the bipartite k-NN graph."""
     return _target(
         "minimal-entropy sets and the bipartite 2-NN graph",
@@ -270,13 +270,13 @@ class LinearFunction:
         return self.w1 * X[:, 0] + self.w2 * X[:, 1] + self.b
 
 
-def boundary_target(options: Options) -> Target:
+def boundary_target(quick: bool) -> Target:
     """Decision boundaries with the data."""
     description = "decision boundaries of SVM, ROD and GEM-MED with the data"
     return _example_target(description, _boundary_rows, _draw_boundary)
 
 
-def scores_target(options: Options) -> Target:
+def scores_target(quick: bool) -> Target:
     """Anomaly scores of every training sample."""
     return _example_target("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...datasets import Layout
 from ..files import write_text
-from ..runner import Options, Result, Runs, Target, Task
+from ..runner import Result, Runs, Target, Task
 from ..summary import Rows, markdown_table, mean_and_error, summarise
 from . import curves
 from .runs import (
@@ -52,7 +52,7 @@ class RingCell(NamedTuple):
         return [{name: result[name] for name in (*METHODS, ORACLE)} for result in stored]
 
 
-def noise_target(options: Options) -> Target:
+def noise_target(quick: bool) -> Target:
     """Error against the noise level."""
     return _grid_target(
         "test error against the noise level R at r_a = 0.2",
@@ -63,7 +63,7 @@ def noise_target(options: Options) -> Target:
     )
 
 
-def corruption_target(options: Options) -> Target:
+def corruption_target(quick: bool) -> Target:
     """Error against the corruption rate."""
     return _grid_target(
         "test error against the corruption rate r_a at R = 55",
@@ -74,7 +74,7 @@ def corruption_target(options: Options) -> Target:
     )
 
 
-def precision_recall_target(options: Options) -> Target:
+def precision_recall_target(quick: bool) -> Target:
     """Precision at every recall."""
     return _grid_target(
         "precision against recall of the anomaly scores at r_a = 0.2",
@@ -85,7 +85,7 @@ def precision_recall_target(options: Options) -> Target:
     )
 
 
-def auc_target(options: Options) -> Target:
+def auc_target(quick: bool) -> Target:
     """Detection on the whole grid."""
     return _grid_target(
         "AUC and average precision of the anomaly scores on the whole grid of R and r_a",

@@ -18,14 +18,13 @@ import numpy as np
 from ..._core.conjugate_gradients import conjugate_gradients
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
-from .block_space import CACHE_BYTES, PRECISION, PassedFeatures
+from .block_space import CACHE_BYTES, PassedFeatures
 from .centre_preconditioner import CentrePreconditioner, SampledFactors, solve_both, solve_triangle
 from .feature_passes import FeaturePasses
 from .function_space import (
     MAX_CURVATURE_CHANGE,
     MAX_REMEMBERED,
     SEED,
-    below_own_noise,
     difference,
 )
 from .nystroem import KernelValues, NystroemMap
@@ -34,6 +33,10 @@ ERROR_REDUCTION_FAR, ERROR_REDUCTION_NEAR, ERROR_REDUCTION_WITHOUT_START = 0.3, 
 """Reduction of the error of a Newton system far from the solution and near it, and of one without a
 start. Far from it the next step solves another system anyway: a third of the products is saved."""
 MAX_STEPS = 200
+PRECISION = {"float32": 1e-6, "float64": 1e-13}
+"""Relative precision of sums over the rows."""
+LARGEST_LEVERAGE = 0.95
+"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 N_PRODUCTS_WITH_ROWS = 10
 """Products for a reduction by a tenth with a factor of rows. Landmarks that took more have wasted
 them; once they have wasted as many as it costs to make factors of rows, these are made."""
@@ -199,15 +202,12 @@ class CentreSpace(PassedFeatures):
         return np.column_stack(kept).reshape(-1, *curvature.shape[1:])
 
     def features(self) -> FloatArray:
-        """Phi whole: for small samples, and for the engines that need it."""
         blocks = self._passes.all_rows.map(_features, self._map)
         return np.concatenate(list(blocks)).astype(np.float64)
 
-    def _times(
-        self, curvature: FloatArray, d: FloatArray, which: np.ndarray
-    ) -> tuple[FloatArray, FloatArray]:
-        """(I + Phi' W Phi) d of some columns, and d."""
-        return d + self._product(_of(curvature, which), d), d
+    def _times(self, curvature: FloatArray, d: FloatArray, which: np.ndarray) -> FloatArray:
+        """(I + Phi' W Phi) d of some columns."""
+        return d + self._product(_of(curvature, which), d)
 
     def _nearly_solved(
         self, curvature: FloatArray, factors: list, r: FloatArray, which: np.ndarray
@@ -330,6 +330,14 @@ class CentreSpace(PassedFeatures):
             drawn = self._solve(weights[:, None], right, reduction)
             variances[:, j] = self._passes.squared_values(self._to_raw(drawn)) / n_draws
         return variances
+
+
+def below_own_noise(variances: FloatArray, curvature: FloatArray) -> FloatArray:
+    """Estimated posterior variances v with W v < 1, as the exact ones have it."""
+    limit = np.divide(
+        LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
+    )
+    return np.minimum(variances, limit)
 
 
 def _of(curvature: FloatArray, columns: np.ndarray) -> FloatArray:

@@ -12,12 +12,10 @@ from ..._core.exceptions import IndefiniteKernelWarning, UnscaledDataError, Unsc
 from ..._core.types import FloatArray
 from ...rows.blocks import Blocks, local_threads
 from ...rows.training_rows import BlockRows
-from .block_space import CACHE_BYTES, EXACT_WORK, BlockFeatureSpace
+from .block_space import CACHE_BYTES, BlockFeatureSpace
 from .centre_space import CentreSpace
 from .function_space import FeatureSpace, FunctionSpace, GramSpace
-from .iterative_gram import IterativeGramSpace
-from .kernel import Kernel, SingleGram
-from .low_rank import landmark_rows
+from .kernel import Kernel
 from .nystroem import (
     FeatureMap,
     LinearMap,
@@ -31,27 +29,16 @@ LARGE_VARIANCE = 1e6
 """Prior variance of f above which data are taken for unscaled."""
 LARGEST_FEATURE = 1e150
 """Features must stay below it: their squares must not overflow."""
-ITERATIVE_FROM = 1500
-"""Number of samples from which Newton systems with the exact kernel are solved by iteration.
-
-Below it, factors of the matrix are faster, and exact."""
-LARGEST_IN_SINGLE = 100.0
-"""Variance up to which a kernel matrix is kept in single precision: f is then good to 1e-4."""
-FARTHEST_IN_SINGLE = 1e3
-"""gamma |x|^2 up to which distances are measured in single precision."""
 INDEFINITE_TOLERANCE = 1e-8
 """Negative eigenvalues down to this share of the largest are rounding, not indefiniteness."""
 
 
-def function_space(
-    kernel: Kernel, X: FloatArray, *, iterative: bool = False, n_threads: int = 1
-) -> tuple[FunctionSpace, FloatArray | None]:
+def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatArray | None]:
     """The space of f on the training points, and a projection for indefinite kernels.
 
     Negative eigenvalues of an indefinite kernel matrix are set to zero, with a warning. The
     projection P then turns dual coefficients into coefficients on the original kernel:
-    k(x, X) P a is the function whose values at X are K_clipped a. With ``iterative`` many samples
-    have an ``IterativeGramSpace`` if the kernel is no indefinite one; ``n_threads`` are its own.
+    k(x, X) P a is the function whose values at X are K_clipped a.
     """
     features = kernel.explicit_features(X)
     if features is not None:
@@ -63,8 +50,6 @@ def function_space(
         space = FeatureSpace(features)
         _warn_of_large_variance(space.variances)
         return space, None
-    if iterative and len(X) >= ITERATIVE_FROM and not kernel.may_be_indefinite:
-        return _iterative_space(kernel, X, n_threads), None
     gram = kernel.gram(X)
     _warn_of_large_variance(np.diag(gram))
     if not kernel.may_be_indefinite:
@@ -92,28 +77,6 @@ def function_space(
     return GramSpace(clipped), kept @ kept.T
 
 
-def _iterative_space(kernel: Kernel, X: FloatArray, n_threads: int) -> IterativeGramSpace:
-    chosen = landmark_rows(len(X))
-    variance = kernel.function_variance + kernel.bias_variance
-    if kernel.has_width and variance <= LARGEST_IN_SINGLE:
-        single = SingleGram(
-            str(kernel.name),
-            X,
-            kernel.gamma,
-            variance=kernel.function_variance,
-            bias=kernel.bias_variance,
-        )
-        if single.farthest <= FARTHEST_IN_SINGLE:
-            upper, rows = single.upper_triangle(), single.rows(chosen)
-            return IterativeGramSpace(upper, rows, n_threads=n_threads)
-    gram: np.ndarray = kernel.gram(X)
-    variances = np.diag(gram)
-    _warn_of_large_variance(variances)
-    if float(variances.max()) <= LARGEST_IN_SINGLE:
-        gram = gram.astype(np.float32)
-    return IterativeGramSpace(gram, gram[chosen], n_threads=n_threads)
-
-
 def _warn_of_large_variance(variances: FloatArray) -> None:
     typical = float(np.median(variances))
     if typical > LARGE_VARIANCE:
@@ -137,18 +100,15 @@ def _is_semidefinite(gram: FloatArray) -> bool:
     return True
 
 
-EXACT_UP_TO = 2000
-"""Samples up to which ``n_components="auto"`` keeps the exact kernel."""
-ITERATED_UP_TO = 8000
-"""The same where one decision function is solved for by products with the kernel matrix. It needs
-2 N^2 bytes, and time as N^2 times the number of functions."""
-SEVERAL_UP_TO = 1000
-"""The same for several functions that are fitted again without parts of the rows: with landmarks
-one pass serves all functions, without them each has its own."""
+EXACT_UP_TO, SEVERAL_UP_TO = 2000, 1000
+"""Samples up to which ``n_components="auto"`` keeps the exact kernel, for one function and for
+several that are fitted again without parts of the rows: with landmarks one pass serves all."""
 MOST_COMPONENTS = 1000
 """Features of a fit from blocks that is so small that ``fit`` would keep the kernel."""
 FEWEST_LANDMARKS, MOST_LANDMARKS, LEAST_ROWS_PER_LANDMARK = 500, 8000, 4
 """Limits of ``n_components="auto"``: a factor of 8,000 landmarks takes seconds and 0.5 GB."""
+EXACT_WORK = 50_000_000
+"""Multiplications up to which Newton systems and posterior variances are solved exactly."""
 TRUSTED = 0.5
 """Samples below this probability are never landmarks, nor references of new samples."""
 
@@ -163,9 +123,9 @@ class Prior(NamedTuple):
     """For functions of features."""
 
 
-def exact_prior(kernel: Kernel, X: FloatArray, n_threads: int = 1) -> Prior:
+def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
     """Functions of the kernel itself; X may be a precomputed kernel matrix."""
-    return Prior(*function_space(kernel, X, iterative=True, n_threads=n_threads))
+    return Prior(*function_space(kernel, X))
 
 
 class AtMost(int):
@@ -196,22 +156,14 @@ def landmark_bytes(n_samples: int, n_landmarks: int) -> float:
 
 
 def components_for(
-    n_components: int | str | None,
-    n_samples: int,
-    *,
-    n_iterated: int = 0,
-    cross_fitted: bool = False,
+    n_components: int | str | None, n_samples: int, *, several: bool = False
 ) -> int | None:
     """Number of Nystroem features, a limit for it (``AtMost``), or None for the exact kernel.
 
-    ``n_iterated`` is the number of decision functions that can be solved for by products;
-    ``cross_fitted`` is said by classifiers that fit several of them again without parts of the
-    rows.
+    ``several`` says that several functions are fitted again without parts of the rows.
     """
     if n_components == "auto":
-        limit = max(EXACT_UP_TO, ITERATED_UP_TO / np.sqrt(n_iterated) if n_iterated else 0.0)
-        if cross_fitted and n_iterated > 1:
-            limit = SEVERAL_UP_TO
+        limit = SEVERAL_UP_TO if several else EXACT_UP_TO
         if n_samples <= limit:
             return None
         packed = CACHE_BYTES // n_samples  # more would have to be computed anew in every pass

@@ -2,8 +2,7 @@
 
 Features of as many blocks as the memory budget allows are computed once and kept: in single
 precision if all fit, else packed into 16 bits, in twice the budget. For the other blocks every pass
-computes the *raw* features anew (kernel values at the landmarks) and applies the triangular
-transformation to phi to vectors instead.
+computes them anew.
 """
 
 from __future__ import annotations
@@ -151,14 +150,13 @@ class FeaturePasses:
     def _by_rows(
         self,
         function: Callable[..., Any],
-        weights: FloatArray | None,
+        weights: FloatArray,
         *,
-        whole: bool = False,
         per_function: bool = False,
     ) -> FloatArray:
-        """What the function makes of every row; raw features do unless ``whole``."""
+        """What the function makes of every row."""
         self.n_passes += 1
-        columns = () if weights is None or not per_function else weights.shape[1:]
+        columns = weights.shape[1:] if per_function else ()
         result = np.empty((self.n_samples, *columns))
         if self._kept is not None:
             result[self.is_kept] = np.concatenate(
@@ -169,9 +167,8 @@ class FeaturePasses:
                 )
             )
         if self._rest is not None:
-            how = (self._map, function, None if weights is None else self._map.to_raw(weights))
-            anew = _whole_anew if whole else _anew
-            result[~self.is_kept] = np.concatenate(list(self._rest.map(anew, how)))
+            how = (self._map, function, weights)
+            result[~self.is_kept] = np.concatenate(list(self._rest.map(_anew, how)))
         return result
 
     def _total(
@@ -189,9 +186,8 @@ class FeaturePasses:
                 else self._kept.map(function, weights, own)
             )
         if self._rest is not None:
-            how = (self._map, function, None if weights is None else self._map.to_raw(weights))
-            part = sum_blocks(self._rest.map(_anew, how, [rows[~self.is_kept]]))
-            found = found + self._map.from_raw(part)
+            how = (self._map, function, weights)
+            found = found + sum_blocks(self._rest.map(_anew, how, [rows[~self.is_kept]]))
         return np.asarray(found)
 
     def values(self, weights: FloatArray) -> FloatArray:
@@ -201,10 +197,6 @@ class FeaturePasses:
     def squared_values(self, weights: FloatArray) -> FloatArray:
         """Row sums of the squares of Phi w, for w of shape (n_features, n_directions)."""
         return self._by_rows(_squared_values, weights)
-
-    def squares(self) -> FloatArray:
-        """Squared lengths of the rows of Phi."""
-        return self._by_rows(_squares, None, whole=True)
 
     def adjoint(self, coefficients: FloatArray) -> FloatArray:
         """Phi' a, shape (n_features,); (n_features, n_functions) for a of several columns."""
@@ -247,12 +239,9 @@ def _features_where(X: np.ndarray, feature_map: FeatureMap, wanted: np.ndarray) 
 
 
 def _packed_by_rows(
-    packed: PackedFeatures, how: tuple[Callable[..., Any], FloatArray | None]
+    packed: PackedFeatures, how: tuple[Callable[..., Any], FloatArray]
 ) -> np.ndarray:
-    function, weights = how
-    if weights is None:
-        return np.concatenate([function(packed.take(rows), None) for rows in slices(len(packed))])
-    return by_rows(packed, function, weights)
+    return by_rows(packed, *how)
 
 
 def _packed_total(
@@ -267,27 +256,18 @@ Recipe = tuple[FeatureMap, Callable[..., Any], FloatArray | None]
 
 
 def _anew(X: np.ndarray, recipe: Recipe, *rows: np.ndarray) -> Any:
-    """The function of raw features of few rows at a time, which never leave the cache."""
+    """The function of features of few rows at a time, which never leave the cache."""
     feature_map, function, weights = recipe
     step = max(LEAST_ROWS, CACHE_VALUES // feature_map.n_features)
     if not rows:
         parts = [X[start : start + step] for start in range(0, len(X), step)]
-        return np.concatenate([function(feature_map.raw(part), weights) for part in parts])
+        return np.concatenate([function(feature_map.features(part), weights) for part in parts])
     used = rows_used(rows[0])  # in a sum, rows whose number is zero do not count
     found: FloatArray | float = 0.0
     for start in range(0, max(len(used), 1), step):  # one part at least, for the shape of no rows
         some = used[start : start + step]
-        found = found + function(feature_map.raw(X[some]), weights, rows[0][some])
+        found = found + function(feature_map.features(X[some]), weights, rows[0][some])
     return found
-
-
-def _whole_anew(X: np.ndarray, recipe: Recipe) -> Any:
-    feature_map, function, weights = recipe
-    return function(feature_map.features(X), weights)
-
-
-def _squares(phi: np.ndarray, _: None) -> np.ndarray:
-    return np.einsum("ij,ij->i", phi, phi)
 
 
 def _values(phi: np.ndarray, weights: FloatArray) -> np.ndarray:
@@ -332,7 +312,7 @@ def rows_used(numbers: np.ndarray) -> np.ndarray:
 def _gram(phi: np.ndarray | PackedFeatures, _: None, weights: FloatArray) -> np.ndarray:
     used = np.flatnonzero(weights)
     scaled = phi.take(used) if isinstance(phi, PackedFeatures) else phi[used]
-    scaled *= np.sqrt(weights[used]).astype(scaled.dtype)[:, None]
+    scaled = scaled * np.sqrt(weights[used])[:, None]  # in double precision
     return scaled.T @ scaled
 
 

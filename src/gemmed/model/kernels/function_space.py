@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -33,8 +33,6 @@ MAX_CURVATURE_CHANGE = 0.25
 """Relative difference of W up to which posterior variances are used again."""
 MAX_REMEMBERED = 16
 """Results remembered: one or two for each of the decision functions that share the space."""
-LARGEST_LEVERAGE = 0.95
-"""Estimated W v of a sample, at most: held-out margins divide by 1 - W v."""
 
 
 class KnownFunctions(NamedTuple):
@@ -46,53 +44,55 @@ class KnownFunctions(NamedTuple):
     values: list[FloatArray]
 
 
-class FunctionSpace(Protocol):
+class FunctionSpace(ABC):
     """What the solvers ask of the prior covariance."""
 
-    takes_columns: bool
+    takes_columns = False
     """Whether methods take several functions at once, a column of each argument for each."""
-    known: KnownFunctions | None
+    known: KnownFunctions | None = None
     """Functions from which solutions with the same labels start."""
-    enough_decrease: float
+    enough_decrease = 0.0
     """Share of the objective that a full Newton step has to bring for another one to be made; 0
     where only the duality gap decides."""
-    rough_variances: bool
+    rough_variances = False
     """Whether posterior variances are estimates with errors of a quarter and more."""
 
     @property
+    @abstractmethod
     def n_samples(self) -> int: ...
 
     @property
+    @abstractmethod
     def variances(self) -> FloatArray:
         """The diagonal of K, shape (n_samples,)."""
-        ...
 
     @property
     def variance_bound(self) -> FloatArray:
         """No less than ``variances``, where these are not at hand."""
-        ...
+        return self.variances
 
+    @abstractmethod
     def zero(self) -> FloatArray:
         """Parameters of the function f = 0."""
-        ...
 
+    @abstractmethod
     def values(self, parameters: FloatArray) -> FloatArray:
         """f at the training points."""
-        ...
 
+    @abstractmethod
     def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
         """Parameters of f = sum_n coefficients_n K(., x_n)."""
-        ...
 
+    @abstractmethod
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
         """Inner product, in the reproducing kernel Hilbert space, of the functions with these
         parameters; ``second_values`` are the values of the second at the training points."""
-        ...
 
+    @abstractmethod
     def squared_norm(self, parameters: FloatArray) -> float:
         """Inner product of a function with itself."""
-        ...
 
+    @abstractmethod
     def newton_target(
         self,
         f: FloatArray,
@@ -105,40 +105,21 @@ class FunctionSpace(Protocol):
         ``parameters`` are those of f, if f is a function of the space. Iterative solvers start
         there, and the answer may then be a little closer to f.
         """
-        ...
 
+    @abstractmethod
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
         """Entries ``rows`` of the diagonal of (K^-1 + diag(curvature))^-1."""
-        ...
 
+    @abstractmethod
     def features(self) -> FloatArray:
         """A matrix Phi with Phi Phi' = K, shape (n_samples, rank)."""
-        ...
 
+    @abstractmethod
     def gram(self) -> FloatArray:
         """K, shape (n_samples, n_samples)."""
-        ...
 
 
-class _Space(ABC):
-    """What most spaces have in common."""
-
-    takes_columns = False
-    enough_decrease = 0.0
-    rough_variances = False
-    known: KnownFunctions | None = None
-
-    @property
-    @abstractmethod
-    def variances(self) -> FloatArray:
-        """The diagonal of K."""
-
-    @property
-    def variance_bound(self) -> FloatArray:
-        return self.variances
-
-
-class WeightParameters(_Space):
+class WeightParameters(FunctionSpace):
     """For spaces whose parameters are weights w of features, f = Phi w: lengths are those of w."""
 
     def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
@@ -147,44 +128,9 @@ class WeightParameters(_Space):
     def squared_norm(self, parameters: FloatArray) -> float:
         return float(parameters @ parameters)
 
-    @abstractmethod
-    def features(self) -> FloatArray:
-        """Phi."""
-
     def gram(self) -> FloatArray:
         phi = self.features()
         return phi @ phi.T
-
-
-class CoefficientParameters(_Space):
-    """For spaces whose parameters are coefficients a of the kernel, f = K a."""
-
-    _gram: np.ndarray
-    """K, or its upper triangle."""
-
-    @property
-    def n_samples(self) -> int:
-        return int(self._gram.shape[0])
-
-    def zero(self) -> FloatArray:
-        return np.zeros(self.n_samples)
-
-    def values(self, parameters: FloatArray) -> FloatArray:
-        return self._product(parameters)
-
-    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients
-
-    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
-        return float(first @ second_values)
-
-    def squared_norm(self, parameters: FloatArray) -> float:
-        # An indefinite rounding error is no length.
-        return max(float(parameters @ self._product(parameters)), 0.0)
-
-    @abstractmethod
-    def _product(self, parameters: FloatArray) -> FloatArray:
-        """K a."""
 
 
 class FeatureSpace(WeightParameters):
@@ -237,8 +183,8 @@ class FeatureSpace(WeightParameters):
         return self._features
 
 
-class GramSpace(CoefficientParameters):
-    """K stored whole; every step costs (number of samples inside the margin)^3.
+class GramSpace(FunctionSpace):
+    """K stored whole, f = K a; every step costs (number of samples inside the margin)^3.
 
     Memory: 8 N^2 bytes for K, and half as much again for a copy in single precision if N is large.
     """
@@ -252,8 +198,25 @@ class GramSpace(CoefficientParameters):
     def variances(self) -> FloatArray:
         return np.diag(self._gram).copy()
 
-    def _product(self, parameters: FloatArray) -> FloatArray:
+    @property
+    def n_samples(self) -> int:
+        return int(self._gram.shape[0])
+
+    def zero(self) -> FloatArray:
+        return np.zeros(self.n_samples)
+
+    def values(self, parameters: FloatArray) -> FloatArray:
         return self._gram @ parameters
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        return coefficients
+
+    def inner(self, first: FloatArray, second: FloatArray, second_values: FloatArray) -> float:
+        return float(first @ second_values)
+
+    def squared_norm(self, parameters: FloatArray) -> float:
+        # An indefinite rounding error is no length.
+        return max(float(parameters @ self.values(parameters)), 0.0)
 
     def newton_target(
         self,
@@ -332,7 +295,10 @@ class GramSpace(CoefficientParameters):
         return self._single
 
     def features(self) -> FloatArray:
-        return features_of(self._gram, self.n_samples * float(np.finfo(float).eps))
+        eigenvalues, vectors = linalg.eigh(self._gram)
+        rounding = self.n_samples * float(np.finfo(float).eps) * max(eigenvalues[-1], 0.0)
+        kept = eigenvalues > rounding
+        return vectors[:, kept] * np.sqrt(eigenvalues[kept])
 
     def gram(self) -> FloatArray:
         return self._gram
@@ -350,21 +316,6 @@ def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) 
     precision *= root
     precision.flat[:: active.size + 1] += 1.0
     return cholesky_or_explain(precision)
-
-
-def features_of(gram: FloatArray, precision: float) -> FloatArray:
-    """Phi with Phi Phi' = K; eigenvalues up to ``precision`` times the largest are rounding."""
-    eigenvalues, vectors = linalg.eigh(gram)
-    kept = eigenvalues > precision * max(eigenvalues[-1], 0.0)
-    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
-
-
-def below_own_noise(variances: FloatArray, curvature: FloatArray) -> FloatArray:
-    """Estimated posterior variances v with W v < 1, as the exact ones have it."""
-    limit = np.divide(
-        LARGEST_LEVERAGE, curvature, out=np.full_like(variances, np.inf), where=curvature > 0
-    )
-    return np.minimum(variances, limit)
 
 
 def variances_of_functions(

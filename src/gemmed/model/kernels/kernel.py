@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,64 +139,6 @@ class RadialKernel:
         np.einsum("ij,ij->i", left[:, :-2], left[:, :-2], out=left[:, -2])
         left[:, -1] = 1.0
         return left
-
-
-class SingleGram:
-    """Such a kernel of some points among themselves in single precision.
-
-    Both factors are made once, so that all but the product is in double precision:
-    [2 gamma x, -gamma |x|^2, 1] . [z, 1, -gamma |z|^2], the first times the slope of the profile
-    and with its offset. Rounding may raise values above the variance by some 1e-7 of it; a pass
-    that forbids it would cost a fifth more.
-
-    Parameters
-    ----------
-    name : one of ``RADIAL``
-    points : array of shape (n_points, n_columns)
-    gamma, variance, bias : of the kernel
-    """
-
-    def __init__(
-        self, name: str, points: FloatArray, gamma: float, *, variance: float, bias: float
-    ) -> None:
-        self._points = points - points.mean(axis=0)
-        self._squares = gamma * np.einsum("ij,ij->i", self._points, self._points)
-        self.farthest = float(self._squares.max())
-        """Largest gamma |x|^2: single precision errs by some 1e-7 of it."""
-        self._gamma = gamma
-        self._profile = _Profile.of(name, variance, single=True)
-        self._bias, self._own = bias, np.float32(variance + bias)
-
-    @cached_property
-    def _left(self) -> np.ndarray:
-        slope, offset = self._profile.slope, self._profile.offset
-        ones = np.full(len(self._points), slope)
-        columns = [slope * 2.0 * self._gamma * self._points, offset - slope * self._squares, ones]
-        return np.column_stack(columns).astype(np.float32)
-
-    @cached_property
-    def _right(self) -> np.ndarray:
-        columns = [self._points, np.ones(len(self._points)), -self._squares]
-        return np.column_stack(columns).astype(np.float32).T
-
-    def rows(self, chosen: np.ndarray) -> np.ndarray:
-        """Some rows of the kernel matrix."""
-        part = self._left[chosen] @ self._right
-        self._profile.finish(part, self._bias)
-        part[np.arange(len(chosen)), chosen] = self._own
-        return part
-
-    def upper_triangle(self) -> np.ndarray:
-        """The kernel matrix; what is below the diagonal may be anything."""
-        n = len(self._left)
-        gram = np.empty((n, n), dtype=np.float32)
-        for start in range(0, n, TRIANGLE_ROWS):
-            rows = slice(start, start + TRIANGLE_ROWS)
-            part = gram[rows, start:]
-            np.matmul(self._left[rows], self._right[:, start:], out=part)
-            self._profile.finish(part, self._bias)
-        gram.flat[:: n + 1] = self._own
-        return gram
 
 
 KERNELS = ("linear", *RADIAL, "poly", "precomputed")

@@ -52,18 +52,6 @@ class FeatureMap(Protocol):
         """phi of every row, shape (len(X), n_features)."""
         ...
 
-    def raw(self, X: np.ndarray) -> np.ndarray:
-        """What features are made of, before a triangular transformation; shape as features."""
-        ...
-
-    def to_raw(self, weights: FloatArray) -> FloatArray:
-        """Weights b with raw(X) b = features(X) weights."""
-        ...
-
-    def from_raw(self, products: FloatArray) -> FloatArray:
-        """features(X)' v from raw(X)' v."""
-        ...
-
 
 @dataclass(frozen=True)
 class LinearMap:
@@ -83,15 +71,6 @@ class LinearMap:
         np.multiply(X, np.sqrt(self.function_variance), out=phi[:, :-1], casting="same_kind")
         phi[:, -1] = np.sqrt(self.bias_variance)
         return phi
-
-    def raw(self, X: np.ndarray) -> np.ndarray:
-        return self.features(X)
-
-    def to_raw(self, weights: FloatArray) -> FloatArray:
-        return weights
-
-    def from_raw(self, products: FloatArray) -> FloatArray:
-        return products
 
 
 @dataclass(frozen=True)
@@ -141,12 +120,9 @@ class NystroemMap:
         return result
 
     def to_raw(self, weights: FloatArray) -> FloatArray:
+        """Weights b with raw(X) b = features(X) weights."""
         inner = linalg.solve_triangular(self.factor, weights[:-1], trans="T", lower=True)
         return np.concatenate([inner, weights[-1:]])
-
-    def from_raw(self, products: FloatArray) -> FloatArray:
-        inner = linalg.solve_triangular(self.factor, products[:-1], lower=True)
-        return np.concatenate([inner, products[-1:]])
 
     def _without_bias(self, X: np.ndarray) -> np.ndarray:
         if callable(self.kernel.name):  # a user's function sees what the small solver shows it
@@ -189,15 +165,6 @@ class KernelValues:
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return self._map.raw(X)
-
-    def raw(self, X: np.ndarray) -> np.ndarray:
-        return self._map.raw(X)
-
-    def to_raw(self, weights: FloatArray) -> FloatArray:
-        return weights
-
-    def from_raw(self, products: FloatArray) -> FloatArray:
-        return products
 
     @cached_property
     def _map(self) -> NystroemMap:

@@ -300,3 +300,44 @@ def minus_log_posterior(model: LabelModel, theta: FloatArray, common: float) -> 
     information = (scores * weights) @ scores.T
     information.flat[:: model.n_unknowns + 1] += model.prior_spread**-2
     return Density(value, gradient, information)
+
+
+OWN_OPINION = 0.5
+"""Part of the say that P(t) has."""
+
+
+def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
+    """Probability that the sign of a sample is the other one, for every function.
+
+    Parameters
+    ----------
+    true_label : P(t), shape (n_samples, n_classes)
+    signs : shape (n_samples, n_functions), of two classes one function
+    """
+    positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
+    found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
+    return found
+
+
+def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> FloatArray:
+    """Costs of the given labels, of the shape of ``signs``; all 1 if no side errs more.
+
+    Parameters
+    ----------
+    rates : of wrong labels by true class, each other label alike, shape (n_classes,)
+    shares : of the true classes, shape (n_classes,)
+    """
+    if signs.shape[1] == 1:
+        more = rates[1:] - rates[:1]
+    else:
+        arriving = shares * rates / (len(rates) - 1)
+        more = rates - (arriving.sum() - arriving) / np.maximum(1.0 - shares, 1e-12)
+    costs: FloatArray = 1.0 + signs * more
+    return costs
+
+
+def lessons(doubt: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Doubt and cost of every sample with both opinions, each of the shape of ``doubt``."""
+    other = OWN_OPINION * doubt
+    total = OWN_OPINION + (1.0 - OWN_OPINION) * costs
+    return other / total, total

@@ -9,26 +9,24 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..._core.class_warnings import warn_of_class
-from ..._core.exceptions import GemmedWarning
+from ..._core.exceptions import GemmedWarning, warn_of_class
 from ..._core.threads import blas_threads
 from ..._core.types import FloatArray
-from ...estimators.absent_samples import leave_out_absent_samples
+from ...estimators.fit_settings import make_kernel
 from ...estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_samples,
     warn_not_converged,
 )
-from ...estimators.kernel_parameters import make_kernel
-from ...estimators.stored_function import function_of_samples
 from ...estimators.validation import check_number, check_training_data, check_weights
-from ...estimators.whole_fit import fit_method
+from ...estimators.whole_fit import fit_method, leave_out_absent_samples
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ...evidence.references import mean_of_smallest
-from ...model.calibration import fit_slope
 from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
+from ...model.margin_loss import fit_slope
 from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10

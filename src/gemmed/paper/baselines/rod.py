@@ -7,22 +7,18 @@ from typing import Any
 import numpy as np
 
 from ..._core.threads import blas_threads
-from ..._core.types import FloatArray
+from ...estimators.fit_settings import make_kernel
 from ...estimators.kernel_classifier import (
     KernelMarginClassifier,
     encode_labels,
+    function_of_samples,
     warn_not_converged,
 )
-from ...estimators.kernel_parameters import make_kernel
-from ...estimators.stored_function import function_of_samples
-from ...estimators.validation import check_choice, check_number, check_training_data
+from ...estimators.validation import check_number, check_training_data
 from ...estimators.whole_fit import fit_method
-from ...model.calibration import fit_slope
 from ...model.kernels.exact_or_features import function_space
-from ...model.kernels.function_space import FunctionSpace
+from ...model.margin_loss import fit_slope
 from .box_svm import HELD_OUT_TOL, held_out_margins
-from .rod_certificate import RodSolution
-from .rod_cone import solve_cone
 from .rod_low_rank import solve_low_rank
 
 
@@ -46,15 +42,12 @@ class RODClassifier(KernelMarginClassifier):
     outlier_fraction : float in [0, 1), default=0.02
         Largest share of the training samples that may be ablated: rho of the GEM-MED paper. (The
         rho of Xu et al. is 1 minus this.)
-    solver : {"low_rank", "cone"}, default="low_rank"
-        A fast solver with a certified gap, or a general cone solver through cvxpy (extra ``sdp``),
-        practical up to some 100 samples.
     max_iter : int, default=80
-        Steps of the low-rank solver.
+        Steps of the solver.
     tol : float, default=1e-2
-        Certified relative gap at which the low-rank solver stops; accuracy of the cone solver.
+        Certified relative gap at which the solver stops.
     random_state : int or None, default=None
-        Start of the low-rank solver.
+        Start of the solver.
     n_jobs : int or None, default=None
         BLAS threads; None leaves large problems alone and uses one thread for small ones.
 
@@ -95,7 +88,6 @@ class RODClassifier(KernelMarginClassifier):
         bias_variance: float = 1.0,
         C: float = 1.0,
         outlier_fraction: float = 0.02,
-        solver: str = "low_rank",
         max_iter: int = 80,
         tol: float = 1e-2,
         random_state: Any = None,
@@ -108,7 +100,6 @@ class RODClassifier(KernelMarginClassifier):
         self.bias_variance = bias_variance
         self.C = C
         self.outlier_fraction = outlier_fraction
-        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -125,7 +116,6 @@ class RODClassifier(KernelMarginClassifier):
         """
         check_number("C", self.C, above=0)
         check_number("outlier_fraction", self.outlier_fraction, at_least=0, below=1)
-        check_choice("solver", self.solver, ("low_rank", "cone"))
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         X, y = check_training_data(self, X, y)
@@ -133,7 +123,14 @@ class RODClassifier(KernelMarginClassifier):
         kernel = make_kernel(self, X)
         with blas_threads(self.n_jobs, len(X)):
             space, projection = function_space(kernel, X)
-            solution = self._solve(space, signs)
+            solution = solve_low_rank(
+                signs[:, None] * space.gram() * signs,
+                float(self.C),
+                1.0 - self.outlier_fraction,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                random_state=np.random.default_rng(_seed(self.random_state)),
+            )
             self.nominal_proba_ = np.clip(solution.eta, 0.0, 1.0)
             self.anomaly_scores_ = 1.0 - self.nominal_proba_
             self.dual_coef_ = self.C * solution.alpha * solution.eta * signs
@@ -150,20 +147,6 @@ class RODClassifier(KernelMarginClassifier):
                 self, f"gap {self.duality_gap_:.3g} of an objective of {self.objective_:.3g}"
             )
         return self
-
-    def _solve(self, space: FunctionSpace, signs: FloatArray) -> RodSolution:
-        labelled = signs[:, None] * space.gram() * signs
-        share = 1.0 - self.outlier_fraction
-        if self.solver == "cone":
-            return solve_cone(labelled, float(self.C), share, eps=self.tol)
-        return solve_low_rank(
-            labelled,
-            float(self.C),
-            share,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=np.random.default_rng(_seed(self.random_state)),
-        )
 
 
 def _seed(random_state: Any) -> Any:

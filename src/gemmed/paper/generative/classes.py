@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, special
 
-from ..._core.box_newton import Quadratic, maximize_in_box
+from ..._core.box_newton import Curvature, Quadratic, maximize_in_box
 from ..._core.types import FloatArray
 from .dual import Certificate, GenerativeProblem, LevelPrior
 from .gaussian import Gaussian, standard_prior
@@ -93,8 +93,6 @@ def _violated(
 def _restricted(problem: GenerativeProblem, x: FloatArray, working: np.ndarray) -> Objective:
     """The dual as a function of the multipliers in the working set."""
     at = x.copy()
-    width = problem.n_classes * len(problem.priors[0].log_likelihood_factor(problem.X[:1])[0])
-    is_thin = width < THIN * len(working)
 
     def evaluate(part: FloatArray) -> Quadratic:
         at[working] = part
@@ -103,8 +101,11 @@ def _restricted(problem: GenerativeProblem, x: FloatArray, working: np.ndarray) 
         except linalg.LinAlgError:
             nothing = np.zeros(len(working))
             return Quadratic(-np.inf, nothing, np.diag(nothing))
-        hessian = problem.curvature(at, working) if is_thin else problem.hessian(at, working)
-        return Quadratic(certificate.dual, certificate.gradient[working], hessian)
+        bend: Curvature = problem.curvature(at, working)
+        if bend.factor.shape[1] < THIN * len(working):
+            return Quadratic(certificate.dual, certificate.gradient[working], bend)
+        dense = -np.diag(bend.diagonal) - bend.factor @ bend.factor.T
+        return Quadratic(certificate.dual, certificate.gradient[working], dense)
 
     return evaluate
 

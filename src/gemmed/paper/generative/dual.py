@@ -191,27 +191,6 @@ class GenerativeProblem:
         ]
         return Curvature(diagonal, np.hstack(parts))
 
-    def hessian(self, multipliers: FloatArray, chosen: np.ndarray) -> FloatArray:
-        """Of the dual, between some of the multipliers (G7); for few of them and many features."""
-        rows, copies = self.rows[chosen], self.copies[chosen]
-        is_margin = chosen < self.n_margins
-        used, place = np.unique(rows, return_inverse=True)
-        signed = copies[:, None] * self.signs[chosen]
-        biased = signed * is_margin[:, None]
-        found = -0.5 * self.bias_variance * (biased @ biased.T)
-        for k, posterior in enumerate(self.posteriors(multipliers)):
-            touched = np.flatnonzero(signed[:, k])
-            between = posterior.log_likelihood_covariance(self.X[used])
-            at, own = place[touched], signed[touched, k]
-            found[np.ix_(touched, touched)] -= own[:, None] * between[np.ix_(at, at)] * own
-        margins = np.flatnonzero(is_margin)
-        found[margins, margins] -= copies[margins] / (self.c - multipliers[chosen[margins]]) ** 2
-        if self.level is not None:
-            left = self.level.rate - float(self.weights @ multipliers[self.n_margins :])
-            levels = copies * ~is_margin
-            found -= np.outer(levels, levels) / left**2
-        return found
-
     def _counts(self, multipliers: FloatArray) -> FloatArray:
         """What every sample counts for each class, shape (n_classes, n_samples)."""
         counts = np.zeros((self.n_classes, len(self.X)))

@@ -38,11 +38,8 @@ class Gaussian(Protocol):
     def expected_log_likelihood(self, X: FloatArray) -> FloatArray:
         """E log p(x) of every row."""
 
-    def log_likelihood_covariance(self, X: FloatArray) -> FloatArray:
-        """Cov(log p(x_n), log p(x_m)), shape (n_rows, n_rows)."""
-
     def log_likelihood_factor(self, X: FloatArray) -> FloatArray:
-        """A matrix that gives that covariance times its transpose, a row for each row of X."""
+        """A with A A' = Cov(log p(x_n), log p(x_m)), a row for each row of X."""
 
     def log_predictive(self, X: FloatArray) -> FloatArray:
         """log E p(x) of every row: the likelihood integrated over mean and covariance."""
@@ -107,16 +104,6 @@ class NormalInverseWishart:
         constant = d * LOG_TWO_PI + log_determinant + d / self.count
         value: FloatArray = -0.5 * (constant + self.degrees * self.distances(X))
         return value
-
-    def log_likelihood_covariance(self, X: FloatArray) -> FloatArray:
-        d = len(self.mean)
-        half = self._whitened(X)
-        products: FloatArray = half.T @ half
-        own = np.diag(products)
-        spread = special.polygamma(1, 0.5 * (self.degrees - np.arange(d))).sum()
-        covariance = 2.0 * self.degrees * products * (products + 2.0 / self.count)
-        covariance += spread + 2.0 * d / self.count**2 - 2.0 * (own[:, None] + own)
-        return 0.25 * covariance
 
     def log_likelihood_factor(self, X: FloatArray) -> FloatArray:
         """Quadratic, linear and constant functions of x: d (d + 1) / 2 + d + 1 columns."""
@@ -202,17 +189,6 @@ class NormalGamma:
         squares = (X - self.mean) ** 2 @ (1.0 / self.scatter)
         value: FloatArray = -0.5 * (constant + self.degrees * squares)
         return value
-
-    def log_likelihood_covariance(self, X: FloatArray) -> FloatArray:
-        d = len(self.mean)
-        scaled = (X - self.mean) / np.sqrt(self.scatter)
-        squares = scaled**2
-        own = squares.sum(axis=1)
-        products = squares @ squares.T + 2.0 / self.count * (scaled @ scaled.T)
-        covariance: FloatArray = 2.0 * self.degrees * products
-        covariance += d * (special.polygamma(1, 0.5 * self.degrees) + 2.0 / self.count**2)
-        covariance -= 2.0 * (own[:, None] + own)
-        return 0.25 * covariance
 
     def log_likelihood_factor(self, X: FloatArray) -> FloatArray:
         """Squares, values and a constant: 2 d + 1 columns."""

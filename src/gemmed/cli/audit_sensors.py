@@ -1,0 +1,213 @@
+"""``gemmed audit`` of several sensors: suspicious labels, and which sensor was broken when."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from .outputs import emit_table
+from .recordings import SOME_FAILED
+from .sensor_tables import Clock, plain
+from .sensors import sensor_lines, sensors_of
+from .span_files import span_records
+from .terminal import counted_names, print_table, say
+from .training import Training, summary_of, table_lines
+from .unlabelled import score_unlabelled
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..report.timeline import SensorReadings, ShownSpan
+
+LABEL = "label"
+"""Lane of the timeline for suspicious labels."""
+SHOWN = ("row", "label", "anomaly_score", "verdict", "sensors", "suggested_label")
+"""Columns that are printed, without those that name the rows."""
+
+
+def audit_sensors(
+    training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]
+) -> int:
+    """Report what was found by a fit of several sensors."""
+    ranked = rank_samples(training, identifiers)
+    is_found = (
+        ranked["verdict"] != "ok"
+        if options.threshold is None
+        else ranked["anomaly_score"] > options.threshold
+    )
+    found = ranked[is_found].sort_values("anomaly_score", ascending=False, kind="stable")
+    if options.unlabelled is not None:
+        emit_table(score_unlabelled(training, identifiers), options.unlabelled)
+    if options.out is not None and not (options.json and options.out == "-"):
+        emit_table(found, options.out, raw_cells=options.raw_cells)
+    if options.html is not None:
+        _write_page(training, ranked, options)
+    classifier = training.learned.classifier
+    summary = {
+        **summary_of(training.learned),
+        **sensors_of(classifier),
+        "threshold": options.threshold,
+        "suspicious_rows": len(found),
+        "verdicts": dict(Counter(ranked["verdict"])),
+    }
+    if training.problems:
+        summary["problems"] = training.problems
+    if options.json:
+        records = found.to_dict(orient="records")
+        faults = span_records(classifier.spans(), _clock(classifier))
+        print(json.dumps({**summary, "suspicious": records, "faults": faults}, indent=1))
+    elif options.out != "-":
+        _show(summary, found, options)
+    return SOME_FAILED if training.problems else 0
+
+
+def rank_samples(training: Training, identifiers: tuple[str, ...] = ()) -> Any:
+    """One row per sample, in the order of the fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        row, the identifiers, recording and time if there are any, label, anomaly_score, verdict,
+        sensors, suggested_label, and broken_SENSOR of each sensor. The anomaly score is the larger
+        one of P(the label is wrong or no sensor is good) and the largest P(broken) of a sensor.
+    """
+    import numpy as np
+    import pandas as pd
+
+    classifier, rows = training.learned.classifier, training.rows
+    explained = classifier.explain("dict")
+    columns: dict[str, Any] = {"row": rows + 1}
+    for name in identifiers:
+        columns[name] = training.table.text(name)[0][rows]
+    columns |= {name: v for name, v in training.facts.items() if name not in columns}
+    clock = _clock(classifier)
+    if "time" in training.facts and clock is not None:
+        columns["time"] = [clock.shown(time) for time in training.facts["time"]]
+    columns["label"] = explained["label"]
+    broken = classifier.broken_proba_.max(axis=1)
+    columns["anomaly_score"] = np.maximum(1.0 - explained["nominal_proba"], broken)
+    rest = ("verdict", "sensors", "suggested_label")
+    columns |= {name: explained[name] for name in rest}
+    columns |= {name: v for name, v in explained.items() if name.startswith("broken_")}
+    return pd.DataFrame(columns)
+
+
+def _clock(classifier: Any) -> Clock | None:
+    stored = getattr(classifier, "time_column_", None)
+    return None if stored is None else Clock(*stored)
+
+
+def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    for line in [*table_lines(summary), *sensor_lines(summary)]:
+        say(line)
+    say("verdicts       " + counted_names(summary["verdicts"]))
+    # Broken sensors were told as stretches of time.
+    is_label = (found["verdict"] != "broken sensor").to_numpy()
+    shown = pd.concat([found[is_label], found[~is_label]]).head(options.top)
+    if len(shown):
+        say()
+        more = [name for name in (*options.id, "recording", "time") if name in found]
+        names = [SHOWN[0], *more, *SHOWN[1:]]
+        print_table(names, [[_cell(row[name]) for name in names] for _, row in shown.iterrows()])
+    if len(found) > len(shown):
+        where = f"all are in {options.out}" if options.out else "--out FILE writes all"
+        say(f"... and {len(found) - len(shown)} more; {where}")
+    for name, path in (("rows", options.out), ("spans", options.spans), ("report", options.html)):
+        if path is not None:
+            say(f"{name:14s} {path}")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _write_page(training: Training, ranked: Any, options: argparse.Namespace) -> None:
+    """A timeline with a lane per sensor, and one of suspicious labels."""
+    import numpy as np
+
+    from ..report.timeline import ShownSpan, write_timeline
+
+    classifier, n = training.learned.classifier, len(ranked)
+    groups = training.facts.get("recording")
+    times = np.asarray(training.facts.get("time", np.arange(n)), dtype=float)
+    number = np.zeros(n, dtype=int)
+    if groups is not None:
+        number = np.unique(groups, return_inverse=True)[1]
+    order = np.lexsort((times, number))
+    clock = _clock(classifier)
+    show = plain if clock is None else clock.shown
+
+    def shown_time(row: int) -> str:
+        sample = order[row]
+        where = "" if groups is None else f"{groups[sample]} "
+        return f"{where}{show(times[sample])}"
+
+    spans = []
+    for span in classifier.spans():
+        own = (times[order] >= span.start) & (times[order] <= span.stop)
+        if groups is not None:
+            own &= groups[order] == span.group
+        rows = np.flatnonzero(own)
+        first, last = int(rows[0]), int(rows[-1])
+        start, stop = shown_time(first), shown_time(last)
+        spans.append(ShownSpan(span.sensor, "broken", first, last, start, stop, span.probability))
+    labels = _label_spans(ranked.iloc[order], shown_time)
+    write_timeline(
+        options.html,
+        f"Sensors and labels in {options.table}",
+        [
+            ("table", str(options.table)),
+            ("samples", f"{n}, {shown_time(0)} to {shown_time(n - 1)}"),
+            ("verdicts", counted_names(dict(Counter(ranked["verdict"])))),
+        ],
+        _readings(training, order),
+        sorted([*spans, *labels], key=lambda span: span.first),
+        shown_time,
+        last_lane=LABEL,
+    )
+
+
+def _label_spans(ranked: Any, shown_time: Any) -> list[ShownSpan]:
+    """Neighbours whose label is suspicious in the same way, as stretches."""
+    from ..report.timeline import ShownSpan
+
+    found, first = [], 0
+    said = [
+        f"{own.label} → {own.suggested_label}"
+        if own.verdict in ("suspicious label", "both")
+        else ""
+        for own in ranked.itertuples()
+    ]
+    scores = ranked["anomaly_score"].to_numpy()
+    for text, rows in itertools.groupby(said):
+        end = first + len(list(rows))
+        if text:
+            start, stop = shown_time(first), shown_time(end - 1)
+            score = float(scores[first:end].mean())
+            found.append(ShownSpan(LABEL, text, first, end - 1, start, stop, score))
+        first = end
+    return found
+
+
+def _readings(training: Training, order: np.ndarray) -> list[SensorReadings]:
+    """Columns of each sensor; of recordings the mean of the first MFCC, which is their loudness."""
+    import numpy as np
+
+    from ..report.timeline import SensorReadings
+
+    classifier, frame = training.learned.classifier, training.learned.frame
+    if training.learned.recordings is None:
+        return [
+            SensorReadings(name, tuple(classifier.views[name]), frame[own].to_numpy()[order])
+            for name, own in classifier.views.items()
+        ]
+    values = np.asarray(frame, dtype=float)[order]
+    return [
+        SensorReadings(name, (f"{name}: first MFCC",), values[:, own.start : own.start + 1])
+        for name, own in classifier.screen_views.items()
+    ]

@@ -1,1 +1,0 @@
-"""The maximum-entropy problem of wrong labels and bad measurements, and its fit."""
