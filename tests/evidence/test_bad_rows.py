@@ -202,11 +202,30 @@ def test_more_columns_than_rows_heavy_tails_and_copies_are_not_accused():
         assert np.mean(judged(X, y).bad_probability > 0.5) < 0.03
 
 
-def test_one_wild_value_is_a_bad_measurement():
-    """Among 400 rows it teaches the rule nothing; the largest residual shows it all the same."""
+@pytest.mark.parametrize("n", [60, 400])
+def test_one_wild_value_is_a_bad_measurement(n):
+    """One row teaches the rule nothing; a column with a variance has no such value."""
     for seed in range(3):
-        X, y = correlated(seed)
+        X, y = correlated(seed, n)
         X[7, 2] = 1000.0
         found = judge_measurements(ArrayRows(X), y, np.random.default_rng(0))
         assert found.bad_probability[7] > 0.5
         assert np.sum(found.bad_probability > 0.5) <= 2
+
+
+def test_nats_of_a_value_count_the_good_rows_expected_beyond_it():
+    columns = normal_scores(np.arange(-50.0, 51.0)[:, None] * [1.0, 2.0])
+    assert columns.n_tail == 10
+    np.testing.assert_array_equal(columns.tail, [45.0, 90.0])
+    # Beyond 90 times the tail are 2 columns x 10 rows / 90^2.
+    nats = columns.outside(np.array([[45.0 * 90.0, 0.0], [0.0, -90.0 * 90.0], [50.0, 100.0]]))
+    np.testing.assert_allclose(nats, [np.log(90.0**2 / 20)] * 2 + [0.0])
+
+
+def test_heavy_tails_with_a_variance_are_left_alone():
+    for seed in range(5):
+        X = np.random.default_rng(seed).standard_t(2.5, size=(400, 6))
+        found = judge_measurements(
+            ArrayRows(X), (X[:, 0] > 0).astype(int), np.random.default_rng(0)
+        )
+        assert np.sum(found.bad_probability > 0.5) <= 1

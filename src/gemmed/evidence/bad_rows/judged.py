@@ -71,7 +71,7 @@ class MeasurementRule:
 
     def of_statistics(self, statistics: FloatArray, X: FloatArray) -> Measurements:
         """The same for rows whose statistics are known."""
-        nats = self.belief.log_bayes(statistics[:, JUDGED])
+        nats = self.belief.log_bayes(statistics[:, JUDGED]) + self.statistics.columns.outside(X)
         vouched = statistics[:, NEAR] <= self.company
         # Below zero, and still in the order of the evidence.
         nats = np.where(vouched, special.log_expit(nats), nats)

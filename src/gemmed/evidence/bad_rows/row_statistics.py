@@ -33,6 +33,9 @@ class NormalScores:
     """Their values in the reference rows, sorted; shape (n_rows, n_used)."""
     middle: FloatArray
     width: FloatArray
+    tail: FloatArray
+    """Distance from the middle that ``n_tail`` reference rows exceed; zero says nothing."""
+    n_tail: int
 
     def of(self, X: FloatArray) -> FloatArray:
         """Scores of rows, shape (n_rows, n_used)."""
@@ -48,6 +51,23 @@ class NormalScores:
         scores: FloatArray = special.ndtri((ranks + 0.5) / (n + 1.0)) + tails
         return scores
 
+    def outside(self, X: FloatArray) -> FloatArray:
+        """Nats against the wildest value of rows, shape (n_rows,); zero within the tails.
+
+        Beyond all rows nothing can be learned, so this rests on one assumption: columns have a
+        variance. Then about ``n_tail (tail / v)^2`` good rows lie beyond v, or fewer. The nats are
+        minus the logarithm of that number, over all columns.
+        """
+        if not np.any(self.tail > 0.0):
+            return np.zeros(len(X))
+        spread = self.tail > 0.0
+        used, middle = self.used[spread], self.middle[spread]
+        times = np.max(np.abs(X[:, used] - middle) / self.tail[spread], axis=1)
+        with np.errstate(divide="ignore"):
+            expected = np.log(len(self.used) * self.n_tail) - 2.0 * np.log(times)
+        nats: FloatArray = np.maximum(-expected, 0.0)
+        return nats
+
 
 def normal_scores(X: FloatArray) -> NormalScores:
     """Learn the columns of reference rows, shape (n_rows, n_columns)."""
@@ -56,7 +76,10 @@ def normal_scores(X: FloatArray) -> NormalScores:
     low, high = np.quantile(ordered, INNER, axis=0) if len(used) else np.empty((2, 0))
     width = (high - low) / (special.ndtri(INNER[1]) - special.ndtri(INNER[0]))
     width = np.where(width > 0.0, width, ordered.std(axis=0))
-    return NormalScores(used, ordered, np.median(ordered, axis=0), width)
+    middle, n_tail = np.median(ordered, axis=0), max(int(np.sqrt(len(X))), 1)
+    beyond = np.sort(np.abs(ordered - middle), axis=0)
+    tail = beyond[-min(n_tail + 1, len(X))]
+    return NormalScores(used, ordered, middle, width, tail, n_tail)
 
 
 NEAREST = 4
