@@ -214,7 +214,7 @@ def usable_neighbors(
     if available < n_neighbors:
         warn_of_class(
             f"n_neighbors={n_neighbors} is too large{for_class(label)}: only {available} "
-            f"references can be counted on; {available} is used there.",
+            f"rows are available; using n_neighbors={available} there.",
             NeighborsReducedWarning,
             stacklevel=5,
         )

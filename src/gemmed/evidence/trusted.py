@@ -157,7 +157,7 @@ def usable_neighbors(
         if available < n_neighbors:
             warn_of_class(
                 f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
-                f"trusted references can be counted on; {available} is used for screening.",
+                f"trusted rows are available; using n_neighbors={available} for screening.",
                 NeighborsReducedWarning,
                 stacklevel=4,
             )
