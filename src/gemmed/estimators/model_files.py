@@ -161,8 +161,8 @@ def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
     --------
     >>> from gemmed import MEDClassifier, trusted_types
     >>> trusted_types(MEDClassifier().fit([[0.0], [1.0]], [0, 1]))  # doctest: +NORMALIZE_WHITESPACE
-    ['gemmed.estimators.med.MEDClassifier',
-     'gemmed.estimators.kernel_classifier.StoredFunction',
+    ['gemmed.estimators.kernel_classifier.StoredFunction',
+     'gemmed.estimators.med.MEDClassifier',
      'gemmed.model.kernels.kernel.Kernel']
     """
     what = f"{type(model).__name__} cannot be saved"
