@@ -9,7 +9,11 @@ import gemmed
 from gemmed._core import exceptions
 
 SOURCE = Path(gemmed.__file__).parent
-CLASSES = dict(inspect.getmembers(exceptions, inspect.isclass))
+CLASSES = {
+    name: kind
+    for name, kind in inspect.getmembers(exceptions, inspect.isclass)
+    if kind.__module__ == exceptions.__name__ and issubclass(kind, Exception)
+}
 
 
 def test_errors_and_warnings_are_defined_nowhere_else():

@@ -1,6 +1,7 @@
 """States of samples, rates, and a base classifier as a member of GEMMEDClassifier."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -265,3 +266,13 @@ def test_held_out_accuracy_is_that_of_the_held_out_probabilities(data):
     predicted = model.classes_[np.argmax(model.held_out_proba_, axis=1)]
     assert model.held_out_accuracy_ == pytest.approx(np.mean(predicted == y))
     assert model.is_informative_
+
+
+def test_a_fit_says_what_it_spent_where():
+    X, y, *_ = damaged()
+    start = time.perf_counter()
+    model = GEMMEDClassifier(random_state=0).fit(X, y)
+    elapsed = time.perf_counter() - start
+    assert set(model.fit_seconds_) == {"measurements", "kernel", "base", "labels"}
+    assert min(model.fit_seconds_.values()) > 0.0
+    assert 0.5 * elapsed < sum(model.fit_seconds_.values()) <= elapsed

@@ -116,3 +116,22 @@ def test_no_slice_where_all_rows_are_flagged():
     table = columns(rng)
     proba = np.where(table[0].values == "south", 0.99, 0.6)
     assert not find_slices(table, np.ones(N, dtype=bool), one_stratum(), proba=proba)
+
+
+def test_doubt_without_flags_is_no_finding():
+    """Probabilities are high where classes overlap; the flags there are as many as elsewhere."""
+    rng = np.random.default_rng(0)
+    n = 900
+    place = np.arange(n) % 3
+    proba = np.where(place == 0, 0.3, 0.01) + 0.01 * rng.uniform(size=n)
+    flags = np.zeros(n, dtype=bool)
+    flags[np.flatnonzero(place == 0)[:5]] = flags[np.flatnonzero(place > 0)[:5]] = True
+    proba[flags] = 0.6
+    columns = [SliceColumn("place", np.array(["a", "b", "c"])[place], "category")]
+    strata = np.zeros(n, dtype=int)
+    assert find_slices(columns, flags, strata, proba=proba) == []
+    flags[np.flatnonzero(place == 0)[:30]] = True
+    proba[flags] = 0.6
+    (found,) = find_slices(columns, flags, strata, proba=proba)
+    assert found.text == "place is 'a'"
+    assert found.low > found.elsewhere

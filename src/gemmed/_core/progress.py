@@ -13,6 +13,7 @@ receive events of their own ``with`` block only, not those of other threads.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -80,6 +81,21 @@ def report(stage: str, done: int = 0, total: int | None = None, **facts: float) 
     event = Event(stage, done, total, facts)
     answers = [listener(event) for listener in _listeners.get()]
     return any(answer is True for answer in answers)
+
+
+class Stopwatch:
+    """Seconds of each part of a fit: ``begin`` a part, which ends the one before."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._part, self._since = "", time.perf_counter()
+
+    def begin(self, part: str = "") -> None:
+        """End the present part; "" begins none."""
+        now = time.perf_counter()
+        if self._part:
+            self.seconds[self._part] = self.seconds.get(self._part, 0.0) + now - self._since
+        self._part, self._since = part, now
 
 
 def reported(stage: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:

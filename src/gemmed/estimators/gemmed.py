@@ -121,6 +121,8 @@ default="tuned"
         Share of the given labels that predictions without the sample agree with.
     held_out_accuracy_interval_ : tuple of two floats
         90 % interval of it. Compare with the share of the largest class.
+    fit_seconds_ : dict
+        What was spent on the measurements, the kernel, the base and the labels.
     is_informative_ : bool
         Whether held-out predictions are better than the shares of the classes (test at 5 %). If
         not, no label can be judged, and none is more likely wrong than right.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from .._core.binomial import share_interval
-from .._core.progress import report
+from .._core.progress import Stopwatch, report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.bad_rows.judged import Measurements, judge_measurements
@@ -58,6 +58,8 @@ class StateFit(NamedTuple):
     """Log-odds for a unit of each member's score, shape (n_members,)."""
     bases: list[Any]
     """Further members, fitted to the likeliest labels."""
+    seconds: dict[str, float]
+    """What was spent on each part of the fit."""
 
     @property
     def nominal(self) -> FloatArray:
@@ -96,8 +98,10 @@ def fit_states(
     class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
     in_blocks = rows.blocks is not None
+    watch = Stopwatch()
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
+        watch.begin("measurements")
         seed = settings.neighbourhood.seed
         distances = class_distances(rows, class_index, samples.names, settings.neighbourhood)
         measurements = judge_measurements(rows, class_index, rng)
@@ -110,6 +114,7 @@ def fit_states(
         nats, good = together(measurements, shared, good, bad_rate)
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
 
+        watch.begin("kernel")
         choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
         kernel, candidates = choice.choose(kernel)
 
@@ -124,11 +129,13 @@ def fit_states(
         else:
             learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
         members = [class_scores(learned.held_out * signs)]
+        watch.begin("base")
         base_seed = settings.engine_seed
         for own in bases:
             members.append(
                 held_out_scores(own, in_memory, class_index, weights, samples.groups, base_seed)
             )
+        watch.begin("labels")
         labels = LabelModel(
             np.stack(members),
             samples.class_index,
@@ -148,6 +155,7 @@ def fit_states(
         states, true_label = with_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
+        watch.begin("kernel")
         # What a person called faulty teaches nothing, whatever its fault is.
         kept = usable * (1.0 - states[:, 2])
         shares = kept @ true_label / max(float(kept.sum()), 1e-300)
@@ -171,10 +179,12 @@ def fit_states(
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
         function = stored_function(rows, kernel, prior, dual_coef, parameters)
+        watch.begin("base")
         bases = [
             fit_with_states(own, in_memory, class_index, true_label, kept, base_seed)
             for own in bases
         ]
+        watch.begin()
     return StateFit(
         distances.scaled,
         measurements,
@@ -190,6 +200,7 @@ def fit_states(
         function,
         slopes,
         bases,
+        watch.seconds,
     )
 
 
@@ -304,6 +315,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "coverage_": problem.bounds.coverage,
         "probability_slope_": unit,
         "bases_": found.bases,
+        "fit_seconds_": found.seconds,
         "_calibrated_together": True,
         "_member_weights": member_weights,
         "_told": told_by(samples),

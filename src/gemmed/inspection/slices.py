@@ -137,7 +137,10 @@ def find_slices(
             inside = inside & _members(*narrower[:2])
             names = (*names, narrower[0].column.name)
             text = f"{text} and {narrower[0].text(narrower[1])}"
-        found.append(_slice(names, text, inside, faults, p_value))
+        one = _slice(names, text, inside, faults, p_value)
+        # Doubt alone is frequent where classes overlap: flagged rows must be so as well.
+        if one.low > one.elsewhere:
+            found.append(one)
         left = left & ~inside
     return found
 
