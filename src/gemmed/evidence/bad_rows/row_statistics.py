@@ -200,11 +200,11 @@ def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A bad twin of every row: some of its values belong to other rows, or have noise added.
 
     That is what a bad measurement is, whatever made it: values that lost their relation to the
-    others, or to what was measured. How many values and how much noise is left open: both are drawn
-    on a logarithmic scale.
+    others, or to what was measured. How many values is left open, few are more likely than many;
+    the amount of noise is drawn on a logarithmic scale.
     """
     n, p = X.shape
-    lost = rng.uniform(size=(n, p)) < p ** -rng.uniform(size=(n, 1))
+    lost = rng.uniform(size=(n, p)) < rng.uniform(size=(n, 1)) ** 2
     lost[np.arange(n), rng.integers(p, size=n)] = True
     other = X[rng.integers(n, size=(n, p)), np.arange(p)]
     scale = np.exp(rng.uniform(np.log(NOISE[0]), np.log(NOISE[1]), size=(n, 1)))
