@@ -3,10 +3,11 @@
 python benchmarks/recordings_end_to_end.py FOLDER [--digits 3 8] [--broken 0.2] [--seed 0]
 
 FOLDER has the files DIGIT_SPEAKER_NUMBER.wav. Clips 0 to 19 of every digit and speaker are trained
-on, after faults were written into a share of them (a fault of the sensor during at least half of
-the clip, a file cut off, silence); clips 30 to 44 are new. Reported: how far ``gemmed audit`` ranks
-broken clips above whole ones, and how often ``gemmed predict`` is right on new clips: with the
-basis in the model, and with components that ``gemmed features`` makes of the new clips alone.
+on, clips 30 to 44 are new. A share of the training clips gets a fault: a sensor fault during at
+least half of the clip, a file cut off, or silence. Reported: how far ``gemmed audit`` ranks broken
+clips above whole ones, and how often ``gemmed predict`` is right on new clips. The latter is
+measured twice: with the basis in the model, and with components that ``gemmed features`` computes
+from the new clips alone.
 """
 
 import argparse

@@ -47,7 +47,7 @@ def main():
         page.goto(f"file://{folder}/report.html")
         page.screenshot(path=IMAGES / "report.png")
         review = subprocess.Popen(
-            [*COMMAND, "review", *TABLE, "--no-browser"],
+            [*COMMAND, "review", *TABLE, "--reviewer", "ann", "--no-browser"],
             cwd=folder,
             stdout=subprocess.PIPE,
             text=True,

@@ -54,8 +54,8 @@ def solve_cone(
     Returns
     -------
     RodSolution
-        ``objective`` and ``lower_bound`` are computed from the solver's W and tau and hold whatever
-        its accuracy; eta and alpha are the solver's own, clipped to [0, 1]. The value the solver
+        ``objective`` and ``lower_bound`` are computed from the solver's W and tau and hold at any
+        accuracy of it; eta and alpha are the solver's own, clipped to [0, 1]. The value the solver
         itself reports is the only entry of ``history``, given twice.
     """
     import cvxpy as cp

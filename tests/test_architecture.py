@@ -1,6 +1,7 @@
-"""The house: few rooms, imports go one way, the public surface is what __all__ says."""
+"""Few packages, imports in one direction, and the public names are those of __all__."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,13 @@ def test_the_picture_shows_the_tree():
     script = ROOT / "docs" / "architecture" / "draw_rooms.py"
     result = subprocess.run([sys.executable, script, "--check"], check=False)
     assert result.returncode == 0, f"run {script.relative_to(ROOT)}"
+
+
+def test_the_page_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture" / "README.md").read_text()
+    named = set(re.findall(r"`([\w/]+/(?:\w+\.\w+)?)`", page))
+    assert len(named) > 30
+    assert [name for name in named if not any((at / name).exists() for at in (SOURCE, ROOT))] == []
 
 
 def test_tests_have_the_same_rooms():

@@ -88,5 +88,15 @@ def g():
     assert len(messages(linter, tmp_path, source, "module.py")) == 2
 
 
+def test_messages_of_the_package_and_aligned_docstrings(linter, tmp_path):
+    folder = tmp_path / "src"
+    folder.mkdir()
+    aligned = f"    rate  {LONG.replace(NEWLINE, ' ')}"
+    source = f'"""Do a thing.\n\n{aligned}\n"""\nx = f"{{y}} rows do not vouch"\n'
+    (message,) = messages(linter, folder, source, "module.py")
+    assert message.startswith("'vouch'")
+    assert messages(linter, tmp_path, source, "module.py") == []
+
+
 def test_listed_files_have_no_finding(linter, capsys):
     assert linter.main([]) == 0, capsys.readouterr().out

@@ -1,8 +1,9 @@
-"""Check the prose of pages and docstrings: python tools/lint_prose.py [--counts] [FILE ...]
+"""Check pages, docstrings and messages: python tools/lint_prose.py [--counts] [FILE ...]
 
 Three rules: a sentence has at most 30 words, a line outside tables and code has at most 120
-characters, and words that only insiders understand are replaced. tools/prose.toml has the limits,
-the words, and the files that must have no finding. Exit code 1 if one of these has any.
+characters, and words that only insiders understand are replaced. The last rule holds for messages
+and help texts of src/, too. tools/prose.toml has the limits, the words, and the files that must
+have no finding. Exit code 1 if one of these has any.
 """
 
 import argparse
@@ -85,7 +86,10 @@ def paragraphs_of_docstring(text: str, first: int) -> Iterator[Paragraph]:
             held = []
         if literal_indent is not None and stripped and here <= literal_indent:
             literal_indent = None
-        is_prose = stripped and not NOT_PROSE.match(line) and literal_indent is None
+        is_aligned = re.search(r"\S {2,}\S", line) is not None  # a table or a formula
+        is_prose = stripped and not (
+            NOT_PROSE.match(line) or is_aligned or literal_indent is not None
+        )
         if is_prose and not is_name and not in_example:
             begin, indent = (begin if held else number), here
             held.append(LIST_ITEM.sub("", line, count=1).strip())
@@ -105,6 +109,30 @@ def docstrings(source: str) -> Iterator[tuple[str, int]]:
                 yield value, node.lineno
 
 
+def messages(source: str) -> Iterator[tuple[str, int]]:
+    """Texts of four words or more that are no docstrings: messages and help texts."""
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    skipped |= {id(p) for node in nodes if isinstance(node, ast.JoinedStr) for p in node.values}
+    for node in nodes:
+        if id(node) in skipped or not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(
+            str(getattr(part, "value", "")) if isinstance(part, ast.Constant) else "CODE"
+            for part in parts
+        )
+        if len(text.split()) >= 4:
+            yield " ".join(text.split()), node.lineno
+
+
+def check_words(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[int, str]]:
+    for pattern, better in settings.words:
+        for match in pattern.finditer(paragraph.text):
+            yield paragraph.line, f"{match[0]!r}: write {better}"
+
+
 def check_paragraph(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[int, str]]:
     text = paragraph.text
     for pattern, replacement in INLINE:
@@ -114,9 +142,7 @@ def check_paragraph(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[
         if len(words) > settings.max_words:
             start = " ".join(words[:6])
             yield paragraph.line, f"sentence of {len(words)} words: {start} ..."
-    for pattern, better in settings.words:
-        for match in pattern.finditer(text):
-            yield paragraph.line, f"{match[0]!r}: write {better}"
+    yield from check_words(Paragraph(paragraph.line, text), settings)
 
 
 def check_file(path: Path, settings: Settings) -> list[Finding]:
@@ -127,6 +153,9 @@ def check_file(path: Path, settings: Settings) -> list[Finding]:
         parts = [
             p for text, line in docstrings(source) for p in paragraphs_of_docstring(text, line)
         ]
+        if "src" in Path(name).parts:
+            for text, line in messages(source):
+                found += [Finding(name, *f) for f in check_words(Paragraph(line, text), settings)]
     else:
         lines = source.splitlines()
         parts = list(paragraphs_of_page(lines))

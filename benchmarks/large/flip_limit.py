@@ -1,8 +1,8 @@
 """How accurate can a classifier be with a given RBF kernel if 20 % of the labels are flipped?
 
-A Gaussian process classifier that is told the true share of flips, with the amplitude that is best
-on the test set: more than a method that has to find out can hope for. Beside it SVC, and SVC on the
-rows whose labels are right.
+A Gaussian process classifier gets the true share of flips, and the amplitude that is best on the
+test set. A method that has to estimate both cannot expect to be better. Also measured: SVC, and SVC
+on the rows whose labels are right.
 
 python benchmarks/large/flip_limit.py [--quick] [--sizes 2000]
 """

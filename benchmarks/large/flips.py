@@ -2,6 +2,7 @@
 
 python benchmarks/large/flips.py --data FOLDER --intelex PYTHON --out rows.jsonl
     [--n 20000] [--flips 0.2] [--draws 3] [--problems ...] [--tuned]
+
     GEMMEDClassifier, SVC with C = 1 and 10, and with --tuned an SVC that chooses C and gamma by
     cross-validation with the same wrong labels. Judged by 20,000 right labels, the same for all.
     Rows that the file has are not measured again.

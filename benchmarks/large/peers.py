@@ -2,8 +2,8 @@
 
 All have the RBF kernel of gamma="scale" unless they choose their own; half the corrupted labels are
 random. SVC has its default C = 1, the largest multiplier of a sample. The multiplier of a sample on
-the boundary is C - 1 = 2 in gemmed, and multipliers times function_variance make f: the kernel that
-is given to gemmed has a function_variance of 1 / (C - 1) = 0.5, for the same smoothness.
+the boundary is C - 1 = 2 in gemmed, and multipliers times function_variance give f. For the same
+smoothness, the kernel of gemmed has a function_variance of 1 / (C - 1) = 0.5.
 
 "SVC, clean rows only" knows which samples are corrupted: what could be gained by leaving them out.
 Methods that take more than a few minutes at a size are left out there.

@@ -1,10 +1,13 @@
 """Distance of every engine of gemmed.paper to the exact solution of Definition 1.
 
 Small problems (N = 8 to 12) are judged by enumeration, large ones (N = 200) by quadrature. Columns:
-E[eta], mean and largest absolute difference; D* - D, how far the exact dual at the multipliers of
-the engine is below its maximum; reported - D*, the same for the value the engine reports; lam, mean
-absolute difference of the margin multipliers; test error in percent, problem by problem; converged,
-how often the engine says so.
+
+- E[eta]: mean and largest absolute difference
+- D* - D: how far the exact dual at the multipliers of the engine is below its maximum
+- reported - D*: the same for the value that the engine reports
+- lam: mean absolute difference of the margin multipliers
+- test error in percent, problem by problem
+- converged: how often the engine says so
 
 python benchmarks/paper/distance_to_exact.py
 """

@@ -94,7 +94,7 @@ def gemmed(Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: Any = None,
 def peer(make: Callable, Z: np.ndarray, y: np.ndarray, seed: int, pred_probs: Any = None) -> Any:
     """Probability of the given label: of five-fold predictions, or the mean of ``pred_probs``.
 
-    Plain flags: another class is likelier. Precise flags: those of confident learning.
+    Plain flags: another class is more likely. Precise flags: those of confident learning.
     """
     classes, label = np.unique(y, return_inverse=True)
     if pred_probs is None:

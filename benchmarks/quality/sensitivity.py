@@ -1,8 +1,8 @@
 """What half and twice a prior does: python benchmarks/quality/sensitivity.py --data FOLDER
 
-Every number of `gemmed.Priors` is halved and doubled, one at a time. One line a variant: means over
-tables of average precision (wrong labels, bad measurements), flagged good rows, and coverage of the
-share of wrong labels, as differences to the default with standard errors over tables.
+Every number of `gemmed.Priors` is halved and doubled, one at a time. One line per variant: average
+precision (wrong labels, bad measurements), flagged good rows, and coverage of the share of wrong
+labels. All are mean differences to the default, with standard errors over tables.
 """
 
 import argparse

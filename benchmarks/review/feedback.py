@@ -5,8 +5,8 @@ python benchmarks/review/feedback.py FOLDER --tables a,b,c [--rows 500] [--check
 FOLDER holds .tsv.gz tables with the class in the column "target". 20 % of the training labels are
 flipped; a reviewer who is always right checks the most suspicious rows of a first fit. Ways to tell
 the next fit: corrected labels that are certain (``prior_nominal`` of 1), given labels with a
-certainty of 0 or 1, given labels and ``known_labels``. Printed, of the rows nobody checked: true
-and estimated share of wrong labels, average precision, flags with precision and recall; and the
+certainty of 0 or 1, given labels and ``known_labels``. Printed, of unchecked rows: true and
+estimated share of wrong labels, average precision, flags with precision and recall. Also the
 test error, and how often the interval of the share in the whole table holds it. Means over seeds.
 """
 

@@ -4,11 +4,11 @@ python benchmarks/review/simulated.py FOLDER [--tables a,b,c] [--rows 1000] [--s
 
 FOLDER holds .tsv.gz tables with the class in the column "target". 15 % of the training rows get a
 fault: 9 % a wrong label, 6 % half of their values zeroed, saturated, noisy or swapped. A reviewer
-who is always right looks at the rows of an order, 5 % of them at a time, and marks them; then the
-order is made anew from what is known (as "Fit again" does): marked labels are known, bad rows are
-out. Orders: any fault by GEM-MED; self-confidence of a forest (out of five folds); LOF; random.
+who is always right marks the rows of an order, 5 % of them at a time. Then the order is computed
+again, as "Fit again" does: marked labels are known, bad rows are out. Orders: any fault by GEM-MED;
+self-confidence of a forest (out of five folds); LOF; random.
 
-Printed: share of the faults found after looking at 5, 10 and 20 % of the rows, and the test error
+Printed: share of the faults found after looking at 5, 10 and 20 % of the rows. Also the test error
 of a forest and of GEM-MED fitted to the table as corrected by then. Means over tables and seeds,
 with the standard error of the paired difference to GEM-MED's order.
 """

@@ -3,8 +3,8 @@
 python benchmarks/screening/levels.py [--draws 20] [--only wide]
 python benchmarks/screening/levels.py --tables FOLDER [--draws 10]
 
-Simulated data that are all right: alarms among new rows of the same kind, by the pooled p-value and
-by that of the own class; mean over draws and its standard error, in %. "plain" is what the same
+Simulated data without faults: alarms among new rows of the same kind, by the pooled p-value and by
+that of the own class. Mean over draws and its standard error, in %. "plain" is what the same
 fitted model gives if scalers and copies are left as they are. With --tables (.tsv.gz files, last
 column "target"): the same on rows left out, and the share of damaged ones that is found.
 """

@@ -99,8 +99,9 @@ PLANTS = {"linear": linear_plant, "tanks": tank_plant}
 def with_faults(X, deviation, seed, *, n_faults=18, kinds=KINDS):
     """Copies of the rows with faults of single sensors, one after another.
 
-    Sizes are drawn from ranges in deviations of the sensor: drift of 2 to 5 at its end, noise of 1
-    to 3, offset of 2 to 5, scale by 0.3 to 0.6 or 1.7 to 4, spikes of 4 to 10, of 60 to 200 rows.
+    Sizes are drawn from ranges, in deviations of the sensor. Drift: 2 to 5 at its end. Noise: 1 to
+    3. Offset: 2 to 5. Scale: by 0.3 to 0.6 or 1.7 to 4. Spikes: 4 to 10. A fault has 60 to 200
+    rows.
 
     Returns
     -------

@@ -2,12 +2,12 @@
 
 python benchmarks/sensors/real_series.py DATA [skab] [telemetry] [nab]
 
-DATA holds the folders ``skab`` (runs as CSV with ; and the columns anomaly and changepoint) and
-``telemetry`` (SMAP and MSL as npz with normal, test, anomalous; NAB as csv.gz with timestamp,
-value, anomalous). Learned from: the first 400 rows of a SKAB run, the normal stretch of telemetry,
-NAB up to 40 % or to the first anomaly. Detection is at the score that 1 % of the normal test rows
-exceed. The 32 rows after an anomaly are left out, for all methods. Achieved rates: learned from the
-first 70 % of the normal rows, judged on the rest.
+DATA holds the folders ``skab`` and ``telemetry``. ``skab`` has runs as CSV with ; and the columns
+anomaly and changepoint. ``telemetry`` has SMAP and MSL as npz (normal, test, anomalous), NAB as
+csv.gz (timestamp, value, anomalous). Learned from: the first 400 rows of a SKAB run, the normal
+stretch of telemetry, NAB up to 40 % or to the first anomaly. Detection is at the score that 1 % of
+the normal test rows exceed. The 32 rows after an anomaly are left out, for all methods. Achieved
+rates: learned from the first 70 % of the normal rows, judged on the rest.
 """
 
 import sys

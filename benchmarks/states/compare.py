@@ -2,10 +2,10 @@
 
 python benchmarks/states/compare.py FOLDER [--rows 500] [--seeds 1] [--tables a,b] [--out FILE.csv]
 
-FOLDER holds .tsv.gz tables with the class in the column "target". Every method sees the same rows:
-GEM-MED without and with a forest as base; a forest, boosting and SVC by five-fold probabilities of
-the given label; LOF and IsolationForest; what cleanlab flags with the forest, if it is installed.
-One line a run goes to the output; the summary is printed.
+FOLDER holds .tsv.gz tables with the class in the column "target". All methods
+get the same rows: GEM-MED without and with a forest as base; a forest, boosting and SVC by
+five-fold probabilities of the given label; LOF and IsolationForest. If cleanlab is installed, its
+flags with the forest are added. One line per run goes to the output; the summary is printed.
 """
 
 import argparse

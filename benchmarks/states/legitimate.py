@@ -2,8 +2,9 @@
 
 python benchmarks/states/legitimate.py [--seeds 3]
 
-For every kind: share of the minority that is flagged, share of all rows, estimated contamination,
-alarms of ``screen`` at 5 % on new rows of the same kind, and errors on the minority beside SVC's.
+For every kind: share of the minority that is flagged, share of all rows, estimated contamination.
+Also alarms of ``screen`` at 5 % on new rows of the same kind, and errors on the minority beside
+those of SVC.
 """
 
 import argparse

@@ -200,8 +200,8 @@ def bad_rows_known(X, y, bad, nats, cell, undamaged, truth, seed):
     """P(bad) by somebody who knows the states of all other rows, and what the faults are like.
 
     A forest on the rows, their labels, the model's own nats and LOF, trained with the true states
-    of other folds; in mixed cells a second one that has seen the same kinds of faults drawn anew on
-    undamaged rows of other folds; and the nats again. The three are joined with true states.
+    of other folds. In mixed cells a second forest, trained on the same kinds of faults, drawn again
+    on undamaged rows of other folds. And the nats themselves. True states combine the three.
     """
     n, k = len(y), int(truth.max()) + 1
     Z = StandardScaler().fit_transform(X)

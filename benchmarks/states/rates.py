@@ -3,11 +3,12 @@
 python benchmarks/states/rates.py [--sizes 200 1000 5000] [--runs 4] [--out rates.csv]
 python benchmarks/states/rates.py --kinds pair --tables "three classes"
 
-Every table has known true labels; rates from .05 to .45, of all classes (symmetric), of the first
-one alone (one-sided), or of the first two, which are taken for each other only (pair). Judged are
-the share of wrong labels among the samples at hand (label_error_interval_), the rate of each true
-class that the labels were drawn with (label_error_rate_intervals_), and, of pairs, how many of the
-wrong labels are found between the two classes, by expected counts (true_label_proba_).
+Every table has known true labels, and wrong ones at rates from .05 to .45. They are of all classes
+(symmetric), of the first one alone (one-sided), or swaps of the first two (pair). Judged are:
+
+- the share of wrong labels among these samples (label_error_interval_)
+- the rate of each true class that the labels were drawn with (label_error_rate_intervals_)
+- of pairs: how many wrong labels lie between the two classes by expected counts (true_label_proba_)
 Standard errors count the tables of a row as independent.
 """
 

@@ -1,4 +1,4 @@
-"""The attack for a quarter of a second each; ``make fuzz`` goes on for as long as asked."""
+"""The attack for a quarter of a second each; ``make fuzz`` runs for as long as asked."""
 
 import pytest
 

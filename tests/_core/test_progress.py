@@ -263,7 +263,7 @@ def test_n_jobs_is_what_a_fit_may_take(n_jobs, n_samples, wanted):
 
 
 class Tasks:
-    """A callback that writes down what it is told."""
+    """A callback that writes down what it receives."""
 
     def __init__(self):
         self.ended, self.open, self.torn_down = [], [], 0

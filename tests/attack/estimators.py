@@ -1,8 +1,8 @@
-"""Strange but possible data for every estimator, and what must hold whatever the data are.
+"""Strange but possible data for every estimator, and what must hold for all data.
 
-A fit ends in one of two ways: an error of one line, of a kind that callers expect, which leaves the
-estimator as it was; or a model whose numbers are finite, whose probabilities are probabilities and
-which is the same, to the bit, when fitted again.
+A fit ends in one of two ways. Either it raises an error of one line, of a kind that callers expect,
+and leaves the estimator as it was. Or it gives a model with finite numbers and valid probabilities,
+and a second fit gives the same model, to the bit.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Targets: what reads a kind of file, honest files to begin with, and what may come out.
+"""Targets: what reads a kind of file, honest files to begin with, and which results are allowed.
 
 A reader may return or raise one of its errors, with a message of one line. Everything else is
 wrong: another exception, a crash, more memory or time than the limits of the process.

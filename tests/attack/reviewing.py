@@ -1,7 +1,7 @@
 """``gemmed review`` killed and stopped while several reviewers post marks.
 
-A mark is confirmed when its answer has arrived. Every confirmed mark has to be in the file, as it
-was given and once; of the others at most the one that each reviewer was waiting for may be there.
+A mark is confirmed when its answer has arrived. Every confirmed mark has to be in the file once, as
+it was given. Of the others, only the one that each reviewer was waiting for may be there.
 """
 
 import http.client
@@ -69,7 +69,7 @@ class Told:
 
 
 def review(table, marks, blow, rng, size):
-    """A server that is struck while marks are posted; what was told."""
+    """A server that is struck while marks are posted; what was answered."""
     told = Told()
     process = subprocess.Popen(
         [sys.executable, "-m", "gemmed", "review", str(table), "--target", "y",

@@ -20,7 +20,7 @@ BROKEN = {4: 0, 11: 0, 17: 1, 22: 1, 30: 2, 41: 2}
 
 
 def heard(subject, high, sensor, broken):
-    """A tone of 300 or 900 Hz as one of three microphones hears it."""
+    """A tone of 300 or 900 Hz as one of three microphones records it."""
     rng = np.random.default_rng([subject, high, sensor])
     time = np.arange(RATE // 2) / RATE
     pitch = np.random.default_rng([subject, high]).uniform(0.9, 1.1)

@@ -117,7 +117,7 @@ def test_three_classes_text_missing_answers_and_long_form():
         (np.array([[1.5, 0], [1, 0], [1, 0], [0, 1]]), "whole numbers or text"),
         (np.ones((4, 2), dtype=int), "one class only"),
         (np.ones((3, 2), dtype=int), "3 rows for 4 samples"),
-        (np.ones((2, 2, 2)), "a column an annotator"),
+        (np.ones((2, 2, 2)), "one column per annotator"),
         (np.array([["a", 1]] * 4, dtype=object), "mixes text and numbers"),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_is_known_is_certain(n_classes, base):
 
 
 def test_found_errors_count_in_the_rates_and_teach_the_classifier():
-    """Corrected labels alone made the others seem rare; prior 0 alone taught nothing."""
+    """Corrected labels alone made the others seem rare; prior 0 alone changed nothing."""
     X, truth = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     wrong = np.random.default_rng(0).random(len(truth)) < 0.2

@@ -1,4 +1,4 @@
-"""What holds for every estimator, whatever the data: drawn by hypothesis."""
+"""What holds for every estimator and all data: drawn by hypothesis."""
 
 import warnings
 

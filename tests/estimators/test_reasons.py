@@ -1,4 +1,4 @@
-"""Which columns speak against a sample: numbers that can be checked, words that state them."""
+"""Which columns are evidence against a sample: numbers to check, words that state them."""
 
 import numpy as np
 import pytest

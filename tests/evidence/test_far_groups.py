@@ -1,4 +1,4 @@
-"""Groups that lie apart: found where they are faults, left alone where rows vouch for them."""
+"""Groups that lie apart: found where they are faults, cleared where they have inlier neighbours."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_a_mode_as_dense_as_the_rest_is_left_alone(size):
 
 
 def test_wrong_labels_are_no_far_group():
-    """A row far from its class and in the middle of the other one has company there."""
+    """A row far from its class and in the middle of the other one has inlier neighbours there."""
     rng = np.random.default_rng(0)
     index = np.repeat([0, 1], 150)
     X = rng.normal(size=(300, 2)) + 30.0 * index[:, None]
@@ -75,7 +75,7 @@ def test_wrong_labels_are_no_far_group():
 
 
 def test_faults_near_each_other_do_not_vouch_for_each_other():
-    """Rows scattered wide, of which some happen to be near: the group as a whole has no company."""
+    """Scattered rows of which a few are near to each other: the group has no inlier neighbours."""
     X, bad = with_far_group(1, n=400, share=0.3)
     X[:5] = X[0] + 0.1 * np.random.default_rng(0).normal(size=(5, 2))
     assert not vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()

@@ -1,4 +1,4 @@
-"""Screening: p-values of new samples hold their level, whatever the trust; ties, groups, splits."""
+"""Screening: p-values of new samples hold their level, for any trust; ties, groups, splits."""
 
 import math
 import pickle

@@ -144,7 +144,7 @@ def test_a_damped_step_counts_with_what_the_full_one_promised():
 
 
 def test_a_fit_goes_on_as_long_as_its_objective_falls(monkeypatch):
-    """Whatever the gap does, which may be smallest at a start that is far from the solution."""
+    """Regardless of the gap, which may be smallest at a start that is far from the solution."""
     space, _ = spaces(n=400)
     rare = np.full((400, 1), -1.0)
     rare[np.random.default_rng(1).permutation(400)[:4]] = 1.0

@@ -1,4 +1,4 @@
-"""The number of landmarks is asked of the data."""
+"""The number of landmarks is chosen by held-out loss."""
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def test_the_last_number_is_taken_without_asking(monkeypatch):
 
 
 def test_a_search_that_cannot_end_early_is_not_made(monkeypatch):
-    """Of three numbers the last is taken whatever the fits of the others would say."""
+    """Of three numbers the last is taken without fits of the others."""
     numbers_from(100, monkeypatch)
     found = chosen(150)
     assert found.levels == []

@@ -1,4 +1,4 @@
-"""Factors made of tiles are those of LAPACK, and the same whatever the number of threads."""
+"""Factors made of tiles are those of LAPACK, and the same for any number of threads."""
 
 import numpy as np
 import pytest

@@ -100,8 +100,8 @@ def test_a_cost_is_a_weight_of_one_function():
 def test_costs_have_the_boundary_of_true_labels(n_classes):
     """Noisy labels pull a function to where the true class is the more likely side.
 
-    Where a label is wrong any other takes its place, so that with several classes those on the
-    other side err as they do on average, which is exact if their rates are the same.
+    Where a label is wrong any other takes its place. With several classes those on the other side
+    err as they do on average. This is exact if their rates are the same.
     """
     rng = np.random.default_rng(n_classes)
     for _ in range(20):

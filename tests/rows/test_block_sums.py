@@ -15,7 +15,7 @@ def blocks(n):
 
 
 def summed_apart(results, bounds):
-    """What a collector makes of the sums of those who have some blocks each."""
+    """The total that a collector gets from the sums of some blocks each."""
     total = TreeSum()
     for first, last in itertools.pairwise(bounds):
         sums = sums_of_subtrees(results[first:last], first, last - first)

@@ -26,7 +26,7 @@ from gemmed.estimators.med import MEDClassifier
 from gemmed.paper import RampSVC, RODClassifier, TrimmedSVC, TwoStageClassifier
 
 GUESS = 0.2
-"""What methods are told that need a contamination rate; the truth is between 0 and 0.4."""
+"""The rate that methods get which need a contamination rate; the truth is between 0 and 0.4."""
 ROD_FRACTION = 0.02
 """The smallest of the GEM-MED paper's three; with 0.2 ROD predicts one class on half the tables."""
 FOLDS = 3

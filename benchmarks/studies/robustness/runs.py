@@ -133,11 +133,11 @@ def measure_method(name: str, trial: Trial, seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``error`` on the clean test data in %; ``excess_error`` over the same method trained on the
-        rows without a fault, in points; ``auc`` and ``average_precision`` of its
-        anomaly scores for the faulty rows; ``contamination``, the share it takes for faulty, and
-        ``reliability``, counts by bins of ``nominal_proba_`` (GEM-MED only); ``fit_seconds``;
-        ``warnings``, how many the fit issued.
+        ``error``: on the clean test data, in %. ``excess_error``: over the same method trained on
+        the rows without a fault, in points. ``auc``, ``average_precision``: of its anomaly scores
+        for the faulty rows. ``contamination``: the estimated share of faulty rows (GEM-MED only).
+        ``reliability``: counts by bins of ``nominal_proba_`` (GEM-MED only). ``fit_seconds``.
+        ``warnings``: how many the fit issued.
     """
     method = METHODS[name]
     with warnings.catch_warnings(record=True) as caught:

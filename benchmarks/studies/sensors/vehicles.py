@@ -1,4 +1,4 @@
-"""SensIT: vehicles heard by acoustic and seismic sensors, failures of one of them injected."""
+"""SensIT: vehicles recorded by acoustic and seismic sensors, failures of one of them injected."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from gemmed.sensors import SensorDetector
 FOLDER = "skab"
 N_HEALTHY, N_UNITS = 400, 200
 """Seconds at the beginning of a run that are known to be healthy. The first ones give the units of
-the sensors, the others are learned from: with both from the same seconds, nobody would have seen
-how far a healthy circuit drifts away from its beginning."""
+the sensors, the others are learned from. Both from the same seconds would not show how far a
+healthy circuit drifts away from its beginning."""
 SMOOTHED = 30
 """Seconds of the moving mean and deviation beside each value."""
 QUANTILE = 0.99

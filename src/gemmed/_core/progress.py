@@ -5,9 +5,9 @@ Code that takes long says ``report("solver", 3, 200, gap=1e-4)``. Whoever wants 
     with listening(print):
         model.fit(X, y)
 
-Listeners are called in the thread of the fit, between two steps of it: one that raises (a
-KeyboardInterrupt, say) ends the fit, and one that returns True ends the solver after this
-iteration. They hear what happens inside their ``with`` block only, whatever other threads do.
+Listeners are called in the thread of the fit, between two steps. One that raises (for example a
+KeyboardInterrupt) ends the fit. One that returns True ends the solver after this iteration. They
+receive events of their own ``with`` block only, not those of other threads.
 """
 
 from __future__ import annotations

@@ -93,11 +93,12 @@ def mfcc(
     n_mfcc : int
         Coefficients to keep, at most ``n_mels``.
     **spectrum
-        n_fft=None, the length of the Fourier transform, at least ``frame`` (None: ``frame``);
-        n_mels=40 filters between f_min=0 and f_max=None (None: half the sample rate);
-        window="hann", any window of ``scipy.signal.get_window``; htk=False, HTK's mel scale instead
-        of Slaney's; top_db=80, decibels below the loudest value of a signal at which its spectrum
-        is cut off, or None.
+        - n_fft=None: length of the Fourier transform, at least ``frame`` (None: ``frame``)
+        - n_mels=40: filters between f_min=0 and f_max=None (None: half the sample rate)
+        - window="hann": any window of ``scipy.signal.get_window``
+        - htk=False: HTK's mel scale instead of Slaney's
+        - top_db=80: decibels below the loudest value of a signal at which its spectrum is cut off,
+          or None
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Shares of faults from checked rows, valid whatever the model believes."""
+"""Shares of faults from checked rows, valid for any model, good or poor."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def flag_fdr(
     With checks: let c be the number of correct rows with at least a given probability that were
     drawn, r the smallest chance of a candidate to be drawn. The threshold is the lowest one at
     which (1 - r) / r * (1 + c) is at most ``fdr`` times the number of unchecked rows above it.
-    Correct rows are drawn by chance alone, so that the argument of Barber and Candès (2015, lemma 1
-    of the sequential step-up test) bounds the expected false share, whatever the model is.
+    Correct rows are drawn by chance alone. The argument of Barber and Candès (2015, lemma 1 of the
+    sequential step-up test) then bounds the expected false share, for any model.
     """
     if not 0.0 < fdr < 1.0:
         raise ReviewError(f"fdr={fdr!r} must lie between 0 and 1 (as 0.1)")

@@ -31,8 +31,8 @@ LARGEST_SURPRISE = 10.0
 LARGEST_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
 PRIOR_FAULTS = 1.0
-"""Differences between predictions count by (k + this) / (k + 2 this), with the number k of faults
-(or of correct rows, if fewer) among the draws: without faults they only make the bounds wider."""
+"""Differences between predictions count by (k + this) / (k + 2 this). k is the number of faults (or
+of correct rows, if fewer) among the draws. Without faults they only make the bounds wider."""
 FIRST_REFIT = 4
 RECALIBRATE_EVERY = 0.2
 """Predictions are corrected anew when the draws have grown by this part."""

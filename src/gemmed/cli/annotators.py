@@ -50,8 +50,8 @@ def add_annotator_options(parser: Any) -> None:
         "--answers",
         nargs=3,
         metavar=("ITEM", "ANNOTATOR", "LABEL"),
-        help="the same for a table with one answer a row: the columns that say what was labelled, "
-        "by whom, and how; other columns are learned from if they are equal within an item",
+        help="the same for a table with one answer per row: the columns with the item, the "
+        "annotator and the label; other columns are learned from if they are equal within an item",
     )
 
 
@@ -153,12 +153,12 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
 
 
 def _hint(options: argparse.Namespace, table: Table) -> str:
-    """The command for a table with one answer a row."""
+    """The command for a table with one answer per row."""
     names = [str(name) for name in table.columns[:3]]
     if len(names) < 3:
         names = ["ITEM", "ANNOTATOR", "LABEL"]
     return (
-        "a table with one answer a row (item, annotator, label) is read by: gemmed audit "
+        "a table with one answer per row (item, annotator, label) is read by: gemmed audit "
         f"{shlex.quote(options.table)} --answers {shlex.join(names)}"
     )
 

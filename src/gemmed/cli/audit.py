@@ -37,25 +37,33 @@ EPILOG = """examples:
   gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
   gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
   gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
-  gemmed audit answers.csv --answers clip worker label              (one answer a row)
+  gemmed audit answers.csv --answers clip worker label              (one answer per row)
   gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
   gemmed audit plant.csv --target state --prefix _ --order time --html timeline.html
   gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
   gemmed audit large.parquet --target ok --stream --out suspicious.csv --html report.html
 
-The rows found are ranked by anomaly_score, the probability that a row is not what its class is.
-Rows are counted from 1, below the header. verdict says what is suspicious: the label, the
-measurement; suggested_label is the class the row would get, reasons says why, odd_columns
-which columns speak against it. conflicting_rows are trusted rows to compare it with. prior,
-label_term and measurement_term add up to the log-odds that the row is correct: how frequent faults
-are, what predictions say of the label, and what the values say of the measurement. --html writes a
-page with all of it that can be mailed; gemmed review lets you judge the rows.
+columns of --out, one row per suspicious row:
+  row                its number, from 1 below the header
+  anomaly_score      probability of a fault; the list is sorted by it
+  verdict            what is suspicious: the label or the measurement
+  suggested_label    the most likely other class
+  reasons            why, in words
+  odd_columns        which columns are evidence against the row
+  conflicting_rows   trusted rows to compare it with
+  prior, label_term, measurement_term
+                     terms that add up to the log-odds that the row is correct: how frequent faults
+                     are, what predictions say of the label, what the values say of the measurement
 
-Of recordings (a manifest with path and label) the column flags says what is wrong with the sound:
-silent, clipped, truncated; those with a flag and those that cannot be read are listed in any case.
+--threshold 0 lists every row. --html writes one page that can be mailed. gemmed review lets you
+judge the rows.
 
-With --sensor or --prefix, and of recordings with the columns subject and sensor, single sensors of
-a row may be broken: verdict and sensors say which, --spans writes when, --html is a timeline.
+Recordings (a manifest with path and label) have a column flags: silent, clipped, truncated.
+Recordings with a flag are always listed, and so are files that cannot be read.
+
+With --sensor or --prefix, and with recordings that have the columns subject and sensor, single
+sensors of a row may be broken. verdict and sensors name them, --spans writes when, and --html is a
+timeline.
 """
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -85,7 +93,7 @@ def add_command(commands: Any) -> None:
         type=float,
         metavar="P",
         help="list rows with a fault probability above P (default: rows of which a fault is "
-        "likelier than none)",
+        "more likely than none)",
     )
     parser.add_argument(
         "--each",
@@ -236,9 +244,9 @@ def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, np.ndarray]
     Returns
     -------
     pandas.DataFrame
-        row, the named columns, label, anomaly_score, verdict, suggested_label, probabilities of the
-        states where the classifier has them, the four terms of the log-odds, p_value if the
-        classifier has one, and conflicting_rows.
+        row, the named columns, label, anomaly_score, verdict, suggested_label, the terms of the
+        log-odds, conflicting_rows. Probabilities of the states and p_value if the classifier has
+        them.
     """
     import numpy as np
     import pandas as pd
@@ -258,7 +266,7 @@ def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, np.ndarray]
 
 
 def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
-    """Some rows, by their positions, with the columns that speak against them and why."""
+    """Some rows, by their positions, with the columns that are evidence against them and why."""
     found = ranked.iloc[chosen].copy()
     reasons = [findings.reasons_of(int(row)) for row in chosen]
     found["odd_columns"] = [[c.name for c in own.columns if c.odd] for own in reasons]
@@ -333,14 +341,14 @@ def _in_turn(found: Any) -> Any:
 
 
 def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
-    """Rows below the line: not flagged, and likelier faulty than the average row."""
+    """Rows that are not flagged, but more likely faulty than the average row."""
     rows = findings.worth_a_look
     if not len(rows) or not options.top:
         return
     say()
     say(
-        f"{counted(len(rows), 'more row')} worth a look: not flagged, but likelier faulty than the "
-        "average row"
+        f"{counted(len(rows), 'more row')} worth a look: not flagged, but more likely faulty than "
+        "the average row"
     )
     cells = []
     for row in map(int, rows[: options.top]):
@@ -367,7 +375,7 @@ def _cell(value: Any) -> str:
 
 def _main_reason(row: dict[str, Any]) -> str:
     """The first sentence, or that none of the columns is odd."""
-    text = str(row["reasons"] or row.get("flags") or "nothing speaks against it")
+    text = str(row["reasons"] or row.get("flags") or "no column is odd")
     first = text.split(". ")[0].rstrip(".")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 

@@ -70,9 +70,9 @@ def rank_samples(training: Training, identifiers: tuple[str, ...] = ()) -> Any:
     Returns
     -------
     pandas.DataFrame
-        row, the identifiers, recording and time if there are any, label, anomaly_score (the larger
-        one of P(the label is wrong or no sensor is good) and P(broken) of the likeliest sensor),
-        verdict, sensors, suggested_label, and broken_SENSOR of each sensor.
+        row, the identifiers, recording and time if there are any, label, anomaly_score, verdict,
+        sensors, suggested_label, and broken_SENSOR of each sensor. The anomaly score is the larger
+        one of P(the label is wrong or no sensor is good) and the largest P(broken) of a sensor.
     """
     import numpy as np
     import pandas as pd

@@ -18,7 +18,7 @@ EPILOG = """examples:
   gemmed export diagnosis.gemmed --out diagnosis.onnx --dtype float32 --json
 
 The graph has the inputs X (numbers, NaN where one is missing) and, if the model has such columns,
-categories (texts, "" where one is missing), and the outputs label, decision and probabilities. The
+categories (texts, "" where one is missing). Its outputs are label, decision and probabilities. The
 order of the columns is printed and stored in the file. A model of recordings is exported from its
 MFCCs on. Screening and explanations stay with gemmed.
 """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 SOME_FAILED, ALL_FAILED = 3, 2
 
 EPILOG = """The manifest is a CSV or Parquet table with the columns path, label and perhaps subject,
-sensor, start, end (seconds in the file); paths are relative to its folder. Files are WAV, FLAC or
-OGG; they are resampled to one rate and mixed down to one channel. gemmed fit and gemmed audit take
-a manifest directly; this command is for several sensors and other tools.
+sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV, FLAC or
+OGG. They are resampled to one rate and mixed down to one channel. gemmed fit and gemmed audit take
+a manifest directly. This command is for several sensors and other tools.
 
 examples:
   gemmed features manifest.csv --out features.parquet --jobs 2
@@ -37,7 +37,7 @@ examples:
 Columns: path, label, subject, sensor, segment, start, end, window_start (seconds), the flags
 silent, clipped, padded, offset, truncated, then MFCCs (m0000, ...) or components (p00, ...).
 
-A recording that cannot be used is named on standard error with its problem; the others are done.
+A recording that cannot be used is named on standard error with its problem. The others are used.
 Exit code: 0 all done, 3 some recordings could not be used, 2 none could, or a wrong call.
 Finished recordings are kept in the folder OUT.parts: the same command does only what is missing.
 """

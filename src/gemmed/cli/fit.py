@@ -29,21 +29,21 @@ EPILOG = """examples:
   gemmed fit readings.parquet --target state --scheduler local --workers 4 --out state.gemmed
   gemmed fit /shared/readings --target state --scheduler tcp://10.0.0.5:8786 --out state.gemmed
 
-Missing numbers become the median of their column, with a column that says where; text becomes one
-column a value. Text that differs from row to row (names, identifiers) is left out. The model file
-contains no code: gemmed predict refuses files that would run any.
+Missing numbers become the median of their column, and a further column marks them. Text becomes
+one column per value. Text that differs from row to row (names, identifiers) is left out. The model
+file contains no code: gemmed predict refuses files that would run any.
 
-A table with a column path that names sound files is a manifest: the model then holds sample rate,
+A table with a column path that names sound files is a manifest. The model then holds sample rate,
 window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
-says that some recordings could not be used; the others were. With the columns subject and sensor,
+means that some recordings could not be used; the others were. With the columns subject and sensor,
 recordings of a subject at the same time are one sample, of which single sensors may be broken.
 
-With --sensor or --prefix the columns of a table are sensors, of which single ones may be broken for
-a while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
+With --sensor or --prefix the columns of a table are sensors. Single sensors may be broken for a
+while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
 
-Large tables are read in blocks; columns are then planned and scaled by 50,000 random rows. On a
-cluster the workers read Parquet files themselves (the path must mean the same to all of them); the
-rows of a CSV file are sent to them.
+Large tables are read in blocks. 50,000 random rows then decide how columns are read and scaled. On
+a cluster the workers read Parquet files themselves: all of them need the same path. The rows of a
+CSV file are sent to them.
 """
 
 

@@ -31,7 +31,7 @@ from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
-RESUMED = "what was finished is kept, the same command goes on"
+RESUMED = "what was finished is kept, the same command continues"
 PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
 OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
 KEPT = {

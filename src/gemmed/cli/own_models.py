@@ -22,9 +22,8 @@ def add_own_model_options(parser: Any) -> None:
         parser,
         "--pred-probs",
         "FILE",
-        "out-of-sample probabilities of your own models, one file each: a table with a column "
-        "named by each class, or .npy of shape (rows, classes), classes sorted; one row per row of "
-        "the table",
+        "out-of-sample probabilities of your own models, one file each: a table with one column "
+        "per class, or .npy of shape (rows, classes), classes sorted; rows as in the table",
     )
     parser.add_argument(
         "--embeddings",

@@ -25,11 +25,12 @@ EPILOG = """examples:
   gemmed predict digits.gemmed new/*.wav --screen 0.05 --out predicted.csv   (recordings)
   cat new.csv | gemmed predict diagnosis.gemmed - --json | jq '.predictions[0]'
 
-The table is written again with the columns prediction; proba_CLASS for each class with --proba;
-p_value and suspicious with --screen; broken_SENSOR (a probability) by a model of sensors. Columns
-are found by name, others are kept but not used.
+The table is written again with further columns: prediction; with --proba proba_CLASS for each
+class; with --screen p_value and suspicious; with a model of sensors broken_SENSOR, a probability.
+Columns are found by name, others are kept but not used.
+
 A model of gemmed fit MANIFEST takes sound files or a manifest and processes them exactly as in
-training. The column flags says silent, clipped, truncated, or why a file could not be used (exit
+training. The column flags has silent, clipped, truncated, or why a file could not be used (exit
 code 3).
 """
 
@@ -216,7 +217,7 @@ def _predicted(model: Any, frame: Any) -> Any:
 
 
 def _last_step(model: Any, frame: Any) -> tuple[Any, Any]:
-    """The last estimator of a pipeline and what the steps before make of the frame."""
+    """The last estimator of a pipeline, and the frame as the steps before transform it."""
     last = _last_of(model)
     return last, frame if last is model else model[:-1].transform(frame)
 

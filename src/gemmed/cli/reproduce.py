@@ -21,7 +21,7 @@ EPILOG = """examples:
   gemmed reproduce footsteps --quick
 
 Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
-Finished runs are kept in its subfolder runs: interrupt with Ctrl-C, and the same command goes on.
+Finished runs are kept in its subfolder runs: after Ctrl-C the same command continues.
 """
 
 

@@ -42,15 +42,19 @@ EPILOG = """examples:
   gemmed review patients.csv --target diagnosis --checks 120 --until 0.02
   gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
 
-A page opens on this computer, with one suspicious row after another: its values with the odd ones
-marked, what is usual, its neighbours, the suggested class. A table with a column path that names
-sound files is a manifest: the page plays the recordings, and the classes are in column label
-unless --target names another one. Marks are kept in TABLE.review.sqlite beside the table, each on
-disk before the next row appears; the same command goes on where it was. --checks draws rows at
-random and says the share of faults with an interval; --until and --until-precision say when to
-stop.
---export writes the table as it was with the corrected labels, and a log of the changes beside it,
-without a fit and without a browser.
+A page opens on this computer and shows one suspicious row after another: its values with the odd
+ones marked, the usual values, its neighbours, the suggested class. A table with a column path that
+names sound files is a manifest. The page then plays the recordings, and the classes are in column
+label unless --target names another one.
+
+Marks are kept in TABLE.review.sqlite beside the table. Each is on disk before the next row appears.
+The same command continues where it stopped.
+
+--checks draws rows at random. The page then shows the share of faults with an interval. --until and
+--until-precision set a goal.
+
+--export writes the table as it was with the corrected labels, and a log of the changes beside it.
+It needs no fit and no browser.
 """
 
 
@@ -131,7 +135,7 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve the page, or export."""
     if options.table == "-":
-        raise ValueError("TABLE must be a file: a review goes on another day")
+        raise ValueError("TABLE must be a file: a review is continued later")
     if not 0 <= options.port < 65536:
         raise ValueError(f"--port {options.port} must lie between 0 and 65535")
     for name in ("until", "until_precision"):

@@ -153,7 +153,10 @@ def plain(time: Any) -> Any:
 def learn_or_load(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
     """The monitor of the options, and how times are written."""
     if (options.normal is None) == (options.model is None):
-        raise ValueError("give normal rows with --normal TABLE, or what was learned with --model")
+        raise ValueError(
+            "give normal rows with --normal TABLE, or what was learned with --model; without "
+            "normal rows use gemmed.SensorDetector in Python"
+        )
     if options.model is not None:
         return _loaded(options)
     if options.save is not None:
@@ -194,15 +197,15 @@ def fit_monitor(
     monitor.time_column_ = None if clock is None else list(clock)
     low, high = monitor.achieved_rate_[1:]
     note(
-        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; alarms of the plant "
-        f"in held-out normal rows: {monitor.achieved_rate_[0]:.3%} ({low:.3%} to {high:.3%}), "
-        f"asked of the plant and of each sensor: {rate:.3%}"
+        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; false alarms of the "
+        f"plant in held-out normal rows: {monitor.achieved_rate_[0]:.3%} ({low:.3%} to "
+        f"{high:.3%}), allowed for the plant and for each sensor: {rate:.3%}"
     )
     if monitor.promised_rate_ > rate:
         note(
-            f"the normal rows are worth {monitor.n_independent_:.3g} independent stretches, which "
-            f"can promise a rate of {monitor.promised_rate_:.2g}; a smaller one holds if later "
-            "rows resemble them"
+            f"the normal rows are worth {monitor.n_independent_:.3g} independent stretches: they "
+            f"can guarantee a false-alarm rate of {monitor.promised_rate_:.2%}; a smaller one "
+            "holds if later rows resemble them"
         )
     return monitor
 

@@ -11,7 +11,7 @@ from .sensor_tables import Clock, plain
 from .terminal import note
 
 MOST_TOLD = 20
-"""Faults that are told on standard error."""
+"""Number of faults that are listed on standard error."""
 FIELDS = ("sensor", "recording", "start", "stop", "rows", "probability")
 
 

@@ -131,8 +131,8 @@ def _add_classifier_options(group: Any) -> None:
         type=_number_or("auto"),
         default="auto",
         metavar="M",
-        help="landmarks that stand for the rows of a large table (default: auto, none up to 8,000 "
-        "rows of two classes, as many as the data ask for above)",
+        help="landmarks that stand for the rows of a large table (default: auto, none up to 2,000 "
+        "rows of two classes, above chosen by held-out loss)",
     )
     group.add_argument("--max-iter", type=int, default=200, metavar="N")
     group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")

@@ -23,9 +23,9 @@ def score_unlabelled(training: Training, identifiers: tuple[str, ...] = ()) -> A
     Returns
     -------
     pandas.DataFrame
-        row, the identifiers, label (empty if there is none), prediction, proba (of the predicted
-        class), p_value (how usual the row is among the trusted training rows) and suspicious (at a
-        false-alarm rate of 5 %), as far as the classifier offers them.
+        row; the identifiers; label, empty if there is none; prediction; proba of the predicted
+        class. If the classifier offers them: p_value (share of trusted training rows that lie as
+        far out) and suspicious (at a false-alarm rate of 5 %).
     """
     import numpy as np
     import pandas as pd

@@ -42,10 +42,10 @@ readings. A line is printed when a fault begins, when its kind is known better, 
 Kinds: stuck, drift, offset, scale, spikes, noisy, swapped, missing; unusual for the whole plant.
 
 With --state everything that is remembered is in one file, which is written after every event and
-every five seconds. The same command goes on where it stopped, also after a crash: rows up to the
+every five seconds. The same command continues where it stopped, also after a crash. Rows up to the
 last time in the state are skipped. Without --order, as many rows of a file are skipped as were
-read; a pipe goes on with its next row. An event that was printed just before a crash can be printed
-again.
+read; a pipe continues with its next row. An event that was printed just before a crash can be
+printed again.
 """
 
 

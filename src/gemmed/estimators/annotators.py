@@ -52,9 +52,9 @@ ROUNDS = 4
 class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     """Large-margin classifier for samples that several annotators have labelled.
 
-    True labels, rates of the annotators and the classifier are one model: a classifier that
-    predicts held-out samples well says who is right, and MED is fitted to the probabilities of the
-    true labels.
+    True labels, rates of the annotators and the classifier are one model. A classifier that
+    predicts held-out samples well is evidence about who is right. MED is fitted to the
+    probabilities of the true labels.
 
     Annotators may be wrong together, which no answers can show. Intervals and probabilities allow
     for it as far as the answers to one sample depend on each other.

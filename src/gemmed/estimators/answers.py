@@ -1,4 +1,4 @@
-"""A matrix of answers, a column an annotator, as single answers."""
+"""A matrix of answers, one column per annotator, as single answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def answers_of(
         matrix = matrix[:, None]
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(
-            f"y has shape {matrix.shape}: give a column an annotator, (n_samples, n_annotators)."
+            f"y has shape {matrix.shape}: give one column per annotator, (n_samples, n_annotators)."
         )
     there = _given(matrix)
     silent = np.flatnonzero(~there.any(axis=0))

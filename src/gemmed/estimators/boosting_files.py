@@ -68,9 +68,9 @@ MAX_TREES = 1_000_000
 class StoredBoosting:
     """Fitted boosted trees in a model file; they become the classifier when the state is set.
 
-    Its state is a dictionary: ``params``, ``attributes`` (those of KEPT), ``baseline`` (scores
-    before the first tree), ``counts`` (nodes of each tree, trees of a round one after the other)
-    and ``nodes`` (of each field: values of all nodes of all trees).
+    Its state is a dictionary with ``params``, ``attributes`` (those of KEPT) and ``baseline``
+    (scores before the first tree). ``counts`` has the number of nodes of each tree, round by round.
+    ``nodes`` has, for each field, the values of all nodes of all trees.
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:

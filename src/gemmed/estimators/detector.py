@@ -42,8 +42,8 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     """Anomaly detector whose nominal region approximates the minimal-entropy set.
 
     The statistic of a sample is large where the training samples are sparse. A sample is anomalous
-    if it exceeds that of all but a share ``false_alarm_rate`` of the training samples. p-values are
-    conformal: for new nominal samples, P(p <= level) is about ``level`` or below.
+    if it exceeds that of all but a share ``false_alarm_rate`` of the training samples. The p-values
+    are conformal: for new nominal samples, P(p <= level) is about ``level`` or below.
 
     Parameters
     ----------

@@ -49,11 +49,11 @@ PRECISE_MEAN = 0.9
 class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassifier):
     """Large-margin classifier for training data of which an unknown part is corrupted.
 
-    Every training sample is nominal, or has a wrong label, or is a bad measurement. A
-    maximum-entropy problem asks for a margin for the true labels of good measurements; distances to
-    other samples (geometric entropy) and odd readings speak against measurements, held-out
-    predictions against labels. The fit gives the classifier, for each sample the probabilities of
-    the three states, and how frequent they are.
+    Every training sample is nominal, or has a wrong label, or is a bad measurement. Held-out
+    predictions are evidence about labels. Distances to other samples (geometric entropy) and odd
+    readings are evidence about measurements. A maximum-entropy problem gives the classifier: it
+    demands a margin for the true labels of good measurements. The fit also gives the probabilities
+    of the three states for each sample, and how frequent the states are.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ default="tuned"
         Candidates of the kernel, and which samples are neighbours.
     solver : Solver or None, default=None
         Iterations, tolerance, and landmarks in place of the exact kernel. "auto" landmarks keep the
-        exact kernel up to 2,000 samples (with a radial kernel 8,000 of two classes and 5,000 of
-        several); above, their number is doubled from 500 on, to 8,000 at most, as long as held-out
-        rows are better predicted.
+        exact kernel up to 2,000 samples of two classes and 1,000 of several. Above, there are 500
+        landmarks. Their number is doubled, to 8,000 at most, as long as held-out rows are predicted
+        better.
     warm_start : bool, default=False
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.
@@ -109,8 +109,8 @@ default="tuned"
     state_proba_, true_label_proba_ : arrays of shape (n_samples, 3) and (n_samples, n_classes)
         Probabilities of nominal, wrong label, bad measurement; of the true label.
     contamination_, label_error_share_, bad_measurement_share_ : float
-        Posterior mean of the share of faulty samples, of wrong labels, of bad measurements (not
-        every fault can be named), each with an interval that holds it with 90 %:
+        Posterior mean of the share of faulty samples, of wrong labels, of bad measurements,
+        including faults too uncertain to flag. The 90 % intervals are
         ``contamination_interval_``, ``label_error_interval_``, ``bad_measurement_interval_``.
     label_error_rates_, label_error_rate_intervals_ : shapes (n_classes,) and (n_classes, 2)
         Share of the samples of each true class that have another label.
@@ -226,8 +226,9 @@ default="tuned"
             What is already known of each sample. 0.95 stands for "nothing"; other values move the
             log-odds by what theirs differ. 0 and 1 state a certainty and are respected exactly.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group (a subject, a recording) are not neighbours of each other, and do
-            not vouch for each other's labels (ten groups a class, at most 3,000 samples).
+            Samples of one group (a subject, a recording) are held out together: they are not
+            neighbours of each other, and predictions of one do not learn from the others. For the
+            kernel classifier this needs ten groups per class and at most 3,000 samples.
         known_labels : array-like of shape (n_samples,), optional
             True labels of samples that somebody has checked; None, NaN or masked elsewhere. Leave
             y as it was given: the classifier learns the true label, the rates how often given
@@ -317,15 +318,18 @@ default="tuned"
         Returns
         -------
         DataFrame or dict of arrays, one row per training sample
-            ``label``; ``nominal_proba``; ``wrong_label_proba`` and ``bad_measurement_proba``; terms
-            that add up to logit(nominal_proba): ``prior`` (how frequent faults are, and what
-            prior_nominal says of the sample), ``label_term``, ``measurement_term``; ``verdict``:
-            "ok", "suspicious label" or "suspicious measurement"; ``suggested_label``: the likeliest
-            other one by predictions without the sample; ``p_value``: how often a trusted sample of
-            its class lies as far out; ``conflicting``: row numbers of the nearest trusted samples
-            of other classes, for samples that are not ok; ``odd_columns`` and ``reasons``: which
-            columns are evidence against it, in words; ``suggested_proba``: probability of
-            the suggested label. The index is that of the DataFrame that was fitted.
+            The index is that of the DataFrame that was fitted. The columns:
+
+            - ``label``, ``nominal_proba``, ``wrong_label_proba``, ``bad_measurement_proba``
+            - ``prior``, ``label_term``, ``measurement_term``: terms that add up to
+              logit(nominal_proba). ``prior`` is how frequent faults are, with prior_nominal
+            - ``verdict``: "ok", "suspicious label" or "suspicious measurement"
+            - ``suggested_label``, ``suggested_proba``: the most likely other label by predictions
+              without the sample, and its probability; the given label if that is not suspicious
+            - ``p_value``: share of the trusted samples of its class that lie as far out
+            - ``conflicting``: row numbers of the nearest trusted samples of other classes
+            - ``odd_columns``, ``reasons``: which columns are evidence against it, in words;
+              ``conflicting`` and ``reasons`` are empty if the verdict is "ok"
         """
         check_is_fitted(self)
         self._kept.require_all()
@@ -344,9 +348,9 @@ default="tuned"
         Parameters
         ----------
         kind : {"plain", "precise"}, default="plain"
-            "plain": a wrong label or a bad measurement is likelier than "nominal". "precise": the
-            largest set of these samples whose probability of a fault is above one half each, and at
-            least 0.9 in the mean.
+            "plain": a wrong label or a bad measurement is more likely than "nominal". "precise":
+            the largest set of these samples whose probability of a fault is above one half each,
+            and at least 0.9 in the mean.
 
         Returns
         -------

@@ -111,7 +111,7 @@ class KeptSamples:
 
 
 def some_of_each_class(nominal: FloatArray, class_index: np.ndarray) -> FloatArray:
-    """Nominal probabilities by which at least the likelier half of every class is trusted.
+    """Nominal probabilities by which at least half of every class is trusted.
 
     A class may be doubted as a whole; what its rows look like is still known best from the rows
     that are doubted least.

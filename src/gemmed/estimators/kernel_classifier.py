@@ -79,8 +79,8 @@ def function_of_solution(
 ) -> StoredFunction:
     """The decision functions, in the shape of ``dual_coef``.
 
-    With many samples those of the solver's parameters, not those that the multipliers define: the
-    latter miss it by the whole gradient, a sum over all samples that moves the bias most.
+    With many samples those of the solver's parameters, not those that the multipliers define. The
+    latter differ by the whole gradient, a sum over all samples that changes the bias most.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
 MODEL_ROOMS = {"estimators", "evidence", "model", "paper", "sensors"}
-"""Rooms of gemmed whose classes hold numbers and options only; estimators are trusted anywhere."""
+"""Packages whose classes hold numbers and options only; estimators are trusted anywhere."""
 
 HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
@@ -145,7 +145,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 
 
 def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
-    """Full names of the types in a fitted model that skops has to be told to build.
+    """Full names of the types in a fitted model that skops must be allowed to build.
 
     For other programs that keep models in the format of skops, such as MLflow. All of them are of
     gemmed's closed list or of ``trusted``; a model with others is refused, as by
@@ -161,8 +161,8 @@ def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
     --------
     >>> from gemmed import MEDClassifier, trusted_types
     >>> trusted_types(MEDClassifier().fit([[0.0], [1.0]], [0, 1]))  # doctest: +NORMALIZE_WHITESPACE
-    ['gemmed.estimators.med.MEDClassifier',
-     'gemmed.estimators.kernel_classifier.StoredFunction',
+    ['gemmed.estimators.kernel_classifier.StoredFunction',
+     'gemmed.estimators.med.MEDClassifier',
      'gemmed.model.kernels.kernel.Kernel']
     """
     what = f"{type(model).__name__} cannot be saved"

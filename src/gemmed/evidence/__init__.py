@@ -1,1 +1,1 @@
-"""What speaks against samples, in nats; checks of it; p-values."""
+"""Evidence against samples, in nats; checks of it; p-values."""

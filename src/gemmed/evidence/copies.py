@@ -1,8 +1,8 @@
 """Rows that were entered several times.
 
-A copy finds its twin at distance zero, a new row does not: copies that vouch for each other make
-all training rows look nearer to one another than new rows can be. In coarse data, new rows coincide
-with training rows as well; their coincidences are no copies.
+A copy has a neighbour at distance zero, a new row has not. If copies count as neighbours, training
+rows look nearer to one another than new rows can be. In coarse data, new rows coincide with
+training rows as well; such rows are not copies.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 from .._core.types import BoolArray, FloatArray
 
 RECURRING = 5.0
-"""A row that stands so many times as often as the rows of its class do on average is a value that
-recurs (a silent sensor, a default), and will in new data."""
+"""A row that occurs so many times as often as the average row of its class is a recurring value (a
+silent sensor, a default). It will occur in new data, too."""
 
 
 def copied_rows(X: FloatArray, class_index: np.ndarray) -> np.ndarray:
     """Number of the set of copies that every row belongs to, shape (n_samples,).
 
-    Equal rows are copies if chance would hardly have made them equal: in some column they show a
-    value that no other row has, or no other row agrees with them in all columns but one. Rows that
-    recur far more often than others of their class are not, nor are rows of a single column, of
-    which neither can be told.
+    Equal rows are copies if they are hardly equal by chance. Either they have, in some column, a
+    value that no other row has. Or no other row agrees with them in all columns but one. Rows that
+    recur far more often than others of their class are not copies. Tables with a single column
+    have none, because neither can be decided there.
     """
     n, n_columns = X.shape
     alone = np.arange(n)

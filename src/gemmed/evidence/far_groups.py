@@ -1,9 +1,9 @@
 """Groups that lie apart from their class (docs/research/model.md, section 11).
 
-Where many rows are faulty they move what single rows are compared with, but the k-NN distances
-inside the class, the paper's geometric entropy, fall into two groups. Rows vouch for each other: a
-row that is as near to rows which do not lie apart as these are to each other has a wrong label at
-most, and a group as dense as the other rows is a part of the data.
+Many faulty rows change what single rows are compared with. But the k-NN distances inside the class,
+the paper's geometric entropy, then fall into two groups. Rows of the far group are cleared in two
+cases. A row with inlier neighbours, of whichever class, has a wrong label at most. A group as dense
+as the other rows is a part of the data.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _maximise(
     """Log-likelihood, share, means and standard deviations of the likeliest end.
 
     All starts take their steps together. The log odds of the high group are a polynomial of the
-    second degree in the value: a step is one product with the powers of the values to get the
-    memberships, and one to get the moments of the groups.
+    second degree in the value. A step is two products with the powers of the values: one for the
+    memberships, one for the moments of the groups.
     """
     powers = np.stack([np.ones_like(values), values, values * values])
     whole = powers.sum(axis=1)
@@ -131,17 +131,17 @@ stay below (decision 7)."""
 LARGEST_SHARE = 0.7
 """The far group may exceed one half by the error of the split, not more."""
 APART, STRONGEST = 2.0, 12.0
-"""Nats from which on a row lies apart and cannot vouch for others; nats at most."""
+"""Nats from which on a row lies apart and clears no other row; nats at most."""
 TYPICAL = 0.98
 """Quantile of the distances among rows not apart up to which a single row is one of them."""
 LEVEL = 0.05
-"""Of the test that rows apart have company as often as others."""
+"""Of the test that rows apart have near neighbours as often as others."""
 FEWEST_MEMBERS = 20
 """Samples a class needs before groups are looked for."""
 SMALLEST = 1e-2
 """Distances below this share of their median (duplicates) count as this share."""
 MOST_ROWS = 2000
-"""Rows that vouch for others, where there are more."""
+"""Rows that can clear others, where there are more."""
 
 
 def far_groups(
@@ -151,7 +151,7 @@ def far_groups(
     seed: int,
     considered: BoolArray | None = None,
 ) -> FloatArray:
-    """Nats against rows of far groups for which nobody vouches, zero for all others.
+    """Nats against rows of far groups without inlier neighbours, zero for all others.
 
     Parameters
     ----------
@@ -192,11 +192,11 @@ def _of_class(knn: FloatArray) -> FloatArray:
 def vouched_for(
     distances: Distances, apart: BoolArray, class_index: np.ndarray, seed: int
 ) -> BoolArray:
-    """Rows for which others vouch, shape (n_samples,).
+    """Rows that their neighbours clear, shape (n_samples,).
 
-    All of them, if the rows apart have company as often as the others (an exact binomial test, so
-    that a handful of rows near each other is not accused), or if their labels agree with those of
-    their neighbours apart. Else those near to rows not apart.
+    All of them, if the rows apart have near neighbours as often as the others. An exact binomial
+    test decides, so that a few rows near each other are not accused. All of them, too, if their
+    labels agree with those of their neighbours apart. Else those near to rows not apart.
     """
     n = len(apart)
     some = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_ROWS])

@@ -1,11 +1,11 @@
 """The k-NN statistic d inside the classes (docs/research/model.md, section 4).
 
 *leave_one_out*: mean distance to the k nearest other samples of the class. *bipartite*: the class
-is split at random into halves, each half is the reference of the other, and the mean distance to
+is split at random into halves, and each half is the reference of the other. The mean distance to
 the k nearest references is averaged over several splits. Samples of the same group never count as
-neighbours of each other. Of large classes a random part of each half serves as references: cost and
-memory stay linear in the number of samples, and d looks at a wider neighbourhood than all samples
-would. It is compared with the median of the class in any case.
+neighbours of each other. Of large classes a random part of each half serves as references. Cost and
+memory then stay linear in the number of samples. The distance d then covers a wider neighbourhood
+than with all samples; it is compared with the median of the class in any case.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Neighbourhood(NamedTuple):
     groups: np.ndarray | None = None
     """Group of every sample, or None; samples of a group are not neighbours of each other."""
     seed: int = 0
-    """Of the random halves. The same seed gives the same halves whatever the order of the samples,
-    a rotation or a change of scale of X."""
+    """Of the random halves. The same seed gives the same halves for any order of the samples, and
+    after a rotation or a change of scale of X."""
     n_splits: int | None = None
     """Random splits of the bipartite graph; by default fewer for larger classes."""
 
@@ -214,7 +214,7 @@ def usable_neighbors(
     if available < n_neighbors:
         warn_of_class(
             f"n_neighbors={n_neighbors} is too large{for_class(label)}: only {available} "
-            f"references can be counted on; {available} is used there.",
+            f"rows are available; using n_neighbors={available} there.",
             NeighborsReducedWarning,
             stacklevel=5,
         )

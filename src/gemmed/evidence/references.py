@@ -1,9 +1,9 @@
 """Distances of many rows to the k nearest of a set of references.
 
 Rows are visited a few at a time, so that the distances stay in the processor's cache. For many
-samples products of coordinates are taken in single precision, about the centre of the references;
-rows whose neighbours are so close, compared with their distance from that centre, that little
-precision is left are done again in double precision.
+samples products of coordinates are taken in single precision, about the centre of the references.
+Little precision is left for rows whose neighbours are much closer than that centre. These rows are
+computed again in double precision.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUERY_VALUES = 250_000
 """Distances held at a time by one thread: they stay in the processor's cache."""
 CLOSE = 0.01
 """Squared distance, over squared distances from the centre, below which single precision is not
-enough: its rounding is some 1e-7 of the latter, so that squared distances are good to 1e-5."""
+enough. Its rounding is some 1e-7 of the latter: squared distances are then good to 1e-5."""
 
 HAND = 16
 """Columns that are looked at together for the smallest distances."""

@@ -1,9 +1,9 @@
 """Distances of new rows as if they had been scaled along with the training rows.
 
 A scaler that was fitted to the training rows makes each of them a little nearer to the others than
-a new row is: the more columns and the fewer rows, the more. Where a column shows by its numbers
-that such a scaler was at work, a new row is measured in the scale that the training rows would have
-given together with it. A column that shows nothing of the kind keeps the user's unit
+a new row is. The effect grows with the number of columns and falls with that of rows. The numbers
+of a column can show that such a scaler was used. A new row is then measured in the scale that the
+training rows would have given together with it. All other columns keep the user's unit
 (docs/research/screening.md).
 """
 

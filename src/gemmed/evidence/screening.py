@@ -1,7 +1,7 @@
 """Is a new sample like the training samples that are trusted? (docs/research/screening.md)
 
 The statistic of a sample for a class is its mean distance to the k nearest trusted training samples
-of that class, over the class median; the pooled statistic is the smallest over the classes. A
+of that class, over the class median. The pooled statistic is the smallest over the classes. A
 training sample is measured in the same way, without itself, its group and its copies; a new one as
 if it had been scaled along with them. The share of training samples that lie as far out as a new
 sample is its conformal p-value.

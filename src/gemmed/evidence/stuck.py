@@ -24,6 +24,8 @@ ALIKE, COLUMN_SHARE = 0.6, 0.1
 that must be stuck together, at least two."""
 FILLED_IN = 0.1
 """Deviations from the mean or median of the others within which a shared value was filled in."""
+STRAY = (0.05, 0.95)
+"""Quantiles beyond which a column may have stray values."""
 SEARCHED_ROWS = 20_000
 """Rows among which stuck values are looked for, where there are more."""
 
@@ -87,10 +89,14 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
 
 
 def _is_natural(value: float, others: FloatArray) -> bool:
-    """Whether missing values are replaced by it (mean, median), or others end at it (a limit)."""
-    deviation = float(others.std())
-    centres = np.array([others.mean(), np.median(others)])
+    """Whether missing values are replaced by it (mean, median), or others end at it (a limit).
+
+    Stray values count neither for the end nor for the deviation.
+    """
+    low, high = np.quantile(others, STRAY)
+    inner = others[(others >= low) & (others <= high)]
+    deviation = float(inner.std())
+    centres = np.array([inner.mean(), np.median(inner)])
     is_filled_in = np.any(np.abs(value - centres) <= FILLED_IN * deviation)
-    is_limit = value - others.max() <= deviation and others.min() - value <= deviation
-    is_limit &= value >= others.max() or value <= others.min()
+    is_limit = high <= value <= high + deviation or low - deviation <= value <= low
     return bool(is_filled_in or is_limit)

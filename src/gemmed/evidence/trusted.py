@@ -1,7 +1,7 @@
 """Which training samples may calibrate p-values, and distances to the nearest trusted ones.
 
-Distrust alone does not make a sample unfit for calibration: a robust fit distrusts the outskirts of
-clean data as well, and a calibration sample without its outskirts calls them anomalous later. Only
+Distrust alone does not make a sample unfit for calibration. A robust fit distrusts the outskirts of
+clean data as well. A calibration sample without its outskirts calls them anomalous later. Only
 distrusted samples that a gap separates from the rest are left out (docs/research/screening.md).
 """
 
@@ -38,8 +38,8 @@ def beyond_gap(scores: FloatArray, trusted: BoolArray, *, level: float = GAP_LEV
 
     Lighter tails have smaller spacings further out. Tried are the spacings beyond which at least
     half of the samples are distrusted. The gap is the innermost that is significant at ``level``
-    (Bonferroni) and half as wide as the middle 80 % of the trusted samples: with many samples
-    beyond, slight unevenness of the density is significant as well.
+    (Bonferroni) and half as wide as the middle 80 % of the trusted samples. The second condition is
+    needed because with many samples beyond, a slightly uneven density is significant, too.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def usable_neighbors(
         if available < n_neighbors:
             warn_of_class(
                 f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
-                f"trusted references can be counted on; {available} is used for screening.",
+                f"trusted rows are available; using n_neighbors={available} for screening.",
                 NeighborsReducedWarning,
                 stacklevel=4,
             )

@@ -5,8 +5,8 @@ one stratum are exchangeable if no slice matters. The sum of the fault probabili
 then the sum of a random sample of each stratum, drawn without replacement: its mean and variance
 are exact. Its upper tail is that of a gamma variable with this mean and variance (for flags and
 few faults, of a Poisson variable). That tail is the p-value. It is multiplied by the number of
-slices of the column and by the number of columns, so that one false finding or more has a
-probability of about ``level`` at most.
+slices of the column and by the number of columns. The probability of one false finding or more is
+then about ``level`` at most.
 """
 
 from __future__ import annotations

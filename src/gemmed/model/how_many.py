@@ -32,9 +32,9 @@ from .margin_loss import fit_slope, gain_over
 HELD_OUT, FEWEST_HELD_OUT, MOST_HELD_OUT = 0.1, 1000, 5000
 """Share of the rows that judge, and its limits."""
 WORTH = 0.003
-"""Nats a row by which a doubling, or each of two on average, must have lowered the loss for the
-next one to be tried; at least the standard error of that gain. One may have bad luck with its
-landmarks, so two are tried in any case."""
+"""Nats per row by which a doubling must have lowered the loss for the next one to be tried. It may
+also be the mean of two doublings. It must be at least the standard error of the gain. One draw of
+landmarks may be poor, so two doublings are tried in any case."""
 LEAST_LEVELS = 3
 """Numbers of landmarks that are tried in any case: one, and two doublings of it."""
 GAP, MAX_STEPS = 3e-4, 30
@@ -73,7 +73,7 @@ def feature_prior(
     c: float,
     weights: FloatArray,
 ) -> Prior:
-    """Functions of features of the kernel; of as many as the data ask for under an ``AtMost``.
+    """Functions of features of the kernel; held-out loss chooses their number for an ``AtMost``.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def feature_prior(
 def most_landmarks(n_functions: int, n_samples: int) -> int:
     """Landmarks that can be afforded.
 
-    The time of a fit with m landmarks grows as m^2 times the number of functions; the exponent
+    The time of a fit with m landmarks grows as m^2 times the number of functions. The exponent
     keeps it below that of a five-fold forest with 20,000 rows of 18 classes.
     """
     for_samples = max(2 * n_samples // n_functions, FEWEST_LANDMARKS)

@@ -1,9 +1,9 @@
-"""Maximum entropy discrimination with everybody trusted: what kernels and groups are judged by.
+"""Maximum entropy discrimination that trusts all samples; kernels and groups are judged by it.
 
-A criterion that may dismiss samples prefers what lets it dismiss the awkward ones; MED may not.
-Its margins are those that samples would have had they not been in the training set: a classifier
-bends towards its training samples, so that a wrong one seems to be right. To first order that is
-known without another fit, for a sample or for its group (docs/research/model.md, section 5).
+A criterion that may leave out samples would prefer kernels that let it leave out the difficult
+ones; MED may not. A classifier fits its own training samples, so that a wrong one seems to be
+right. A first-order formula gives the margin of a sample without the sample itself, or without its
+whole group (docs/research/model.md, section 5). Nothing has to be fitted again.
 """
 
 from __future__ import annotations

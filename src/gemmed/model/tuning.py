@@ -1,8 +1,8 @@
 """Width and amplitude of the kernel from the training data (docs/research/model.md, section 7).
 
-Every candidate is fitted by MED, in which nobody is let go, and judged by the leave-one-out margins
-of the samples: a criterion that chooses its own samples prefers kernels under which it can dismiss
-the awkward ones.
+Every candidate is fitted by MED, which keeps all samples, and judged by the leave-one-out margins
+of the samples. A criterion that chooses its own samples would prefer kernels under which it can
+leave out the difficult ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WORTH = 0.04
 """Nats above the best of half of the rows up to which a candidate is worth a second look."""
 SCREENING_SEED = 0x67656D
 GROSS = 0.1
-"""Share of the variance that trusted samples have when far ones are out of all proportion."""
+"""Share of the variance that trusted samples have where others lie extremely far out."""
 
 
 class Candidate(NamedTuple):
@@ -195,7 +195,7 @@ def tune_kernel(
 
 
 class _Shape(NamedTuple):
-    """What a kernel looks like, whatever its amplitude."""
+    """The shape of a kernel, without its amplitude."""
 
     width: float
     """Times gamma."""
@@ -287,8 +287,8 @@ def _spaces(
 ) -> Iterator[tuple[float, Kernel, FunctionSpace]]:
     """Function spaces of one shape, with the variance and the kernel of each.
 
-    For kernels without a width the variance is that of f around the centre of the samples, and the
-    bias has in addition the variance to make up for the centre: the origin of X does not matter.
+    For kernels without a width the variance is that of f around the centre of the samples. The bias
+    gets the variance that makes up for the centre, so that the origin of X does not matter.
     """
     plain = replace(kernel, function_variance=1.0, bias_variance=0.0)
     explicit = plain.explicit_features(X)

@@ -112,9 +112,9 @@ default="rbf"
     dual_coef_ : array of shape (n_samples,)
         sample_weight * margin_duals_ * nominal_proba_ * y, the coefficients of f.
     dual_value_, duality_gap_ : float
-        Value of the dual and how far it is from optimal: exact for "exact", estimates for
-        sampling engines; for "mean_field" an upper bound of the optimum and what the best f for
-        these nominal probabilities could still gain.
+        Value of the dual and how far it is from optimal. Exact for "exact", estimates for sampling
+        engines. For "mean_field" an upper bound of the optimum, and what the best f for these
+        nominal probabilities could still gain.
     kkt_residual_, monte_carlo_error_ : float
         Residual of the optimality conditions and its standard error (zero unless sampled).
     objective_path_, engine_diagnostics_ : array of shape (n_iter_,), dict

@@ -1,7 +1,7 @@
 """The dual problem of GEM-MED: its data, value and gradient (docs/research/model.md, section 2).
 
-Symbols are those of that page: lam, mu, kappa are the multipliers of the margin, entropy and
-coverage constraints, eta the nominal indicators, d the k-NN distances, f the decision function.
+Symbols are those of that page. The multipliers of the margin, entropy and coverage constraints are
+lam, mu, kappa. The nominal indicators are eta, the k-NN distances d, the decision function f.
 Class-wise arrays have shape (2,): first the class with label -1.0, then the one with +1.0.
 """
 

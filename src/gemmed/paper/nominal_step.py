@@ -84,7 +84,7 @@ class _StepDual:
     """Equation 22 as a function of the fields (all mu_z, then all kappa_z) / N_z.
 
     The classes are separate problems. Each is divided by its size: the gradient then is how far the
-    means over the class miss the constraints, whatever the weights of the samples.
+    means over the class miss the constraints, for any weights of the samples.
     """
 
     def __init__(

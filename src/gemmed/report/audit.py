@@ -31,10 +31,10 @@ class Audit:
     verdicts : DataFrame, one row per sample, in the order and with the index of X
         ``label``, ``verdict`` ("ok", "suspicious label", "suspicious measurement"),
         ``is_flagged``, ``fault_proba``, ``wrong_label_proba``, ``bad_measurement_proba``,
-        ``suggested_label`` and ``suggested_proba`` (where another label is likelier), and
+        ``suggested_label`` and ``suggested_proba`` (where another label is more likely), and
         ``reasons`` of flagged samples.
     flagged : the flagged rows of it, the most suspicious first
-    worth_a_look : rows of it that are not flagged, but likelier faulty than the average sample
+    worth_a_look : rows that are not flagged, but more likely faulty than the average sample
     summary : str, what was found in a few sentences
     model : the fitted pipeline of TablePreparation and GEMMEDClassifier
     """

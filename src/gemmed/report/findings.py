@@ -140,7 +140,7 @@ class Findings:
         Parameters
         ----------
         threshold : joint score above which a row is taken; None for rows of which a fault is
-            likelier than none
+            more likely than none
         """
         order = self.order()
         chosen = self.is_flagged if threshold is None else self.scores["joint"] > threshold
@@ -170,7 +170,7 @@ class Findings:
 
     @cached_property
     def worth_a_look(self) -> np.ndarray:
-        """Rows that are not flagged and still likelier faulty than the average row.
+        """Rows that are not flagged and still more likely faulty than the average row.
 
         As many as make up, with the flagged rows, the estimated number of faulty rows.
         """

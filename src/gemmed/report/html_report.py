@@ -290,8 +290,8 @@ class HtmlReport:
         n = len(self.findings.worth_a_look)
         shown = f" The first {MOST_WORTH_A_LOOK} are listed." if n > MOST_WORTH_A_LOOK else ""
         return (
-            f"{counted(n, 'more row')} below the line: not flagged, but likelier faulty than the "
-            f"average row. With them the list has the estimated number of faulty rows.{shown}"
+            f"{counted(n, 'more row')} below the line: not flagged, but more likely faulty than "
+            f"the average row. With them the list has the estimated number of faulty rows.{shown}"
         )
 
     def _pictures(self) -> list[dict[str, Any]]:

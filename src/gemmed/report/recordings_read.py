@@ -116,7 +116,7 @@ class Recordings:
             {
                 "start": begin + first * self.step,
                 "end": begin + last * self.step,
-                "text": f"{strength[first:last].max():.1f} spreads from its class at "
+                "text": f"{strength[first:last].max():.1f} usual deviations from its class at "
                 f"{begin + first * self.step:.2f} to {begin + last * self.step:.2f} s",
             }
             for first, last in runs[:3]
@@ -135,7 +135,7 @@ class Recordings:
 
 
 def _settings(files: Sequence[SoundFile]) -> tuple[FeatureSettings, float | None]:
-    """The settings and the rate that ``gemmed audit`` hears these recordings with."""
+    """The settings and the rate that ``gemmed audit`` reads these recordings with."""
     try:
         reader = RecordingMFCC().fit(files)
     except AudioFileError:  # none can be opened: each is named when it is read

@@ -28,7 +28,7 @@ LONGEST_CLIP = 10.0
 WAVE_PARTS = 300
 SILENCE_DB = -100.0
 TOGETHER, MOST_PLACES = 0.05, 20
-"""Seconds between flat tops that are marked as one place, and places marked."""
+"""Seconds between flat tops that are marked together, and number of marks."""
 COLOURS = (
     (0, 0, 4), (31, 12, 72), (85, 15, 109), (136, 34, 106), (186, 54, 85), (227, 89, 51),
     (249, 140, 10), (249, 201, 50), (252, 255, 164),

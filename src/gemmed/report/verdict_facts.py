@@ -63,7 +63,7 @@ def flags(model: Any, kind: str = "plain") -> BoolArray:
 
     Parameters
     ----------
-    kind : "plain" if a fault is likelier than none; "precise" for the largest set with a mean
+    kind : "plain" if a fault is more likely than none; "precise" for the largest set with a mean
         fault probability of 0.9, all above one half
     """
     fault = 1.0 - np.asarray(model.nominal_proba_)

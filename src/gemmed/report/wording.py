@@ -32,7 +32,7 @@ def flag_sentence(
 
     Parameters
     ----------
-    threshold : above which rows are flagged; None if a fault must be likelier than none
+    threshold : above which rows are flagged; None if a fault must be more likely than none
     share : estimated share of faulty rows; None if the model has none
     kind : what is estimated, "faulty rows"
     n_checked : rows that a person has judged

@@ -1,8 +1,8 @@
 """Marks of reviewers in an SQLite file beside the table; each is on disk before it is confirmed.
 
 Schema (version 2; docs/guide/review.md): ``meta`` says which table the marks belong to, ``marks``
-is a log. Nothing in it is ever changed or deleted but ``undone_at``: who marked what and when can
-always be told.
+is a log. Only ``undone_at`` is ever changed, and nothing is deleted: who marked what and when stays
+known.
 """
 
 from __future__ import annotations

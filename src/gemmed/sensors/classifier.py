@@ -44,10 +44,10 @@ KERNELS = (TUNED, *RADIAL, "linear", "poly")
 class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     """GEM-MED for samples of several sensors: a broken sensor drops out, and the sample stays.
 
-    The decision is a sum of one function a sensor. Every sensor of every sample has an indicator
-    "broken"; indicators of neighbours in time depend on each other (a chain a sensor, and one for
-    what all sensors share), and their rates are learned. New samples are treated in the same way:
-    their sensors and labels are inferred together.
+    The decision is a sum of one function per sensor. Every sensor of every sample has an indicator
+    "broken". Indicators of neighbours in time depend on each other: there is one chain per sensor,
+    and one for what all sensors share. Their rates are learned. New samples are treated in the same
+    way: their sensors and labels are inferred together.
 
     Parameters
     ----------

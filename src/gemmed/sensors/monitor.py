@@ -30,7 +30,7 @@ class SensorMonitor(BaseEstimator):
 
     Every channel is predicted from the other sensors, now and before, and from its own past. Tests
     look at what is left: nearest-neighbour distances (geometric entropy), levels, noise, spikes,
-    readings that stand still, and spread compared with the prediction. Thresholds come from the
+    constant readings, and spread compared with the prediction. Thresholds come from the
     allowed rate of false alarms, on normal blocks that were held out.
 
     Parameters

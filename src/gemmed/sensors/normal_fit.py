@@ -23,7 +23,7 @@ from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
 from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
 
 MIN_BLOCKS, MAX_BLOCKS = 5, 10
-"""Consecutive parts of the normal data; each is judged by what the others have taught."""
+"""Consecutive parts of the normal data; each is judged by a model of the others."""
 WINDOWS_OF_BLOCK = 4
 """Windows in a block from which on there are more blocks than the fewest."""
 MAX_SENSOR_REFERENCES, MAX_ROW_REFERENCES = 256, 1000

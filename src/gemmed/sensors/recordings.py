@@ -1,4 +1,4 @@
-"""Which samples stem from the same recording and must not vouch for each other."""
+"""Which samples stem from the same recording and are held out together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._core.types import FloatArray
 Placed = tuple[FloatArray, np.ndarray | None, FloatArray | None]
 """Rows, their groups and their time stamps."""
 N_BLOCKS = 20
-"""Consecutive parts of a single recording whose readings do not vouch for each other."""
+"""Consecutive parts of a single recording, each held out as a whole."""
 
 
 def vouching_groups(n: int, stamps: FloatArray | None, groups: np.ndarray | None) -> np.ndarray:

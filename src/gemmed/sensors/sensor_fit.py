@@ -45,7 +45,7 @@ class Rows(NamedTuple):
     present: np.ndarray
     sequences: Sequences
     vouching: np.ndarray
-    """Rows of the same number do not vouch for each other's readings."""
+    """Readings of rows with the same number are not compared with each other."""
     class_index: np.ndarray
     """Of the labelled rows, shape (n_labelled,)."""
     weights: FloatArray

@@ -171,7 +171,7 @@ def test_the_share_of_wrong_labels_does_not_depend_on_the_number_of_classes(n_cl
 
 
 def test_the_second_reading_only_adds_doubt():
-    """Soft predictions may mean label errors: P(wrong) grows where another label is likelier."""
+    """Soft predictions may mean label errors: P(wrong) grows if another label is more likely."""
     scores, given, _, _ = mislabelled(300, 2, [0.1, 0.1], 5, separation=0.3)
     model = LabelModel(scores[None], given, None, np.ones(300))
     both, plain = infer_states(model), infer_states(replace(model, priors=PLAIN))

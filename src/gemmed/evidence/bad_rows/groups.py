@@ -1,9 +1,9 @@
 """Groups of rows that lie apart, each judged as one: by its labels and by how tight it is.
 
-Rows of a group vouch for each other, so that their distances do not show what they are. Two things
-do. *Labels*: a part of a class has one label, as consistently as neighbours agree elsewhere; faults
-that happened to come together have labels of chance. *Tightness*: a recorder that repeats itself
-makes rows much nearer to each other than other rows of the table are.
+Rows of a group are near to each other, so that their distances do not show a fault. Two things do.
+*Labels*: a part of a class has one label, as consistently as neighbours agree elsewhere. Faults
+that lie together by chance have random labels. *Density*: a recorder that repeats itself makes rows
+that are much nearer to each other than other rows of the table are.
 
 Groups are branches of the single-linkage tree of mutual reachability (as in HDBSCAN) that stay
 alone over a range of distances.
@@ -231,7 +231,7 @@ def labels_of(class_index: np.ndarray, nearest: np.ndarray) -> Labels:
 
 
 def lives_elsewhere(label: np.ndarray, inside: BoolArray) -> bool:
-    """Whether a group's most frequent label is met elsewhere: a class may be one tight place."""
+    """Whether a group's most frequent label occurs elsewhere: a class may be one dense cluster."""
     own = label == np.bincount(label[inside]).argmax()
     return bool(np.mean(inside[own]) <= 1.0 - ELSEWHERE)
 

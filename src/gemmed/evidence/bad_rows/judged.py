@@ -31,7 +31,7 @@ LEAST_COUNTERPARTS = 4000
 SORTED_COLUMNS = 8
 """Columns by which rows are put in order."""
 COMPANY = 0.75
-"""Quantile of the distance to the nearest rows up to which these vouch for a row."""
+"""Quantile of the distance to the nearest rows up to which a row has inlier neighbours."""
 JUDGED = (RELATIVE, RESIDUAL, LARGEST)
 """Statistics that become evidence; the distance to the nearest rows is for the check."""
 
@@ -54,7 +54,7 @@ class MeasurementRule:
     statistics: RowStatistics
     belief: Belief
     company: float
-    """Distance to the nearest rows up to which these vouch for a row."""
+    """Distance to the nearest rows up to which a row has inlier neighbours."""
     scale: Scale
     groups: list[Group]
     share_in_groups: float

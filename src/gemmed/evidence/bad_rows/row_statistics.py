@@ -83,7 +83,7 @@ def normal_scores(X: FloatArray) -> NormalScores:
 
 
 NEAREST = 4
-"""Neighbours: five rows vouch for each other, the smallest group that may be a part of a class."""
+"""Neighbours: five rows are the smallest group that may be a part of a class."""
 LOCAL = 20
 """Neighbours by which it is judged whether a place is sparse."""
 MOST_COLUMNS = 200

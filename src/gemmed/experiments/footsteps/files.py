@@ -35,9 +35,9 @@ def write_footsteps(
 ) -> dict[str, Any]:
     """Write one WAV file for each subject and sensor, and three tables; returns a summary.
 
-    manifest.csv has path, label, subject, sensor. faults.csv has every burst: subject, sensor,
-    kind, start, stop (seconds). segments.csv has for each of the 24 segments of a recording how
-    much of it, and of its strongest 1.5 seconds, is faulty, and whether it is an anomaly.
+    ``manifest.csv`` has path, label, subject, sensor. ``faults.csv`` has every burst: subject,
+    sensor, kind, start, stop (seconds). ``segments.csv`` has the 24 segments of every recording:
+    how much of each, and of its strongest 1.5 seconds, is faulty, and whether it is an anomaly.
     """
     # Drawn before anything is written: wrong parameters leave no folder behind.
     recordings = iter_footsteps(

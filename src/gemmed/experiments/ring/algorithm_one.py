@@ -1,7 +1,7 @@
 """The paper's Algorithm 1: its error against the three step sizes, and against the number of steps.
 
-The features are divided by the root mean square length of the training samples: the stable step
-sizes are in inverse units of the kernel, and with a mean K_nn of one the paper's ranges are met.
+The features are divided by the root mean square length of the training samples. The stable step
+sizes are in inverse units of the kernel. With a mean K_nn of one the paper's ranges are met.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def _drawn_rates(counts: FloatArray, n_answers: np.ndarray, rng: np.random.Gener
 def _less_certain(labels: FloatArray, shares: FloatArray, share: float) -> FloatArray:
     """Probabilities of labels with a mean share of shared errors.
 
-    Shared errors are likelier where the answers disagree, and the true label is then likelier one
+    Shared errors are more likely where the answers disagree. The true label is then more likely one
     that somebody gave.
     """
     best = np.argmax(labels, axis=1)

@@ -129,7 +129,7 @@ def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
 
 
 class AtMost(int):
-    """A limit for the number of features; how many there are is asked of the data."""
+    """A limit for the number of features; their number is chosen by held-out loss."""
 
 
 def landmark_prior(

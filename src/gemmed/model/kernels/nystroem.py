@@ -5,8 +5,8 @@ phi(x).phi(x') is the kernel of the landmarks' span. With all samples as landmar
 
 Landmarks are drawn class by class, half of them in proportion to the classes and half in equal
 parts, so that a rare class is represented. Samples of weight zero are never drawn.
-``landmark_points`` moves drawn rows to the means of the rows around them (k-means): what varies at
-random among similar rows is averaged out, and a wrong row among many moves a mean little.
+``landmark_points`` moves drawn rows to the means of the rows around them (k-means). Random
+variation among similar rows is averaged out, and a wrong row among many changes a mean little.
 """
 
 from __future__ import annotations

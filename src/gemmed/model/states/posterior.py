@@ -236,9 +236,9 @@ def _wrong_at_most(
 ) -> FloatArray:
     """P(wrong label) of rows that nobody checked, limited by what the data can tell.
 
-    A label is more likely wrong than right only if another label is likelier than the given one.
-    Predictions that are no better than the shares of the classes say nothing about single labels:
-    then the mean is that of the prior, and no row exceeds one half.
+    A label is more likely wrong than right only if another label is more likely than the given
+    one. Predictions that are no better than the shares of the classes say nothing about single
+    labels: then the mean is that of the prior, and no row exceeds one half.
     """
     is_open = _is_open(model)
     below_half = (0.5 - 1e-9) * (nominal + wrong)

@@ -6,9 +6,9 @@
 The bias is part of the kernel, so the dual has no equality constraint and libsvm, whose SVC always
 has an intercept, cannot solve it. Samples with c_n = 0 take no part in the fit.
 
-A primal-dual interior-point method (Mehrotra's predictor and corrector) is used: it needs 10 to 20
-factorisations whatever C, the scale of the kernel or its rank, where projected Newton and
-coordinate steps stall on kernels of low rank. The difference of primal and dual at the current a is
+A primal-dual interior-point method (Mehrotra's predictor and corrector) is used. It needs 10 to 20
+factorisations for any C, scale and rank of the kernel. Projected Newton and coordinate steps stall
+on kernels of low rank. The difference of primal and dual at the current a is
 a certificate of its accuracy.
 """
 

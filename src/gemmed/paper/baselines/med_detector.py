@@ -70,8 +70,9 @@ class GaussianMED:
 class MEDDetector(OutlierMixin, BaseEstimator):
     """Anomaly detector: a Gaussian whose posterior is chosen by maximum entropy discrimination.
 
-    The score of x is E_q[log p(x | theta)], its expected log-likelihood under the posterior nearest
-    to the prior that gives every training sample at least ``level``, up to slack. Samples that are
+    The score of x is E_q[log p(x | theta)], its expected log-likelihood under a posterior. This is
+    the one nearest to the prior that gives every training sample at least ``level``, up to slack.
+    Samples that are
     well explained have a weight of zero in it.
 
     The prior is centred at the median of each feature, with its median absolute deviation as scale.
@@ -212,9 +213,9 @@ class MEDDetector(OutlierMixin, BaseEstimator):
     def _held_out_scores(self, X: FloatArray) -> FloatArray:
         """Scores under models fitted without the sample.
 
-        Scores of the samples a Gaussian was fitted to are too high, the more so the more features
-        there are: p-values from them would be far too small (false alarms of 0.8 instead of 0.05
-        for 60 samples of 20 features). Folds go round the samples in the order of their scores, and
+        Scores of the samples a Gaussian was fitted to are too high, and more so with many features.
+        Their p-values would be far too small: for 60 samples of 20 features the rate of false
+        alarms is 0.8 instead of 0.05. Folds go round the samples in the order of their scores, and
         duplicates have the mean of theirs: nothing depends on the order of rows.
         """
         first, distinct = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]

@@ -16,10 +16,10 @@ With a multiplier tau for the sum, the samples separate and each has a closed fo
     phi(q) = min_v [v.q]_+ - tau v.e_0 = max_{0<=alpha<=1} (alpha q_0 - tau - d) / 2,          (3)
     d = |alpha q - tau e_0|,   alpha = min(1, 2 tau q_0 / |q|^2) if q_0 > 0 else 0,
 
-where alpha is the saddle-point multiplier of (1). phi depends on W through w_0 (its first column)
-and S = W W' only, and is convex in them: (2) is a convex problem whose size is the rank of G.
-A component `smoothing` of q_i orthogonal to everything else removes the kinks of phi at q = 0 and
-q = tau e_0; it corresponds to a private coordinate of v_i, so that eta and M stay feasible.
+where alpha is the saddle-point multiplier of (1). phi depends on W only through w_0 (its first
+column) and S = W W'. It is convex in them: (2) is a convex problem whose size is the rank of G.
+A component `smoothing` of q_i, orthogonal to everything else, removes the kinks of phi at q = 0 and
+q = tau e_0. It corresponds to a private coordinate of v_i. eta and M therefore stay feasible.
 """
 
 from __future__ import annotations
@@ -208,9 +208,9 @@ def lower_bound(
         optimum >= constant + min_{S >= w_0 w_0'}  <P, S> + l.w_0,
         P = I/2 - Z' diag(alpha^2 / 4d) Z.
 
-    P need not be PSD at an approximate W. Two repairs are tried in combination: d -> stretch d
-    (first order in P, second order in the bound), and P -> P + shift I at the price shift tr(S),
-    where tr(S) <= 2 upper holds for every optimal W because the hinge losses in (2) are >= 0.
+    P need not be PSD at an approximate W. Two repairs are tried in combination. The first is
+    d -> stretch d (first order in P, second order in the bound). The second is P -> P + shift I. It
+    costs shift tr(S), and tr(S) <= 2 upper for every optimal W: the hinge losses in (2) are >= 0.
     """
     Z = problem.Z
     q0, t2 = split_scores(Z @ W)

@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper: projected stochastic gradient ascent with an inner Gibbs sampler.
 
-mu and kappa are moved per sample, mu_z / N_z and kappa_z / N_z, with the sums over the class as
-gradients: that is the scale on which the printed step sizes make sense (docs/research/errata.md).
+mu and kappa are updated per sample, mu_z / N_z and kappa_z / N_z. The gradients are sums over the
+class. On this scale the printed step sizes make sense (docs/research/errata.md).
 
 Near the optimum the push on the bias of f is almost free: q keeps more of one class or more of the
 other at nearly equal cost. The dual is therefore stiff in that direction. Constant steps with the
@@ -54,11 +54,12 @@ class PaperAlgorithm:
     Parameters
     ----------
     mode : "convergent", "corrected" or "printed", default="convergent"
-        "convergent" has the corrected gradients, chains that go on from step to step, step sizes
-        that fall as 1 / t after a fifth of the steps, and the mean of the iterates of the second
-        half. "corrected" has the corrected gradients, constant steps, a chain that starts at
-        eta = 1 in every step, and returns the last iterate. "printed" also has the printed
-        gradients, the printed q(eta | f) and feeds the mean of the draws back, errors included.
+        "convergent" has the corrected gradients, and chains that continue from step to step. Its
+        step sizes fall as 1 / t after a fifth of the steps, and it returns the mean of the iterates
+        of the second half. "corrected" has the corrected gradients, constant steps, a chain that
+        starts at eta = 1 in every step, and returns the last iterate. "printed" also has the
+        printed gradients, the printed q(eta | f) and feeds the mean of the draws back, errors
+        included.
     phi, psi, tau : step sizes for the margin, entropy and coverage multipliers
     n_sweeps : T_G, sweeps of the inner sampler at each step, over all chains
     n_repeats : N_r, draws of the indicators for each draw of f; not used by "convergent", which

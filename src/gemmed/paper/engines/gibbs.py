@@ -155,8 +155,8 @@ def integrate_dual_value(
 class _SampledAscent:
     """Trust-region Newton ascent on the dual with sampled gradients and curvatures.
 
-    The gain of a step p cannot be computed, but the mean of the slopes at its two ends,
-    (g(x) + g(x + p)).p / 2, estimates it; the chains follow the multipliers.
+    The gain of a step p cannot be computed. The mean of the slopes at its two ends,
+    (g(x) + g(x + p)).p / 2, estimates it. The chains follow the multipliers.
     """
 
     def __init__(self, problem: DualProblem, chains: Chains, n_draws: int, burn_in: int) -> None:

@@ -52,7 +52,7 @@ class MeanField:
     ----------
     form : ``"collapsed"`` (default) or ``"factorised"``
     n_restarts : starts beside the first, which knows no classifier: entropy and coverage alone
-        decide who is kept. A restart begins with MED on a random half of the likelier samples.
+        decide who is kept. A restart begins with MED on a random half of the more probable samples.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Exact engines: for functions of at most three features, and whichever the problem allows.
 
 Given f the indicators are independent, so Z is a Gaussian integral over the weights w of f = Phi w
-(equation 40). Its integrand is a mixture of Gaussians with unit covariance: the trapezoid rule on a
-grid of spacing h then errs by about 2 exp(-2 pi^2 / h^2), and the grid only has to cover the mass.
+(equation 40). Its integrand is a mixture of Gaussians with unit covariance. The trapezoid rule on a
+grid of spacing h then errs by about 2 exp(-2 pi^2 / h^2). The grid only has to cover the mass.
 """
 
 from __future__ import annotations

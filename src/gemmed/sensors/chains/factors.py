@@ -2,8 +2,8 @@
 
     (49)  psi_n(b, t) = P(t) P(y_n | t) prod_v [ b_v B_nv + (1 - b_v) p_v(t | x_nv) / P(t) ]
 
-b_v = 1 if sensor v is broken: then it says nothing of the label, and B_nv is how much likelier its
-reading is than from a good one. A missing sensor has B = 1 and no say in the label either.
+b_v = 1 if sensor v is broken: then it says nothing of the label, and B_nv is how much more likely
+its reading is than from a good one. A missing sensor has B = 1 and no say in the label either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Factors(NamedTuple):
     prior: FloatArray
     """log P(t) + log P(y | t), the given label if there is one; shape (n_samples, n_classes)."""
     together: FloatArray | None = None
-    """log of how much likelier all readings are if what sensors share is broken, shape
+    """log of how much more likely all readings are if what sensors share is broken, shape
     (n_samples,); None: the sum of ``bad``. Readings of good sensors depend on each other."""
 
     @property

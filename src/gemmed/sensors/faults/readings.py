@@ -4,8 +4,8 @@
     misfit        how badly columns are predicted by the other columns of the same sensor
     disagreement  how badly the reading is predicted by another sensor, the best of them
 
-A broken sensor disagrees with all others, a good one only with the broken ones; of two sensors that
-disagree nobody can say which is to blame, hence three are needed.
+A broken sensor disagrees with all others, a good one only with the broken ones. If two sensors
+disagree, either can be the broken one: three sensors are needed.
 """
 
 from __future__ import annotations
