@@ -96,7 +96,7 @@ def _is_natural(value: float, others: FloatArray) -> bool:
     low, high = np.quantile(others, STRAY)
     inner = others[(others >= low) & (others <= high)]
     deviation = float(inner.std())
-    centres = np.array([inner.mean(), np.median(inner)])
+    centres = np.array([others.mean(), np.median(others)])
     is_filled_in = np.any(np.abs(value - centres) <= FILLED_IN * deviation)
     is_limit = high <= value <= high + deviation or low - deviation <= value <= low
     return bool(is_filled_in or is_limit)
