@@ -84,6 +84,7 @@ def evaluate_split(
             run.peers(best, scan and split < SCANNED_SPLITS)
             rows[row] = run.measures
             if paper_only:
+                run.sensors()
                 continue
             if len(sensors) == 1:
                 chosen[sensors[0]] = best

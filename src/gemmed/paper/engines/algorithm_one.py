@@ -199,7 +199,7 @@ class PaperAlgorithm:
             keep = special.expit(field + at.lam * pull)
             draws = rng.random((self.n_repeats, problem.n_samples)) < keep
             eta = draws[-1].astype(np.float64)
-            share = draws.mean(axis=0)
+            share = draws.sum(axis=0) / self.n_repeats
             nominal += share / self.n_sweeps
             margin += share * pull / self.n_sweeps
         return Moments(np.nan, nominal, margin)
