@@ -56,6 +56,10 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     predictions against labels. The fit gives the classifier, for each sample the probabilities of
     the three states, and how frequent they are.
 
+    The model of the paper is :class:`gemmed.paper.GEMMEDClassifier`. Both ask for margins in
+    expectation under a Gaussian process, and for little geometric entropy of the samples kept. Here
+    labels may be wrong too, the rates of faults are learned, and no coverage has to be given.
+
     Parameters
     ----------
     kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
