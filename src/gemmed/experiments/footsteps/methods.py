@@ -247,7 +247,7 @@ ANOMALOUS_SHARE = 0.2
 SIMULATION_SEED = 60
 """Of the tables. Seeds 50 to 52 served development."""
 PAPER_SEED = 70
-"""Of the tables with the methods of the paper alone, under both mixes of faults."""
+"""Of the tables of the paper, under both mixes of faults."""
 
 
 class Size(NamedTuple):
