@@ -22,6 +22,22 @@ def test_ring_data_is_what_it_says():
     np.testing.assert_array_equal(again.X, data.X)
 
 
+def test_random_labels_of_the_ring_keep_the_class_sizes():
+    drawn = [make_ring(100, corruption=0.4, ring_labels="random", random_state=s) for s in range(9)]
+    for data in drawn:
+        assert data.anomalous.sum() == 80
+        assert np.sum(data.y == 1) == np.sum(data.y == -1) == 100
+    positive = [int(np.sum(data.y[data.anomalous] == 1)) for data in drawn]
+    assert len(set(positive)) > 4
+    assert abs(np.mean(positive) - 40) < 5  # three standard errors
+
+
+def test_random_labels_of_a_ring_without_nominal_samples():
+    data = make_ring(5, corruption=1.0, ring_labels="random", n_test_per_class=0, random_state=0)
+    assert np.sum(data.y == 1) == 5
+    assert data.anomalous.all()
+
+
 @pytest.mark.parametrize(("layout", "bayes"), [("paper", 0.240), ("separated", 0.017)])
 def test_layouts_have_the_documented_bayes_error(layout, bayes):
     data = make_ring(2, layout=layout, n_test_per_class=50_000, random_state=0)
@@ -35,6 +51,7 @@ def test_layouts_have_the_documented_bayes_error(layout, bayes):
     "arguments",
     [
         {"layout": "x"},
+        {"ring_labels": "x"},
         {"corruption": 1.5},
         {"corruption": -0.1},
         {"n_per_class": 0},

@@ -78,6 +78,14 @@ def test_solve_comes_close_to_the_exact_optimum(seed):
     assert sampled.monte_carlo_error > 0
 
 
+def test_chains_that_disagree_are_not_called_converged():
+    engine = Gibbs(n_final_draws=6, estimate_dual_value=False)
+    found = engine.solve(random_problem(0, n=10), np.random.default_rng(0))
+    assert found.kkt_residual <= 4 * found.monte_carlo_error  # six draws say little
+    assert found.diagnostics["r_hat"] > 1.1
+    assert not found.converged
+
+
 def exact_value(problem, multipliers):
     return problem.value(multipliers, Enumeration().moments(problem, multipliers).log_partition)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 LARGEST_RADIUS = 1e6
 COVARIANCE = np.array([[20.0, 16.0], [16.0, 20.0]])
 Layout = Literal["paper", "separated"]
+RingLabels = Literal["balanced", "random"]
 MEANS_OF_NEGATIVE_CLASS = {"paper": np.array([3.0, 3.0]), "separated": np.array([3.0, -3.0])}
 
 
@@ -42,23 +43,27 @@ def make_ring(
     radius: float = 55.0,
     corruption: float = 0.2,
     layout: Layout = "paper",
+    ring_labels: RingLabels = "balanced",
     n_test_per_class: int = 2000,
     random_state: int | np.random.Generator | None = None,
 ) -> RingData:
     """Draw two Gaussian classes in the plane, part of the training samples moved to a ring.
 
-    In each class ``round(corruption * n_per_class)`` training samples are drawn uniformly from the
-    ring between ``radius`` and ``radius + 1`` instead. The ring is the same for both labels, so
-    the label of an anomaly says nothing. Test samples are all nominal.
+    A share ``corruption`` of the training samples is drawn uniformly from the ring between
+    ``radius`` and ``radius + 1`` instead. The ring is the same for both labels, so the label of an
+    anomaly says nothing. Test samples are all nominal.
 
     Parameters
     ----------
     n_per_class : training samples of each class, anomalies included
     radius : inner radius of the ring, the paper's noise level R (15, 35, 55, 75)
-    corruption : share of anomalies in each class, the paper's r_a (0.2 to 0.5)
+    corruption : share of anomalies, the paper's r_a (0.2 to 0.5)
     layout : where the class means are. ``"paper"``: -(3, 3) and (3, 3), along the long axis of the
         covariance, as printed (Bayes error 24.0 %). ``"separated"``: (-3, 3) and (3, -3), across
         it (Bayes error 1.7 %).
+    ring_labels : ``"balanced"``: each class has ``round(corruption * n_per_class)`` anomalies.
+        ``"random"``: labels of the ring are drawn with equal probability, as the paper says, and
+        nominal samples fill each class up to ``n_per_class``.
     n_test_per_class : clean test samples of each class
     random_state : seed or generator
 
@@ -78,6 +83,8 @@ def make_ring(
         raise ValueError(
             f"layout={layout!r} is unknown: use one of {sorted(MEANS_OF_NEGATIVE_CLASS)}."
         )
+    if ring_labels not in ("balanced", "random"):
+        raise ValueError(f"ring_labels={ring_labels!r} is unknown: use 'balanced' or 'random'.")
     if not 0.0 <= corruption <= 1.0:
         raise ValueError(f"corruption={corruption!r} must lie between 0 and 1.")
     if n_per_class < 1 or n_test_per_class < 0:
@@ -89,9 +96,13 @@ def make_ring(
         raise ValueError(f"radius={radius!r} must lie between 0 and {LARGEST_RADIUS:g}.")
     rng = np.random.default_rng(random_state)
     mean = MEANS_OF_NEGATIVE_CLASS[layout]
-    n_anomalous = round(corruption * n_per_class)
+    n_of_class = [round(corruption * n_per_class)] * 2
+    if ring_labels == "random":
+        n_ring = sum(n_of_class)
+        drawn = int(np.clip(rng.binomial(n_ring, 0.5), n_ring - n_per_class, n_per_class))
+        n_of_class = [drawn, n_ring - drawn]
     rows, labels, anomalous, test_rows = [], [], [], []
-    for label in (-1, 1):
+    for label, n_anomalous in zip((-1, 1), n_of_class, strict=True):
         nominal = rng.multivariate_normal(-label * mean, COVARIANCE, n_per_class - n_anomalous)
         rows += [nominal, _uniform_ring(rng, radius, n_anomalous)]
         labels.append(np.full(n_per_class, label))

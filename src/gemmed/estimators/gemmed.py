@@ -55,6 +55,10 @@ class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassif
     demands a margin for the true labels of good measurements. The fit also gives the probabilities
     of the three states for each sample, and how frequent the states are.
 
+    The model of the paper is :class:`gemmed.paper.GEMMEDClassifier`. Both ask for margins in
+    expectation under a Gaussian process, and for little geometric entropy of the samples kept. Here
+    labels may be wrong too, the rates of faults are learned, and no coverage has to be given.
+
     Parameters
     ----------
     kernel : {"tuned", "linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \

@@ -233,7 +233,7 @@ PICTURE_SEED = 0
 
 
 def show_waves(path: Path) -> None:
-    """One human alone at all four sensors, the fourth in trouble and the first two healthy."""
+    """One human alone at all four sensors; the fourth fails for a while, the first never."""
     recording = _with_faults_of_sensor_4()
     draw_waves(
         recording.signals,
@@ -266,7 +266,7 @@ def show_spectrograms(path: Path) -> None:
 
 
 def show_timelines(detected: Mapping[str, str], size: Size, path: Path) -> None:
-    """True spans of faults and those found by GEM-MED in the first split, sensor by sensor."""
+    """True spans of faults and those the sensor model finds in the first split, by sensor."""
     data = simulated_segments(SIMULATION_SEED, size.n_human, size.n_animal)
     subjects = list(dict.fromkeys(data.subjects.tolist()))
     humans = [s for s in subjects if s.startswith(f"{LABELS[0]}-")][:SHOWN_SUBJECTS]

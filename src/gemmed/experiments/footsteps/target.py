@@ -58,7 +58,7 @@ def footsteps_target(quick: bool, size: Size = FULL_SIZE) -> Target:
 
 
 def paper_target(quick: bool, size: Size = FULL_SIZE, mix: str = "realistic") -> Target:
-    """The three tables with the methods of the paper alone, under one mix of faults."""
+    """The three tables with the methods of the paper and the sensor model, one mix of faults."""
 
     def write(results: list[Any], folder: Path) -> list[str]:
         found, name = _by_row(results), f"{FOOTSTEPS}-{mix}-tables.md"

@@ -124,7 +124,7 @@ def draw_step_sizes(rows: Rows, path: Path) -> None:
                 ax.errorbar(
                     [beside * r["value"] for r in points],
                     [r["mean"] for r in points],
-                    [r["standard_deviation"] for r in points],
+                    [r["standard_error"] for r in points],
                     color=style.colour,
                     marker=style.marker,
                     linestyle=style.line,
@@ -138,7 +138,7 @@ def draw_step_sizes(rows: Rows, path: Path) -> None:
         row_of_axes[0].set_ylabel("test error (%)")
     for ax in axes[-1]:
         ax.set_xlabel("step size")
-    _finish(figure, axes.ravel(), rows, path, "mean and standard deviation of")
+    _finish(figure, axes.ravel(), rows, path, "mean and standard error of")
 
 
 def draw_iterations(rows: Rows, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .runs import (
 )
 
 CURVE_RADII = (15, 55)
+MINUS = f"minus_{REFERENCE}"
+"""Column of the paired difference."""
 
 
 class RingCell(NamedTuple):
@@ -128,36 +130,47 @@ def _grid_target(
 def markdown(rows: Rows) -> str:
     """Tables of error and AUC for every layout: cells by methods, mean ± standard error.
 
-    Last are the mean over the cells and in how many cells GEM-MED is the best or within one
-    standard error of the paired difference.
+    Below each are the differences to GEM-MED, paired by training set, and in how many cells GEM-MED
+    is the best or within one standard error of the paired difference.
     """
     lines: list[str] = []
     for measure, digits, best in (("error", 2, min), ("auc", 3, max)):
         for layout in LAYOUTS:
             own = [r for r in rows if (r["layout"], r["measure"]) == (layout, measure)]
-            cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in own))
-            names = list(dict.fromkeys(r["method"] for r in own))
+            by_cell: dict[tuple[float, float], dict[str, dict[str, Any]]] = {}
+            for r in own:
+                by_cell.setdefault((r["R"], r["r_a"]), {})[r["method"]] = r
+            names = list(next(iter(by_cell.values())))
             title = f"Test error, percent (Bayes {BAYES_ERROR[layout]:.2f})"
             title = title if measure == "error" else "AUC of the anomaly scores"
-            lines += [f"**{title}, layout `{layout}`, {own[0]['runs']} runs**", ""]
-            held, table = 0, []
-            for cell in cells:
-                by_name = {r["method"]: r for r in own if (r["R"], r["r_a"]) == cell}
-                shown = [
+            title = f"{title}, layout `{layout}`, {own[0]['runs']} runs"
+            shown, paired, held = [], [], 0
+            for (radius, rate), by_name in by_cell.items():
+                cell = [f"{radius:g}", f"{rate:g}"]
+                values = [
                     f"{r['mean']:.{digits}f} ± {r['standard_error']:.{digits}f}"
                     for r in by_name.values()
                 ]
-                table.append([f"{cell[0]:g}", f"{cell[1]:g}", *shown])
-                rivals = [r for name, r in by_name.items() if name not in (ORACLE, REFERENCE)]
-                rival = best(rivals, key=lambda r: r["mean"])
-                lead = rival[f"minus_{REFERENCE}"] * (1 if best is min else -1)
+                others = [r for name, r in by_name.items() if name != REFERENCE]
+                differences = [
+                    f"{r[MINUS]:+.{digits}f} ± {r['standard_error_of_difference']:.{digits}f}"
+                    for r in others
+                ]
+                shown.append([*cell, *values])
+                paired.append([*cell, *differences])
+                rival = best((r for r in others if r["method"] != ORACLE), key=lambda r: r["mean"])
+                lead = rival[MINUS] * (1 if best is min else -1)
                 held += lead >= -rival["standard_error_of_difference"]
             means = [np.mean([r["mean"] for r in own if r["method"] == name]) for name in names]
-            table.append(["mean", "", *(f"{mean:.{digits}f}" for mean in means)])
+            shown.append(["mean", "", *(f"{mean:.{digits}f}" for mean in means)])
+            rivals = [name for name in names if name != REFERENCE]
             lines += [
-                markdown_table(["R", "r_a", *names], table),
+                f"**{title}**\n",
+                markdown_table(["R", "r_a", *names], shown),
+                f"**The same minus {REFERENCE}, paired**\n",
+                markdown_table(["R", "r_a", *rivals], paired),
                 f"{REFERENCE} is the best or within one standard error (paired) of the best other "
-                f"method, the oracle apart, in {held} of {len(cells)} cells.",
+                f"method, the oracle apart, in {held} of {len(by_cell)} cells.",
                 "",
             ]
     return "\n".join(lines)

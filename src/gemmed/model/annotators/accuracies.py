@@ -4,15 +4,15 @@ Equation (50) takes the errors of annotators as independent. People err together
 and no answers can show that the label most of them agree on is wrong. Two readings are combined:
 
 - independent: labels and rates are drawn from (50);
-- shared errors: on a share kappa of the samples the true label differs from the drawn one.
+- shared errors: on a share chi of the samples the true label differs from the drawn one.
 
-The data bound kappa. Let rho be the correlation of the residuals of two answers to a sample under
-(50), and A the share of pairs of answers that agree. The assumption, with rho_95 the 95 % quantile:
+The data bound chi. Let corr be the correlation of the residuals of two answers to a sample under
+(50), and A the share of pairs of answers that agree. The assumption, with corr_95 the 95 % quantile:
 
-    kappa <= (1 - A) min(1, rho_95 / FULL_CORRELATION)
+    chi <= (1 - A) min(1, corr_95 / FULL_CORRELATION)
 
 Intervals hold under both readings, for the share of right answers among those given and for the
-rate behind it. Probabilities of labels and mean accuracies take kappa / 2.
+rate behind it. Probabilities of labels and mean accuracies take chi / 2.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Accuracies(NamedTuple):
     labels: FloatArray
     """P(true label), shape (n_samples, n_classes)."""
     correlation: float
-    """Mean of rho; NaN if no sample has two answers."""
+    """Mean of corr; NaN if no sample has two answers."""
     shared_errors: float
-    """Largest kappa."""
+    """Largest chi."""
 
 
 def accuracies_of(
@@ -97,7 +97,7 @@ def accuracies_of(
 def _draws(
     answers: Answers, log_prior: FloatArray | None, labels: FloatArray, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], FloatArray, FloatArray]:
-    """Gibbs draws of the labels, their mean probabilities, and rho of every draw."""
+    """Gibbs draws of the labels, their mean probabilities, and corr of every draw."""
     k = answers.n_classes
     drawn, correlations, total = [], [], np.zeros_like(labels)
     for sweep in range(N_BURN_IN + N_SWEEPS):

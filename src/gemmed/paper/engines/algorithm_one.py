@@ -22,7 +22,7 @@ from ..._core.types import FloatArray
 from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers
 from ..solution import Solution, Status
 from .base import refuse_weights, require_whole
-from .chains import Chains, projected_gradient_norm
+from .chains import CONVERGED_R_HAT, Chains, projected_gradient_norm
 from .dual_ascent import promised_gain
 from .gibbs import integrate_dual_value
 
@@ -36,7 +36,6 @@ CONVERGED_GAIN = 5e-4
 """Nats per multiplier that a Newton step may still promise at a solution that counts as converged.
 
 Sampling noise promises about half a nat per multiplier and effective draw."""
-CONVERGED_R_HAT = 1.1
 
 
 class _Ascent(NamedTuple):
@@ -200,7 +199,7 @@ class PaperAlgorithm:
             keep = special.expit(field + at.lam * pull)
             draws = rng.random((self.n_repeats, problem.n_samples)) < keep
             eta = draws[-1].astype(np.float64)
-            share = draws.mean(axis=0)
+            share = draws.sum(axis=0) / self.n_repeats
             nominal += share / self.n_sweeps
             margin += share * pull / self.n_sweeps
         return Moments(np.nan, nominal, margin)

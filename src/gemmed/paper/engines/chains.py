@@ -16,6 +16,9 @@ from ..._core.types import FloatArray
 from ..dual import DualProblem, Moments, Multipliers
 from .dual_ascent import CurvatureSum
 
+CONVERGED_R_HAT = 1.1
+"""Chains that differ by more have not mixed: what they report is no solution."""
+
 
 class SampledMoments(NamedTuple):
     """Monte-Carlo moments with their standard errors and chain diagnostics."""

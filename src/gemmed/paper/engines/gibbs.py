@@ -13,7 +13,7 @@ from ..._core.types import FloatArray
 from ..dual import DualProblem, Multipliers, log_partition_given_f
 from ..solution import Solution, Status
 from .base import refuse_weights, require_whole
-from .chains import Chains, SampledMoments, projected_gradient_norm
+from .chains import CONVERGED_R_HAT, Chains, SampledMoments, projected_gradient_norm
 from .dual_ascent import newton_step, promised_gain, trust_scales
 from .mean_field import MeanField
 
@@ -72,7 +72,8 @@ class Gibbs:
         """Maximise the dual to within the Monte-Carlo error of its gradient.
 
         ``converged`` means that the projected gradient of the averaged multipliers is within four
-        standard errors of zero in the root mean square; ``tol`` is a floor for that error.
+        standard errors of zero in the root mean square, and that the chains agree (R-hat below
+        1.1). ``tol`` is a floor for that error.
         """
         self._check(problem)
         chains = Chains(problem, self.n_chains, rng)
@@ -85,6 +86,7 @@ class Gibbs:
         final = chains.sample(at, self.n_final_draws, self.burn_in)
         gradient = problem.gradient(at, final.moments)
         residual, error = projected_gradient_norm(problem, at, gradient, final)
+        converged = residual <= max(tol, 4.0 * error) and final.r_hat <= CONVERGED_R_HAT
         dual_value, value_error = np.nan, np.nan
         if self.estimate_dual_value:
             dual_value, value_error = integrate_dual_value(
@@ -102,7 +104,7 @@ class Gibbs:
             duality_gap=promised_gain(problem, at, gradient, final.curvature),
             kkt_residual=residual,
             n_iter=n_iter + self.n_averaged,
-            status=Status.CONVERGED if residual <= max(tol, 4.0 * error) else Status.MAX_ITER,
+            status=Status.CONVERGED if converged else Status.MAX_ITER,
             monte_carlo_error=error,
             diagnostics={
                 "r_hat": final.r_hat,
