@@ -320,7 +320,7 @@ def _print_report(
     elif options.out:
         say()
         say(f"written to {options.out}")
-    _print_worth_a_look(findings, options)
+    _print_worth_a_look(patterns, options)
     if options.html:
         say(f"report in {options.html}")
 
@@ -332,9 +332,9 @@ def _in_turn(found: Any) -> Any:
     return found.assign(turn=turn).sort_values("turn", kind="stable").drop(columns="turn")
 
 
-def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
+def _print_worth_a_look(patterns: Any, options: argparse.Namespace) -> None:
     """Rows below the line: not flagged, and likelier faulty than the average row."""
-    rows = findings.worth_a_look
+    rows = patterns.findings.worth_a_look
     if not len(rows) or not options.top:
         return
     say()
@@ -342,18 +342,7 @@ def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
         f"{counted(len(rows), 'more row')} worth a look: not flagged, but likelier faulty than the "
         "average row"
     )
-    cells = []
-    for row in map(int, rows[: options.top]):
-        likeliest = findings.likeliest_label(row)
-        cells.append(
-            [
-                str(findings.row_number(row)),
-                str(findings.audited.labels[row]),
-                f"{findings.scores['joint'][row]:.3f}",
-                "" if likeliest is None else f"{likeliest[0]} ({likeliest[1]:.2f})",
-            ]
-        )
-    print_table(["row", "label", "score", "likeliest label by the other rows"], cells)
+    print_table(*patterns.worth_a_look(options.top))
 
 
 def _repeats(row: dict[str, Any], name: str) -> bool:

@@ -189,7 +189,8 @@ def _label_spans(ranked: Any, shown_time: Any) -> list[ShownSpan]:
         if text:
             start, stop = shown_time(first), shown_time(end - 1)
             score = float(scores[first:end].mean())
-            found.append(ShownSpan(LABEL, text, first, end - 1, start, stop, score))
+            kind = "suspicious label"
+            found.append(ShownSpan(LABEL, kind, first, end - 1, start, stop, score, text))
         first = end
     return found
 
