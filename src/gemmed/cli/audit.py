@@ -177,15 +177,12 @@ def _report(
     """Write and print what was found; the exit code."""
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_lists(found), options.out, raw_cells=options.raw_cells)
+    from ..report.html_report import HtmlReport
+
+    report = HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound)
     if options.html is not None:
-        from ..report.html_report import HtmlReport
-
-        HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound).save(
-            options.html
-        )
-    from ..report.patterns import Patterns
-
-    patterns, whole = Patterns(findings), findings.whole or findings
+        report.save(options.html)
+    patterns, whole = report.patterns, findings.whole or findings
     summary = {
         **summary_of(learned),
         "threshold": options.threshold,
@@ -197,9 +194,9 @@ def _report(
     if problems:
         summary["problems"] = problems
     if options.json:
-        report = {**summary, **patterns.as_json(), "suspicious": _records(found)}
-        report["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
-        print(json.dumps(report, indent=1))
+        told = {**summary, **patterns.as_json(), "suspicious": _records(found)}
+        told["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
+        print(json.dumps(told, indent=1))
     elif options.out != "-":
         _print_report(summary, found, patterns, options)
     return SOME_FAILED if problems else 0
