@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.words import counted
-from .annotators import add_annotator_options, audit_annotators
+from .annotators import add_annotator_options, audit_annotators, note_answers
 from .audit_sensors import audit_sensors
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
@@ -142,6 +142,7 @@ def run(options: argparse.Namespace) -> int:
     if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
     training = train(options, not_features=tuple(options.id), sensors=options.sensors)
+    note_answers(options, training.table)
     index = training.table.index
     named = (*options.id, *(() if index is None else (index,)))
     identifiers = tuple(dict.fromkeys(named))
@@ -355,6 +356,7 @@ def _main_reason(row: dict[str, Any]) -> str:
     """The first sentence, or that none of the columns is odd."""
     text = str(row["reasons"] or row.get("flags") or "nothing speaks against it")
     first = text.split(". ")[0].rstrip(".")
+    first = first.replace(" more than ", " > ").replace(" less than ", " < ")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 
 

@@ -51,9 +51,14 @@ class SliceFinding(NamedTuple):
         return (
             f"{part} are where {own.text}, which holds "
             f"{percent(own.n_rows / own.n_all_rows)} of the rows. Flagged there: "
-            f"{percent(own.rate)} (90 % interval {percent(own.low)} to {percent(own.high)}); "
-            f"elsewhere: {percent(own.elsewhere)}."
+            f"{_counted_share(own.rate)} (90 % interval {_counted_share(own.low)} to "
+            f"{_counted_share(own.high)}); elsewhere: {_counted_share(own.elsewhere)}."
         )
+
+
+def _counted_share(share: float) -> str:
+    """A share of counted rows, which may be none or all of them."""
+    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else percent(share)
 
 
 class Confusion(NamedTuple):
