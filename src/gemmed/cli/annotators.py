@@ -102,16 +102,12 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
     rows = findings.unclear.head(options.top)
     if len(rows):
         say()
-        print_table(list(rows.columns), [[_cell(v) for v in row] for row in rows.to_numpy()])
+        print_table(list(rows.columns), rows.to_numpy().tolist())
     if options.out:
         say()
         say(f"written to {options.out}")
     if options.html:
         say(f"report in {options.html}")
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _findings(options: argparse.Namespace) -> AnnotatorFindings:

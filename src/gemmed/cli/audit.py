@@ -307,7 +307,7 @@ def _print_report(
         header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
-            [_cell("" if _repeats(row, name) else row[name]) for name in header]
+            ["" if _repeats(row, name) else row[name] for name in header]
             + [_main_reason(row), _joined(row)]
             for row in shown.to_dict(orient="records")
         ]
@@ -346,10 +346,6 @@ def _print_worth_a_look(patterns: Any, options: argparse.Namespace) -> None:
 def _repeats(row: dict[str, Any], name: str) -> bool:
     """Whether the suggested label is the given one, as of bad measurements."""
     return name == "suggested_label" and row[name] == row["label"]
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _main_reason(row: dict[str, Any]) -> str:
