@@ -7,7 +7,7 @@ import pytest
 
 from gemmed.cli.main import main
 
-pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture
@@ -102,3 +102,21 @@ def test_the_hint_for_a_long_table_is_a_command_that_works(long_answers, capsys)
     assert main([*command, "--json"]) == 0
     assert main(["audit", str(long_answers), "--answers", "item", "item", "answer"]) == 2
     assert "three different columns" in capsys.readouterr().err
+
+
+def test_an_audit_of_answers_as_labels_names_the_command_for_answers(long_answers, capsys):
+    table = pd.read_csv(long_answers).drop(columns="seconds")
+    path = long_answers.with_name("three.csv")
+    table.to_csv(path, index=False)
+    assert main(["audit", str(path), "--target", "answer"]) == 0
+    noted = capsys.readouterr().err
+    command = noted.split("if each row is the answer of one person, use gemmed ")[1].split("\n")[0]
+    assert command.split() == ["audit", str(path), "--answers", "item", "worker", "answer"]
+    assert main([*command.split(), "--json"]) == 0
+    # Numbers in both columns are more likely places of a grid.
+    table["worker"] = table["worker"].map({"ann": 1, "bob": 2, "cy": 3, "dan": 4})
+    table["item"] = table["item"].str[1:]
+    table.to_csv(path, index=False)
+    capsys.readouterr()
+    assert main(["audit", str(path), "--target", "answer"]) == 0
+    assert "answer of one person" not in capsys.readouterr().err

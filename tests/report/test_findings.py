@@ -1,13 +1,16 @@
 """What an audit shows: rankings, summary in one sentence, samples with reasons."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from audits import arrays, audited
 from gemmed import GEMMEDClassifier
+from gemmed.inspection import Slice
 from gemmed.report.findings import RANKINGS, Findings
+from gemmed.report.patterns import Patterns, SliceFinding
 from gemmed.report.wording import NO_SIGNAL
 
 pd = pytest.importorskip("pandas")
@@ -153,3 +156,30 @@ def test_rows_that_were_left_out_can_still_be_shown():
 def test_unknown_ranking(findings):
     with pytest.raises(ValueError, match="ranking='best' is unknown: use joint"):
         findings.order("best")
+
+
+def test_the_text_of_a_slice_does_not_doubt_what_was_counted():
+    rows = np.arange(50) < 20
+    own = Slice(("ward",), "ward is 'a'", rows, 20, 20, 50, 20, 0.86, 1.0, 0.001)
+    assert SliceFinding("wrong labels", own).text() == (
+        "All 20 flagged wrong labels are where ward is 'a', which holds 40 % of the rows. Flagged "
+        "there: 100 % (90 % interval 86 % to 100 %); elsewhere: 0 %."
+    )
+    part = own._replace(n_faults=10, n_all_faults=13)
+    assert (
+        SliceFinding("wrong labels", part)
+        .text()
+        .startswith("77 % of the flagged wrong labels (10 of 13) are where ward is 'a'")
+    )
+
+
+def test_categories_are_no_slices_of_bad_measurements_that_they_decide(findings):
+    def decisive(**columns):
+        categories = [name for name, values in columns.items() if values.dtype == object]
+        changed = {"frame": pd.DataFrame(columns), "categories": categories}
+        patterns = Patterns(Findings(replace(findings.audited, **changed)))
+        return {column.name for column, decides in patterns._columns if decides}
+
+    colour = np.array(["red", "blue"], dtype=object)[np.arange(569) % 2]
+    assert decisive(colour=colour) == {"colour"}
+    assert decisive(colour=colour, age=np.arange(569) + 0.5) == {"age"}

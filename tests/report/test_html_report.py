@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from audits import audited
 from gemmed import GEMMEDClassifier
 from gemmed.report import audit_report
-from gemmed.report.distributions import distribution
+from gemmed.report.distributions import ColumnCounts
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
 from gemmed.report.svg_pictures import LONG_NAME, bars, confusion
@@ -154,9 +154,23 @@ def test_pairs_of_many_long_classes_keep_their_arrow():
 
 def test_the_axis_of_a_distribution_ends_with_the_rows_it_compares():
     values = np.append(np.linspace(0.0, 1.0, 50), [5.0, 900.0])
-    trusted = values <= 1.0
-    found = distribution("area", values, 50, {"all": trusted})
+    classes = np.where(values <= 1.0, np.arange(52) % 3, -1)
+    counts = ColumnCounts("area", values, classes, 3)
+    groups = {"own": [1], "other classes": [0, 2]}
+    found = counts.marked(50, groups)
     assert found.values[1] == "5" and found.mark == 1.0
+    # The axis of a row inside is that of all rows that count.
+    inside = counts.marked(20, groups)
+    assert inside.values == ["0.005", "0.995"] and 0.0 < inside.mark < 1.0
+    assert max(inside.groups["own"]) == 100 and len(inside.groups["own"]) == 24
+
+
+def test_a_category_of_a_distribution_shows_the_value_of_the_row():
+    values = np.array([*"aabbbccdefgz"], dtype=object)
+    counts = ColumnCounts("colour", values, np.array([0, 0, 1, 1, 1, 0, 1, 0, 0, 1, 1, -1]), 2)
+    found = counts.marked(11, {"own": [0], "other classes": [1]})
+    assert found.values == ["b", "a", "c", "d", "e", "z"] and found.mark == 5.0
+    assert found.groups == {"own": [0, 100, 50, 50, 50, 0], "other classes": [100, 0, 33, 0, 0, 0]}
 
 
 def test_copies_with_different_labels_are_listed_with_how_equal_they_are():

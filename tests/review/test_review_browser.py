@@ -10,12 +10,15 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from audits import audited
 from gemmed.cli import main
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
+from gemmed.report.timeline import SensorReadings, ShownSpan, write_timeline
 from reviewed import Running, write_clips, write_patients, write_tickets
 
 playwright = pytest.importorskip(
@@ -396,7 +399,63 @@ def test_nothing_hangs_over_the_edge(browser, hostile, width):
     _keep_picture(tab.page, f"review-{width}")
 
 
+def test_the_suggested_class_comes_first_on_a_narrow_screen(browser, start, tmp_path):
+    path = tmp_path / "t.csv"
+    rng = np.random.default_rng(0)
+    names = np.array(["brick", "cement", "grass", "leaf", "path", "window"])
+    y = np.arange(180) % 6
+    given = names[y]
+    given[:30:6] = "window"
+    centres = 6.0 * np.vstack([np.eye(3), -np.eye(3)])
+    frame = pd.DataFrame(rng.normal(size=(180, 3)) + centres[y])
+    frame.add_prefix("x").assign(label=given).to_csv(path, index=False)
+    tab = Watched(browser, start(path, "--target", "label").address)
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    tab.row()
+    box = tab.page.locator("#classes").bounding_box()
+    buttons = tab.page.locator("#classes button")
+    assert buttons.count() == 5
+    places = [buttons.nth(i).bounding_box() for i in range(5)]
+    assert all(p["x"] >= 0 and p["x"] + p["width"] <= 390 for p in places)
+    assert all(p["y"] + p["height"] <= box["y"] + box["height"] + 1 for p in places)
+    first = min(range(5), key=lambda i: (places[i]["y"], places[i]["x"]))
+    assert "suggested" in buttons.nth(first).get_attribute("class")
+    assert tab.page.get_by_role("button", name="Wrong: ").count() == 5
+
+
 # -- the report ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scheme", "width"), SCREENS)
+def test_the_timeline_of_sensors_fits_the_screen(browser, tmp_path, scheme, width):
+    values = np.random.default_rng(0).normal(size=(400, 7))
+    sensors = [
+        SensorReadings("pump", tuple(f"pump_{i}" for i in range(6)), values[:, :6]),
+        SensorReadings("valve", ("valve_a",), values[:, 6:]),
+    ]
+    spans = [
+        ShownSpan("pump", "broken", 50, 90, "50", "90", 0.9),
+        ShownSpan("label", "suspicious label", 200, 202, "200", "202", 0.8, "idle → run"),
+        ShownSpan("label", "suspicious label", 300, 300, "300", "300", 0.8, "run → idle"),
+    ]
+    shown = lambda row: f"2026-03-01T00:{row:05d}"  # noqa: E731
+    page = tmp_path / "t.html"
+    write_timeline(page, "Sensors", [], sensors, spans, shown, last_lane="label")
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    tab = Watched(browser, page.as_uri(), context)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+    tab.expect(".lead").to_have_text("1 fault of 1 sensor: pump. 4 suspicious labels.")
+    assert tab.page.locator(".key span").all_inner_texts() == ["broken", "suspicious label"]
+    curves = tab.page.locator("figure path").evaluate_all(
+        "all => all.map((path) => getComputedStyle(path).stroke)"
+    )
+    assert len(set(curves)) == 5
+    # Text of a picture can be read on a phone: pictures scroll instead of shrinking.
+    assert tab.page.locator("svg").first.bounding_box()["width"] >= 700
+    tab.check()
+    context.close()
 
 
 def test_the_report(browser, tmp_path):

@@ -102,16 +102,12 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
     rows = findings.unclear.head(options.top)
     if len(rows):
         say()
-        print_table(list(rows.columns), [[_cell(v) for v in row] for row in rows.to_numpy()])
+        print_table(list(rows.columns), rows.to_numpy().tolist())
     if options.out:
         say()
         say(f"written to {options.out}")
     if options.html:
         say(f"report in {options.html}")
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _findings(options: argparse.Namespace) -> AnnotatorFindings:
@@ -139,7 +135,8 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
     if len(columns) < 2 or len(set(columns)) < len(columns):
         raise ValueError(
             f"--annotators {' '.join(options.annotators)}: name two different columns or more, one "
-            f"for each annotator; {_hint(options, table)}"
+            "for each annotator; a table with one answer a row (item, annotator, label) is read "
+            f"by: {_command(options, list(table.columns[:3]))}"
         )
     table.require_columns(columns, "annotators")
     answers = {}
@@ -152,15 +149,30 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
     return Asked(rows, {"row": rows + 1}, {"y": given}, columns)
 
 
-def _hint(options: argparse.Namespace, table: Table) -> str:
+def note_answers(options: argparse.Namespace, table: Table) -> None:
+    """A note if the three columns of a table look like items, annotators and their answers.
+
+    Both columns beside the label repeat, no pair of them does, and annotators are text.
+    """
+    others = [str(name) for name in table.columns if name != options.target]
+    if len(table.columns) != 3 or len(others) != 2:
+        return
+    cells = {name: table.text(name)[0].astype(str) for name in others}
+    annotator, item = sorted(others, key=lambda name: len(set(cells[name])))
+    repeat = all(2 * len(set(own)) <= len(own) for own in cells.values())
+    n_pairs = len(set(zip(*cells.values(), strict=True)))
+    if repeat and n_pairs == len(table) and any(map(str.isalpha, "".join(set(cells[annotator])))):
+        command = _command(options, [item, annotator, options.target])
+        note(
+            f"no {annotator!r} occurs twice with one {item!r}: if each row is the answer of one "
+            f"person, use {command}"
+        )
+
+
+def _command(options: argparse.Namespace, names: list[str]) -> str:
     """The command for a table with one answer per row."""
-    names = [str(name) for name in table.columns[:3]]
-    if len(names) < 3:
-        names = ["ITEM", "ANNOTATOR", "LABEL"]
-    return (
-        "a table with one answer per row (item, annotator, label) is read by: gemmed audit "
-        f"{shlex.quote(options.table)} --answers {shlex.join(names)}"
-    )
+    names = names if len(names) == 3 else ["ITEM", "ANNOTATOR", "LABEL"]
+    return f"gemmed audit {shlex.quote(options.table)} --answers {shlex.join(names)}"
 
 
 def _long(options: argparse.Namespace, table: Table) -> Asked:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.words import counted
-from .annotators import add_annotator_options, audit_annotators
+from .annotators import add_annotator_options, audit_annotators, note_answers
 from .audit_sensors import audit_sensors
 from .audited_rows import audited_rows
 from .checks_plan import add_plan_option, write_plan
@@ -150,6 +150,7 @@ def run(options: argparse.Namespace) -> int:
     if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
     training = train(options, not_features=tuple(options.id), sensors=options.sensors)
+    note_answers(options, training.table)
     index = training.table.index
     named = (*options.id, *(() if index is None else (index,)))
     identifiers = tuple(dict.fromkeys(named))
@@ -185,15 +186,12 @@ def _report(
     """Write and print what was found; the exit code."""
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(_with_joined_lists(found), options.out, raw_cells=options.raw_cells)
+    from ..report.html_report import HtmlReport
+
+    report = HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound)
     if options.html is not None:
-        from ..report.html_report import HtmlReport
-
-        HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound).save(
-            options.html
-        )
-    from ..report.patterns import Patterns
-
-    patterns, whole = Patterns(findings), findings.whole or findings
+        report.save(options.html)
+    patterns, whole = report.patterns, findings.whole or findings
     summary = {
         **summary_of(learned),
         "threshold": options.threshold,
@@ -205,9 +203,9 @@ def _report(
     if problems:
         summary["problems"] = problems
     if options.json:
-        report = {**summary, **patterns.as_json(), "suspicious": _records(found)}
-        report["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
-        print(json.dumps(report, indent=1))
+        told = {**summary, **patterns.as_json(), "suspicious": _records(found)}
+        told["worth_a_look"] = [findings.row_number(int(r)) for r in findings.worth_a_look]
+        print(json.dumps(told, indent=1))
     elif options.out != "-":
         _print_report(summary, found, patterns, options)
     return SOME_FAILED if problems else 0
@@ -317,7 +315,7 @@ def _print_report(
         header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
-            [_cell("" if _repeats(row, name) else row[name]) for name in header]
+            ["" if _repeats(row, name) else row[name] for name in header]
             + [_main_reason(row), _joined(row)]
             for row in shown.to_dict(orient="records")
         ]
@@ -328,7 +326,7 @@ def _print_report(
     elif options.out:
         say()
         say(f"written to {options.out}")
-    _print_worth_a_look(findings, options)
+    _print_worth_a_look(patterns, options)
     if options.html:
         say(f"report in {options.html}")
 
@@ -340,9 +338,9 @@ def _in_turn(found: Any) -> Any:
     return found.assign(turn=turn).sort_values("turn", kind="stable").drop(columns="turn")
 
 
-def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
+def _print_worth_a_look(patterns: Any, options: argparse.Namespace) -> None:
     """Rows that are not flagged, but more likely faulty than the average row."""
-    rows = findings.worth_a_look
+    rows = patterns.findings.worth_a_look
     if not len(rows) or not options.top:
         return
     say()
@@ -350,18 +348,7 @@ def _print_worth_a_look(findings: Any, options: argparse.Namespace) -> None:
         f"{counted(len(rows), 'more row')} worth a look: not flagged, but more likely faulty than "
         "the average row"
     )
-    cells = []
-    for row in map(int, rows[: options.top]):
-        likeliest = findings.likeliest_label(row)
-        cells.append(
-            [
-                str(findings.row_number(row)),
-                str(findings.audited.labels[row]),
-                f"{findings.scores['joint'][row]:.3f}",
-                "" if likeliest is None else f"{likeliest[0]} ({likeliest[1]:.2f})",
-            ]
-        )
-    print_table(["row", "label", "score", "likeliest label by the other rows"], cells)
+    print_table(*patterns.worth_a_look(options.top))
 
 
 def _repeats(row: dict[str, Any], name: str) -> bool:
@@ -369,14 +356,11 @@ def _repeats(row: dict[str, Any], name: str) -> bool:
     return name == "suggested_label" and row[name] == row["label"]
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def _main_reason(row: dict[str, Any]) -> str:
     """The first sentence, or that none of the columns is odd."""
     text = str(row["reasons"] or row.get("flags") or "no column is odd")
     first = text.split(". ")[0].rstrip(".")
+    first = first.replace(" more than ", " > ").replace(" less than ", " < ")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
 
 

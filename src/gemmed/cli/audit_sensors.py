@@ -113,17 +113,13 @@ def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> N
         say()
         more = [name for name in (*options.id, "recording", "time") if name in found]
         names = [SHOWN[0], *more, *SHOWN[1:]]
-        print_table(names, [[_cell(row[name]) for name in names] for _, row in shown.iterrows()])
+        print_table(names, shown[names].to_numpy().tolist())
     if len(found) > len(shown):
         where = f"all are in {options.out}" if options.out else "--out FILE writes all"
         say(f"... and {len(found) - len(shown)} more; {where}")
     for name, path in (("rows", options.out), ("spans", options.spans), ("report", options.html)):
         if path is not None:
             say(f"{name:14s} {path}")
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _write_page(training: Training, ranked: Any, options: argparse.Namespace) -> None:
@@ -189,7 +185,8 @@ def _label_spans(ranked: Any, shown_time: Any) -> list[ShownSpan]:
         if text:
             start, stop = shown_time(first), shown_time(end - 1)
             score = float(scores[first:end].mean())
-            found.append(ShownSpan(LABEL, text, first, end - 1, start, stop, score))
+            kind = "suspicious label"
+            found.append(ShownSpan(LABEL, kind, first, end - 1, start, stop, score, text))
         first = end
     return found
 

@@ -94,9 +94,12 @@ def busy(text: str) -> Iterator[None]:
 
 
 def print_table(header: list[str], rows: list[list[Any]]) -> None:
-    """Aligned columns; with rich on a terminal, plain text in a pipe."""
+    """Aligned columns, numbers with three decimals; with rich on a terminal, plain in a pipe."""
     header = [printable(cell) for cell in header]
-    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    cells = [
+        [printable(f"{cell:.3f}" if isinstance(cell, float) else str(cell)) for cell in row]
+        for row in rows
+    ]
     if sys.stdout.isatty():
         require("rich", "the command line needs", "cli")
         from rich.console import Console

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.types import BoolArray
-
 N_BINS = 24
 MOST_VALUES = 6
 """Values of a category that are shown; the value of the row is always one of them."""
@@ -30,55 +28,75 @@ class Distribution(NamedTuple):
     is_category: bool
 
 
-def distribution(
-    name: str, column: np.ndarray, row: int, groups: Mapping[str, BoolArray]
-) -> Distribution | None:
-    """Distribution of a column in several groups of rows; None if it has fewer than two values.
+class ColumnCounts:
+    """How often each class has each value of a column, or values of each bin of a number.
 
     Parameters
     ----------
     column : text of a category or numbers, shape (n_rows,)
-    row : position of the row whose value is marked
-    groups : which rows belong to each group, by the name of the group
+    class_index : class of each row that counts, -1 of all others, shape (n_rows,)
     """
-    if column.dtype.kind != "f":
-        return _category(name, column, row, groups)
-    compared = np.logical_or.reduce(list(groups.values()))
-    numbers = column[np.isfinite(column) & compared]
-    if len(numbers) < 2 or numbers.min() == numbers.max():
-        return None
-    low, high = np.quantile(numbers, EDGES)
-    if np.isfinite(column[row]):
-        low, high = min(low, column[row]), max(high, column[row])
-    if not low < high:
-        low, high = float(numbers.min()), float(numbers.max())
-    edges = np.linspace(low, high, N_BINS + 1)
-    heights = {}
-    for group, part in groups.items():
-        own = column[part & np.isfinite(column)]
-        heights[group] = _heights(np.histogram(np.clip(own, low, high), edges)[0])
-    mark = None
-    if np.isfinite(column[row]):
-        mark = round(float((column[row] - low) / (high - low)), 4)
-    return Distribution(name, heights, [f"{low:.4g}", f"{high:.4g}"], mark, False)
 
+    def __init__(self, name: str, column: np.ndarray, class_index: np.ndarray, n_classes: int):
+        self.name, self.column = name, column
+        parts = [column[class_index == z] for z in range(n_classes)]
+        self.is_category = column.dtype.kind != "f"
+        if self.is_category:
+            self._counters = [Counter(map(str, part)) for part in parts]
+            return
+        self._numbers = [part[np.isfinite(part)] for part in parts]
+        numbers = np.concatenate(self._numbers)
+        self._ends: tuple[float, float] | None = None
+        if len(numbers) > 1 and numbers.min() < numbers.max():
+            low, high = np.quantile(numbers, EDGES)
+            ends = (low, high) if low < high else (numbers.min(), numbers.max())
+            self._ends = float(ends[0]), float(ends[1])
+            self._bars = self._bars_between(*self._ends)
 
-def _category(
-    name: str, column: np.ndarray, row: int, groups: Mapping[str, BoolArray]
-) -> Distribution | None:
-    counts = {group: Counter(map(str, column[part])) for group, part in groups.items()}
-    total = sum(counts.values(), Counter[str]())
-    own = str(column[row])
-    shown = [value for value, _ in total.most_common(MOST_VALUES)]
-    if own not in shown:
-        shown = [*shown[: MOST_VALUES - 1], own]
-    if len(shown) < 2:
-        return None
-    heights = {
-        group: _heights(np.array([counted[value] for value in shown]))
-        for group, counted in counts.items()
-    }
-    return Distribution(name, heights, shown, float(shown.index(own)), True)
+    def _bars_between(self, low: float, high: float) -> np.ndarray:
+        """Numbers of each class in each bin, shape (n_classes, N_BINS)."""
+        edges = np.linspace(low, high, N_BINS + 1)
+        bars = [np.histogram(np.clip(own, low, high), edges)[0] for own in self._numbers]
+        return np.array(bars)
+
+    def marked(self, row: int, groups: Mapping[str, list[int]]) -> Distribution | None:
+        """The distribution in several groups of classes; None if there are fewer than two values.
+
+        Parameters
+        ----------
+        row : position of the row whose value is marked
+        groups : numbers of the classes of each group, by the name of the group
+        """
+        if self.is_category:
+            return self._marked_category(str(self.column[row]), groups)
+        if self._ends is None:
+            return None
+        value, (low, high) = float(self.column[row]), self._ends
+        mark, bars = None, self._bars
+        if np.isfinite(value):
+            if not low <= value <= high:
+                low, high = min(low, value), max(high, value)
+                bars = self._bars_between(low, high)
+            mark = round((value - low) / (high - low), 4)
+        heights = {group: _heights(bars[own].sum(axis=0)) for group, own in groups.items()}
+        return Distribution(self.name, heights, [f"{low:.4g}", f"{high:.4g}"], mark, False)
+
+    def _marked_category(self, value: str, groups: Mapping[str, list[int]]) -> Distribution | None:
+        counts = {
+            group: sum((self._counters[z] for z in own), Counter[str]())
+            for group, own in groups.items()
+        }
+        total = sum(counts.values(), Counter[str]())
+        shown = [name for name, _ in total.most_common(MOST_VALUES)]
+        if value not in shown:
+            shown = [*shown[: MOST_VALUES - 1], value]
+        if len(shown) < 2:
+            return None
+        heights = {
+            group: _heights(np.array([counted[name] for name in shown]))
+            for group, counted in counts.items()
+        }
+        return Distribution(self.name, heights, shown, float(shown.index(value)), True)
 
 
 def _heights(counts: np.ndarray) -> list[int]:

@@ -13,7 +13,7 @@ from ..estimators.explanation import LABEL, MEASUREMENT, OK
 from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import Verdicts, verdicts_of
 from .audited import Audited, Share
-from .distributions import Distribution, distribution
+from .distributions import ColumnCounts, Distribution
 from .plain_values import missing_cells, plain, plain_column, spread_out
 from .settled import Settled
 from .verdict_facts import Signal, flags, signal_of
@@ -81,6 +81,7 @@ class Findings:
             self._left, self._mended = audited.settled.shares(found, audited.fitted)
             self._settle(audited.settled)
         self._known_reasons: dict[int, SampleReasons] = {}
+        self._known_counts: dict[str, ColumnCounts] = {}
         self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
 
     def _settle(self, settled: Settled) -> None:
@@ -177,10 +178,9 @@ class Findings:
         shares = self.shares.get("joint", self.shares.get("label"))
         if shares is None or not self.judges_labels:
             return np.empty(0, dtype=np.intp)
-        share = shares.mean
-        n_left = round(share * int(self.fitted.sum())) - int(self.is_flagged.sum())
+        n_left = round(shares.mean * int(self.fitted.sum())) - int(self.is_flagged.sum())
         order = self.order()
-        rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > share)]
+        rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > shares.mean)]
         found: np.ndarray = rest[: max(0, min(n_left, MOST_WORTH_A_LOOK))]
         return found
 
@@ -324,9 +324,9 @@ class Findings:
     def neighbours(self, row: int) -> list[int]:
         """The nearest trusted rows of its class, then of the suggested class."""
         X = self.audited.X
-        squares = np.einsum("ij,ij->i", X - X[row], X - X[row])
-        own = self.class_index == self.class_index[row]
-        others = ~own
+        apart = X - X[row]
+        squares = np.einsum("ij,ij->i", apart, apart)
+        others = ~(own := self.class_index == self.class_index[row])
         if self.verdict_of(row).suggested is not None:
             others = self.class_index == self._suggested[row]
         found: list[int] = []
@@ -376,24 +376,24 @@ class Findings:
 
     def distributions(self, row: int) -> list[Distribution]:
         """Columns in doubt: values of its class, of the suggested class and of the others."""
-        columns, there = self.reasons_of(row).columns, int(self._suggested[row])
-        own = int(self.class_index[row])
+        columns = self.reasons_of(row).columns
+        own, there = int(self.class_index[row]), int(self._suggested[row])
         if there >= 0:
             columns = sorted(columns, key=lambda column: -column.nearer_there)
-        groups = {self.classes[own]: self.class_index == own}
+        groups = {self.classes[own]: [own]}
         if there >= 0:
-            groups[self.classes[there]] = self.class_index == there
-        rest = ~np.isin(self.class_index, (own, there))
-        if rest.any():
+            groups[self.classes[there]] = [there]
+        if rest := [z for z in range(len(self.classes)) if z not in (own, there)]:
             groups["other classes"] = rest
-        found = []
-        for column in columns[:N_DISTRIBUTIONS]:
-            values = self._texts.get(column.name)
-            if values is None:
-                values = self.numbers[:, self._places[column.name]]
-            groups_of = {name: part & self.trusted for name, part in groups.items()}
-            found.append(distribution(column.name, values, row, groups_of))
-        return [one for one in found if one is not None]
+        marked = [self._counts(c.name).marked(row, groups) for c in columns[:N_DISTRIBUTIONS]]
+        return [one for one in marked if one is not None]
+
+    def _counts(self, name: str) -> ColumnCounts:
+        if name not in self._known_counts:
+            values, index = self._texts.get(name), np.where(self.trusted, self.class_index, -1)
+            values = self.numbers[:, self._places[name]] if values is None else values
+            self._known_counts[name] = ColumnCounts(name, values, index, len(self.classes))
+        return self._known_counts[name]
 
     def row_number(self, row: int) -> int:
         """From 1, below the header."""

@@ -135,7 +135,7 @@ class HtmlReport:
                 groups=self._groups(),
                 conflicts=self._conflicts(),
                 further_conflicts=max(0, len(self.patterns.conflicts) - MOST_CONFLICTS),
-                worth=self._worth_a_look(),
+                worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
                 worth_text=self._worth_text(),
                 pictures=self._pictures(),
                 verdicts=sorted({row["verdict"] for row in table_rows}),
@@ -267,24 +267,6 @@ class HtmlReport:
             }
             for one in self.patterns.conflicts[:MOST_CONFLICTS]
         ]
-
-    def _worth_a_look(self) -> list[list[str]]:
-        """Row, identifiers, label, fault probability, likeliest label by the other rows."""
-        findings = self.findings
-        table = []
-        for row in map(int, findings.worth_a_look[:MOST_WORTH_A_LOOK]):
-            likeliest = findings.likeliest_label(row)
-            own = str(findings.audited.labels[row])
-            table.append(
-                [
-                    str(findings.row_number(row)),
-                    ", ".join(f"{k} {v}" for k, v in findings.identifiers_of(row).items()),
-                    own,
-                    f"{findings.scores['joint'][row]:.3f}",
-                    "" if likeliest is None else f"{likeliest[0]} ({percent(likeliest[1])})",
-                ]
-            )
-        return table
 
     def _worth_text(self) -> str:
         n = len(self.findings.worth_a_look)

@@ -44,13 +44,21 @@ class SliceFinding(NamedTuple):
     def text(self) -> str:
         """The finding in two sentences."""
         own = self.slice
+        part = f"All {own.n_faults} flagged {self.kind}"
+        if own.n_faults < own.n_all_faults:
+            share = percent(own.n_faults / own.n_all_faults)
+            part = f"{share} of the flagged {self.kind} ({own.n_faults} of {own.n_all_faults})"
         return (
-            f"{percent(own.n_faults / own.n_all_faults)} of the flagged {self.kind} "
-            f"({own.n_faults} of {own.n_all_faults}) are where {own.text}, which holds "
+            f"{part} are where {own.text}, which holds "
             f"{percent(own.n_rows / own.n_all_rows)} of the rows. Flagged there: "
-            f"{percent(own.rate)} (90 % interval {percent(own.low)} to {percent(own.high)}); "
-            f"elsewhere: {percent(own.elsewhere)}."
+            f"{_counted_share(own.rate)} (90 % interval {_counted_share(own.low)} to "
+            f"{_counted_share(own.high)}); elsewhere: {_counted_share(own.elsewhere)}."
         )
+
+
+def _counted_share(share: float) -> str:
+    """A share of counted rows, which may be none or all of them."""
+    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else percent(share)
 
 
 class Confusion(NamedTuple):
@@ -95,7 +103,8 @@ class Patterns:
             strata = strata_of(np.argmax(held_out, axis=1), held_out.max(axis=1))
         found = []
         for kind, faulty in ((MANY_LABELS, LABEL), (MANY_BAD, MEASUREMENT)):
-            # A measurement is called bad because of its numbers: their ranges explain nothing.
+            # A measurement is called bad because of its numbers, or of its categories if there
+            # are no numbers: that it is bad there explains nothing.
             columns = [c for c in self._columns if kind == MANY_LABELS or not c[1]]
             slices = find_slices(
                 [column._replace(values=column.values[rows]) for column, _ in columns],
@@ -115,14 +124,16 @@ class Patterns:
 
     @cached_property
     def _columns(self) -> list[tuple[SliceColumn, bool]]:
-        """Columns with slices, and whether they are numbers that were learned from."""
+        """Columns with slices, and whether measurements are judged by them."""
         audited, n = self.findings.audited, len(self.findings.fitted)
         categories = set(audited.categories)
         found: list[tuple[SliceColumn, bool]] = []
+        only_categories = len(categories) == audited.frame.shape[1]
         for name in audited.frame.columns:
             values = audited.frame[name].to_numpy()
             if name in categories:
-                found.append((SliceColumn(str(name), values.astype(str), CATEGORY), False))
+                own = SliceColumn(str(name), values.astype(str), CATEGORY)
+                found.append((own, only_categories))
             else:
                 found.append((SliceColumn(str(name), values.astype(float), NUMBER), True))
         for name, cells in audited.identifiers.items():
@@ -205,6 +216,22 @@ class Patterns:
             f"{counted(n_rows, 'row')} in {sets} of copies have different labels ({exact} with "
             f"equal values, {len(self.conflicts) - exact} with nearly equal ones)."
         )
+
+    def worth_a_look(self, most: int) -> tuple[list[str], list[list[str]]]:
+        """Names of the columns, and cells of the first rows that are not flagged but suspicious."""
+        findings = self.findings
+        header = ["row", *findings.audited.identifiers, "label", "any fault"]
+        rows = []
+        for row in map(int, findings.worth_a_look[:most]):
+            label, score = str(findings.audited.labels[row]), findings.scores["joint"][row]
+            names = findings.identifiers_of(row).values()
+            likeliest = findings.likeliest_label(row)
+            looks = ""
+            if likeliest is not None:
+                named = "as given" if likeliest[0] == label else likeliest[0]
+                looks = f"{named} ({percent(likeliest[1])})"
+            rows.append([str(findings.row_number(row)), *names, label, f"{score:.3f}", looks])
+        return [*header, "label by the other rows"], rows
 
     def actions(self) -> list[Action]:
         """What to do next, the most useful first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -32,15 +32,17 @@ COLOURS = {
     "missing": "#8a94a3",
     "unusual": "#586577",
     "broken": "#c2304a",
+    "suspicious label": "#d99a2b",
 }
+CHANNELS = ("--accent", "--wrong", "--bad", "--ok", "--muted")
+"""Colours of the channels of a sensor; the last one is that of all further channels."""
 STYLE = """
-svg { display: block; width: 100%; height: auto; }
+svg { display: block; width: 100%; min-width: 720px; height: auto; }
 svg text { fill: var(--ink); font: 12px var(--font); }
 svg .muted { fill: var(--muted); }
-svg .curve { fill: none; stroke: var(--accent); stroke-width: 1; }
+svg .curve { fill: none; stroke-width: 1; }
 svg .lane { fill: var(--soft); }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); }
+td { white-space: nowrap; }
 .key span { display: inline-block; margin-right: 14px; }
 .key i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 5px; }
 figure { margin: 0 0 14px; } figcaption { color: var(--muted); font-size: .9rem; }
@@ -59,6 +61,13 @@ class ShownSpan(NamedTuple):
     stop: str
     """Times as they are shown."""
     score: float
+    detail: str = ""
+    """Of a suspicious label: the given and the suggested one."""
+
+    @property
+    def text(self) -> str:
+        """Kind and detail."""
+        return f"{self.kind}: {self.detail}" if self.detail else self.kind
 
 
 class SensorReadings(NamedTuple):
@@ -95,14 +104,14 @@ def write_timeline(
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>{escape(title)}</title><style>{page_file('look.css')}{STYLE}</style></head>",
         f"<body><main><h1>{escape(title)}</h1>",
-        f"<p class='lead'>{_summary([s for s in spans if s.sensor in of], len(sensors))}</p>",
+        f"<p class='lead'>{_summary(spans, of)}</p>",
         "<section class='card'><dl class='facts'>",
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts),
         "</dl></section><section class='card'><h2>All sensors</h2>",
         _key(spans),
-        _lanes([*of, last_lane], spans, n_rows, shown_time),
+        f"<div class='scroll'>{_lanes([*of, last_lane], spans, n_rows, shown_time)}</div>",
         "</section><section class='card'><h2>Faults</h2>",
-        _table(spans, of),
+        f"<div class='scroll'>{_table(spans, of)}</div>",
         "</section><section class='card'><h2>Readings around faults</h2>",
         *_close_ups(spans, of, n_rows, shown_time),
         "</section><section class='card'><h2>All readings</h2>",
@@ -113,22 +122,21 @@ def write_timeline(
         temporary.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _summary(spans: Sequence[ShownSpan], n_sensors: int) -> str:
-    if not spans:
-        return f"No faults of {counted(n_sensors, 'sensor')} were found."
-    names = dict.fromkeys(span.sensor for span in spans)
-    listed = ", ".join(escape(name) for name in names)
-    return f"{counted(len(spans), 'fault')} of {counted(len(names), 'sensor')}: {listed}."
+def _summary(spans: Sequence[ShownSpan], of: Mapping[str, SensorReadings]) -> str:
+    own = [span for span in spans if span.sensor in of]
+    names = dict.fromkeys(span.sensor for span in own)
+    text = f"No faults of {counted(len(of), 'sensor')} were found."
+    if own:
+        listed = ", ".join(escape(name) for name in names)
+        text = f"{counted(len(own), 'fault')} of {counted(len(names), 'sensor')}: {listed}."
+    n_labels = sum(span.last - span.first + 1 for span in spans if span.detail)
+    return f"{text} {counted(n_labels, 'suspicious label')}." if n_labels else text
 
 
 def _key(spans: Sequence[ShownSpan]) -> str:
     kinds = dict.fromkeys(span.kind for span in spans)
-    entries = (f"<span><i style='background:{_colour(k)}'></i>{escape(k)}</span>" for k in kinds)
+    entries = (f"<span><i style='background:{COLOURS[k]}'></i>{escape(k)}</span>" for k in kinds)
     return f"<p class='key'>{''.join(entries)}</p>"
-
-
-def _colour(kind: str) -> str:
-    return COLOURS.get(kind, COLOURS["unusual"])
 
 
 def _x(row: float, first: int, end: int) -> float:
@@ -175,10 +183,10 @@ def _lanes(
 def _block(span: ShownSpan, first: int, end: int, y: float, height: float, opacity: float) -> str:
     left = _x(max(span.first, first), first, end)
     right = _x(min(span.last + 1, end), first, end)
-    said = f"{span.sensor}: {span.kind}, {span.start} to {span.stop}"
+    said = f"{span.sensor}: {span.text}, {span.start} to {span.stop}"
     return (
         f"<rect x='{left:.1f}' y='{y:g}' width='{max(right - left, 2):.1f}' height='{height:g}' "
-        f"fill='{_colour(span.kind)}' opacity='{opacity:g}'><title>{escape(said)}</title></rect>"
+        f"fill='{COLOURS[span.kind]}' opacity='{opacity:g}'><title>{escape(said)}</title></rect>"
     )
 
 
@@ -186,7 +194,7 @@ def _table(spans: Sequence[ShownSpan], of: dict[str, SensorReadings]) -> str:
     if not spans:
         return "<p>None.</p>"
     rows = [
-        f"<tr><td>{escape(s.sensor)}</td><td>{escape(s.kind)}</td><td>{escape(s.start)}</td>"
+        f"<tr><td>{escape(s.sensor)}</td><td>{escape(s.text)}</td><td>{escape(s.start)}</td>"
         f"<td>{escape(s.stop)}</td><td>{s.last - s.first + 1}</td><td>{s.score:.2f}</td>"
         f"<td>{_level(s, of)}</td></tr>"
         for s in spans[:MOST_SPANS]
@@ -226,17 +234,23 @@ def _curve(
     """All readings of a sensor, with its faults behind them."""
     own = [span for span in spans if span.sensor == sensor.name]
     parts = [_block(span, first, end, 0, HEIGHT, 0.35) for span in own]
+    last, n = len(CHANNELS) - 1, len(sensor.channels)
     for i, (name, values) in enumerate(zip(sensor.channels, sensor.values.T, strict=True)):
         low, high = _range(values[first:end])
-        parts.append(f"<text x='0' y='{14 + 16 * i}'>{escape(name[:22])}</text>")
-        parts.append(f"<path class='curve' d='{_path(values[first:end], low, high)}'/>")
-        if not i:
+        colour = f"var({CHANNELS[min(i, last)]})"
+        path = _path(values[first:end], low, high)
+        parts.append(f"<path class='curve' style='stroke:{colour}' d='{path}'/>")
+        if i <= last:
+            shown = escape(name[:22]) if i < last or n == last + 1 else f"{n - last} more"
+            parts.append(f"<text x='0' y='{14 + 15 * i}' style='fill:{colour}'>{shown}</text>")
+        if n == 1:
             parts.append(f"<text class='muted' x='0' y='{HEIGHT - 16}'>max {high:.4g}</text>")
             parts.append(f"<text class='muted' x='0' y='{HEIGHT - 2}'>min {low:.4g}</text>")
     parts += _axis(HEIGHT + 14, first, end, shown_time)
     label = f"readings of {sensor.name}"
     said = ", ".join(f"{s.kind} {s.start} to {s.stop}" for s in own[:8]) or "no fault"
-    picture = _svg(HEIGHT + 20, label, parts)
+    said += " (each column on its own scale)" if n > 1 else ""
+    picture = f"<div class='scroll'>{_svg(HEIGHT + 20, label, parts)}</div>"
     return (
         f"<figure>{picture}<figcaption>{escape(sensor.name)}: {escape(said)}</figcaption></figure>"
     )

@@ -7,7 +7,7 @@ and no answers can show that the label most of them agree on is wrong. Two readi
 - shared errors: on a share chi of the samples the true label differs from the drawn one.
 
 The data bound chi. Let corr be the correlation of the residuals of two answers to a sample under
-(50), and A the share of pairs of answers that agree. The assumption, with corr_95 the 95 % quantile:
+(50), and A the share of pairs of answers that agree. We assume, with corr_95 its 95 % quantile:
 
     chi <= (1 - A) min(1, corr_95 / FULL_CORRELATION)
 

@@ -103,8 +103,8 @@
       const key = name === suggested ? "W" : state.classes.length <= MOST_BUTTONS ? String(number) : null;
       return h("button", {
         type: "button", class: "mark wrong" + (name === current.suggested ? " suggested" : ""),
-        "data-label": name, title: name, onclick: () => mark("wrong", name),
-      }, key && h("kbd", {}, key), h("span", {}, ` Wrong: ${short(name, 20)}`));
+        "data-label": name, title: name, "aria-label": `Wrong: ${name}`, onclick: () => mark("wrong", name),
+      }, key && h("kbd", {}, key), h("span", { class: "wide" }, " Wrong: "), short(name, 20));
     }));
   }
 
