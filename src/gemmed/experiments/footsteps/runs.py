@@ -62,10 +62,10 @@ def evaluate_split(
 
     Returns
     -------
-    ``rows``: measures by row and method; ``seconds``: processor time by method. Unless
-    ``paper_only``, which leaves the oracle and late SVMs out: ``parts``: measures of the sensor
-    model part by part; ``faults``: what was found at single sensors; ``detected``: found and true
-    faults by sensor as strings of 0 and 1.
+    ``rows``: measures by row and method; ``seconds``: processor time by method. Without
+    ``paper_only`` (no oracle, no late SVMs) also: ``parts``, measures of the sensor model part by
+    part. ``faults``, what was found at single sensors. ``detected``, found and true faults by
+    sensor as strings of 0 and 1.
     """
     data = simulated_segments(seed, n_human, n_animal, mix)
     train, components = reduced(seed, n_human, n_animal, n_train, split, mix)
