@@ -81,7 +81,7 @@ def test_the_four_statistics_are_those_of_loops():
 
 
 def test_counterparts_have_the_distribution_that_is_documented():
-    """A value is lost with probability u^2, u uniform; noise has 0.3 to 5 deviations."""
+    """A value of p is lost with probability p^-u, u uniform; noise has 0.3 to 5 deviations."""
     X = np.random.default_rng(0).normal(size=(20_000, 10)) * 7.0
     twins = counterparts(X, np.random.default_rng(1))
     moved = twins - X
@@ -89,8 +89,8 @@ def test_counterparts_have_the_distribution_that_is_documented():
     exchanged = np.array([np.isin(twins[:, j], X[:, j]) for j in range(10)]).T
     row_is_exchanged = np.all(exchanged, axis=1)
     assert row_is_exchanged.mean() == pytest.approx(0.5, abs=1e-3)
-    # One third on average, and one column always.
-    assert lost.mean() == pytest.approx(1.0 / 3.0 + (2.0 / 3.0) / 10.0, abs=0.01)
+    one_of_ten = (1.0 - 1.0 / 10.0) / np.log(10.0)
+    assert lost.mean() == pytest.approx(one_of_ten + (1.0 - one_of_ten) / 10.0, abs=0.01)
     noise = np.abs(moved[lost & ~row_is_exchanged[:, None]]) / X.std()
     logarithm_of_normal = -0.5 * (np.euler_gamma + np.log(2.0))
     expected = 0.5 * (np.log(0.3) + np.log(5.0)) + logarithm_of_normal

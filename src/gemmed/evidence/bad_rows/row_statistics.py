@@ -200,11 +200,11 @@ def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A bad twin of every row: some of its values belong to other rows, or have noise added.
 
     That is what a bad measurement is, whatever made it: values that lost their relation to the
-    others, or to what was measured. How many values is left open, few are more likely than many;
-    the amount of noise is drawn on a logarithmic scale.
+    others, or to what was measured. How many values and how much noise is left open: both are drawn
+    on a logarithmic scale.
     """
     n, p = X.shape
-    lost = rng.uniform(size=(n, p)) < rng.uniform(size=(n, 1)) ** 2
+    lost = rng.uniform(size=(n, p)) < p ** -rng.uniform(size=(n, 1))
     lost[np.arange(n), rng.integers(p, size=n)] = True
     another = (np.arange(n)[:, None] + rng.integers(1, n, size=(n, p))) % n
     other = X[another, np.arange(p)]
