@@ -38,7 +38,10 @@ def main(arguments=None):
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(groups))
     parser.add_argument("--seconds", type=float, default=2.0, help="of each group (default: 2)")
     parser.add_argument(
-        "--struck", type=int, metavar="N", help="faults: until N commands were struck, not --seconds"
+        "--struck",
+        type=int,
+        metavar="N",
+        help="faults: until N commands were struck, not --seconds",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", metavar="FOLDER", help="where to put the files of wrong cases")
