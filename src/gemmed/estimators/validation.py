@@ -191,7 +191,7 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
         stamps = (stamps - stamps.min()) / np.timedelta64(1, "s")
     try:
         stamps = stamps.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"{name} holds {stamps.dtype}: give time stamps or positions as numbers or datetime64."
         ) from error
@@ -199,6 +199,13 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
     if not np.isfinite(stamps).all():
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
+    too_large = np.flatnonzero(np.abs(stamps) > LARGEST_VALUE)
+    if len(too_large):
+        first = int(too_large[0])
+        raise ValueError(
+            f"{name}[{first}]={stamps[first]:g} is too large to compute with: count from a later "
+            "start."
+        )
     return stamps
 
 
