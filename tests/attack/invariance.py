@@ -84,7 +84,7 @@ def main(n_tables=2):
                 for i, value in enumerate(differences(name, k, seed)):
                     worst[i] = value if worst[i] is None else max(worst[i], value)
         print(
-            f"{name:14}" + "".join(f"{'-' if w is None else f'{w:.1g}':>10}" for w in worst),
+            f"{name:14}" + "".join(f"{'-' if w is None else f'{w:.2g}':>10}" for w in worst),
             flush=True,
         )
 

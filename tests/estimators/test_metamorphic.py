@@ -35,6 +35,7 @@ SEED = {"random_state": 0}
 FOREST = RandomForestClassifier(30)
 CLASSIFIERS = {
     "default": GEMMEDClassifier(**SEED),
+    "kernel": GEMMEDClassifier(base=None, **SEED),
     "linear": GEMMEDClassifier("linear", base=None, **SEED),
     "landmarks": GEMMEDClassifier(solver=Solver(n_components=40), base=None, **SEED),
     "forest": GEMMEDClassifier(base=FOREST, **SEED),
@@ -81,12 +82,13 @@ CLASS_NAMES = {
 }
 COLUMNS = {
     **dict.fromkeys(ESTIMATORS, EXACT),
-    **dict.fromkeys(("default", "linear", "landmarks"), 0.1),
+    **dict.fromkeys(("kernel", "linear", "landmarks"), 0.1),
     "rod": 0.002,
 }
 for name in ("ramp", "trimmed", "boosting"):  # random starts and folds fall on other rows
     del ROWS[name]
-for name in ("gaussian", "forest", "boosting"):  # folds, bags and splits depend on columns
+# Folds, bags and splits depend on columns.
+for name in ("gaussian", "default", "forest", "boosting"):
     del COLUMNS[name]
 
 
@@ -187,8 +189,8 @@ def test_the_layout_of_the_memory_does_not_matter_to_the_bit(name):
             assert wide[known].tobytes() == values.tobytes(), known
 
 
-WEIGHTED = {"default", "linear", "landmarks", "forest", "boosting", "paper", "med", "generative",
-            "ramp", "trimmed"}  # fmt: skip
+WEIGHTED = {"default", "kernel", "linear", "landmarks", "forest", "boosting", "paper", "med",
+            "generative", "ramp", "trimmed"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "n_classes"), [case for case in CASES if case[0] in WEIGHTED])
