@@ -199,13 +199,9 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
     if not np.isfinite(stamps).all():
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
-    too_large = np.flatnonzero(np.abs(stamps) > LARGEST_VALUE)
-    if len(too_large):
-        first = int(too_large[0])
-        raise ValueError(
-            f"{name}[{first}]={stamps[first]:g} is too large to compute with: count from a later "
-            "start."
-        )
+    first = int(np.argmax(np.abs(stamps)))
+    if abs(stamps[first]) > LARGEST_VALUE:
+        raise ValueError(f"{name}[{first}]={stamps[first]:g} is too large: use another origin.")
     return stamps
 
 
