@@ -62,7 +62,7 @@ AUDIT ?= .venv-audit
 vulnerabilities:  ## known vulnerabilities of the dependencies; skipped where the database is out of reach
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check \
-		"pip-audit>=2.7" --editable ".[audio,cli,dask,onnx,polars,review]"
+		"pip-audit>=2.7" --editable ".[audio,cli,dask,excel,onnx,polars,review]"
 	$(AUDIT)/bin/python .ci/known_vulnerabilities.py
 
 SECONDS ?= 60

@@ -40,6 +40,18 @@ def test_workflow_and_classifiers_name_the_same_pythons():
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in named
 
 
+def test_the_workflow_pins_actions_and_names_targets_and_extras_that_exist():
+    actions = re.findall(r"uses: (\S+)", WORKFLOW)
+    assert actions and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one) for one in actions)
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    run = re.findall(r"run: (.*)", WORKFLOW)
+    assert run and all(re.fullmatch(r"make [a-z-]+", one) for one in run)
+    assert {one.removeprefix("make ") for one in run} <= targets
+    extras = {name for one in re.findall(r'"\.\[(.*?)\]"', makefile) for name in one.split(",")}
+    assert extras and extras <= set(PROJECT["optional-dependencies"])
+
+
 def test_no_address_is_empty():
     assert all(url.startswith("https://") for url in PROJECT["urls"].values())
 

@@ -16,9 +16,9 @@ from .files import Csv, Target
 from .limited import run
 
 CODECS = [
-    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252", "cp1250",
-    "cp1251", "cp437", "cp850", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r",
-    "mac-roman", "shift_jis", "gb18030", "euc-kr", "big5",
+    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp1252",
+    "cp1250", "cp1251", "cp437", "cp850", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15",
+    "koi8-r", "mac-roman", "shift_jis", "gb18030", "euc-kr", "big5",
 ]  # fmt: skip
 LETTERS = "äöüßÄÖéèñçåøяжшЩЫдβδΩλ漢字表格한글ひらカナabc_XYZ 01€£¥§°µ"
 

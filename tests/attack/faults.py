@@ -21,7 +21,7 @@ from .reviewing import reviews
 
 OLD = b"what was there before\n"
 DISK_BYTES = 200_000_000
-COMMANDS = ("fit", "audit", "features") * 5 + ("reproduce",)
+COMMANDS = ("fit", "audit", "stream", "features") * 5 + ("reproduce",)
 """In turn; reproduce takes ten times as long as the others."""
 
 
@@ -73,6 +73,10 @@ class Job:
         out = self.folder / "suspicious.csv"
         more = ["--threshold", "0.1"]
         return ["audit", self._table(), "--target", "y", "--out", out, *more], out
+
+    def _stream(self):
+        arguments, out = self._audit()
+        return [*arguments, "--stream"], out
 
     def _cluster(self):
         out = self.folder / "c.gemmed"
@@ -162,11 +166,12 @@ def struck(job, rng, number):
     return process.returncode
 
 
-def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4):
+def _attack(folder, until, seed, names, blow, *, leaves_nothing, go_on_every=4):
+    """Strike until ``until(struck)`` says that it is enough, every command at least once."""
     import_everything()
-    begin, jobs, wrong, tried, finished = time.perf_counter(), {}, [], 0, 0
+    jobs, wrong, tried, finished = {}, [], 0, 0
     rng = random.Random(seed)
-    while tried < len(names) or time.perf_counter() < begin + seconds:
+    while tried < len(set(names)) or not until(tried - finished):
         name = names[tried % len(names)]
         job = jobs[name] = jobs.get(name) or Job(folder, name)
         job.prepare(rng)
@@ -185,24 +190,24 @@ def _attack(folder, seconds, seed, names, blow, *, leaves_nothing, go_on_every=4
     return {"tried": tried, "wrong": wrong, "struck": tried - finished}
 
 
-def kills(folder, seconds, seed):
+def kills(folder, until, seed):
     """kill -9: temporary files may stay, for nobody can remove them."""
     return _attack(
-        folder, seconds, seed, COMMANDS,
+        folder, until, seed, COMMANDS,
         lambda job, rng: struck(job, rng, signal.SIGKILL), leaves_nothing=False,
     )  # fmt: skip
 
 
-def stops(folder, seconds, seed):
+def stops(folder, until, seed):
     """Ctrl-C, an end of the session or of the computer: nothing may stay."""
     return _attack(
-        folder, seconds, seed, COMMANDS,
+        folder, until, seed, COMMANDS,
         lambda job, rng: struck(job, rng, rng.choice([signal.SIGINT, signal.SIGTERM])),
         leaves_nothing=True,
     )  # fmt: skip
 
 
-def full_disk(folder, seconds, seed):
+def full_disk(folder, until, seed):
     """A file system with little room left; where none can be mounted, files that cannot grow."""
     disk = SmallDisk(folder / "disk")
 
@@ -218,7 +223,7 @@ def full_disk(folder, seconds, seed):
         return done.returncode
 
     with disk:
-        found = _attack(disk.folder, seconds, seed, COMMANDS, blow, leaves_nothing=True)
+        found = _attack(disk.folder, until, seed, COMMANDS, blow, leaves_nothing=True)
     return {**found, "on a full file system": found["tried"] if disk.is_mounted else 0}
 
 
@@ -256,7 +261,7 @@ class SmallDisk:
             subprocess.run(["umount", str(self.folder)], check=True)
 
 
-def no_memory(folder, seconds, seed):
+def no_memory(folder, until, seed):
     """An address space that ends somewhere between the start and the result.
 
     With some megabytes left some runs do not end: no thread can be started, and a library waits for
@@ -271,17 +276,17 @@ def no_memory(folder, seconds, seed):
         endless += done.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
         return done.returncode
 
-    found = _attack(folder, seconds, seed, COMMANDS, blow, leaves_nothing=False)
+    found = _attack(folder, until, seed, COMMANDS, blow, leaves_nothing=False)
     return {**found, "endless": endless}
 
 
-def cluster(folder, seconds, seed):
+def cluster(folder, until, seed):
     """A fit on a Dask cluster of its own, killed and stopped."""
 
     def blow(job, rng):
         return struck(job, rng, rng.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
 
-    return _attack(folder, seconds, seed, ("cluster",), blow, leaves_nothing=False)
+    return _attack(folder, until, seed, ("cluster",), blow, leaves_nothing=False)
 
 
 FAULTS = {

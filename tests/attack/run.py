@@ -3,6 +3,7 @@
     python tests/attack/run.py                       every group for two seconds of processor time
     python tests/attack/run.py csv model --seconds 600 --seed 7
     python tests/attack/run.py --keep findings       files of wrong cases, for the corpus
+    python tests/attack/run.py kills stops full-disk no-memory cluster review --struck 100
 
 The exit code is the number of groups with a wrong case. Every group of files runs in a process of
 its own with at most 4 GB of address space; a crash of it counts as a wrong case.
@@ -36,6 +37,12 @@ def main(arguments=None):
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(groups))
     parser.add_argument("--seconds", type=float, default=2.0, help="of each group (default: 2)")
+    parser.add_argument(
+        "--struck",
+        type=int,
+        metavar="N",
+        help="faults: until N commands were struck, not --seconds",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", metavar="FOLDER", help="where to put the files of wrong cases")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -49,7 +56,8 @@ def main(arguments=None):
     print(f"{'group':12} {'tried':>7} {'wrong':>6} {'refused':>8} {'slowest':>9} {'memory':>9}")
     wrong = 0
     for name in options.groups or groups:
-        found = attack_groups([name], options.seconds, options.seed, options.keep)[name]
+        found = attack_groups([name], options.seconds, options.seed, options.keep, options.struck)
+        found = found[name]
         wrong += bool(found["wrong"])
         print(
             f"{name:12} {found['tried']:7} {len(found['wrong']):6} {found.get('refused', 0):8} "
@@ -62,7 +70,7 @@ def main(arguments=None):
     return wrong
 
 
-def attack_groups(names, seconds, seed=0, keep=None):
+def attack_groups(names, seconds, seed=0, keep=None, struck=None):
     """What came of each group: tried, wrong (a list), refused, slowest, memory.
 
     Groups of files share one process: half of a short attack is imports.
@@ -71,7 +79,9 @@ def attack_groups(names, seconds, seed=0, keep=None):
 
     with tempfile.TemporaryDirectory() as folder:
         found = {
-            name: FAULTS[name](Path(folder), seconds, seed) for name in names if name in FAULTS
+            name: FAULTS[name](Path(folder), _until(seconds, struck), seed)
+            for name in names
+            if name in FAULTS
         }
         rest = [name for name in names if name not in FAULTS]
         if not rest:
@@ -86,6 +96,14 @@ def attack_groups(names, seconds, seed=0, keep=None):
             ended = {"tried": 0, "wrong": [f"the process ended: {last[0]}"]}
             return found | dict.fromkeys(rest, ended)
         return found | json.loads(lines[-1])
+
+
+def _until(seconds, struck):
+    """Whether faults are enough, by how many commands were struck or, without it, by the time."""
+    end = time.perf_counter() + seconds
+    if struck is None:
+        return lambda _: time.perf_counter() > end
+    return lambda so_far: so_far >= struck
 
 
 def targets():

@@ -201,6 +201,13 @@ def test_a_plan_in_a_file(table, tmp_path):
     for change, words in (
         ({"seed": 8}, "seed 8 does not give the rows"),
         ({"weights": [1.0]}, "damaged"),
+        ({"weights": [10**400] * 800}, "damaged"),
+        ({"weights": [1e308] * 800}, "damaged"),
+        ({"weights": [1e-300] + [800 / 799] * 799}, "damaged"),
+        ({"proba": [[10**400, 0]] * 800}, "damaged"),
+        ({"first_rows": [float("inf")] * 20}, "damaged"),
+        ({"seed": list(range(10**5))}, r"seed=\[0, 1, 2, 3, 4, 5, \.\.\.\] must"),
+        ({"n": True}, "damaged"),
         ({"version": 9}, "version 9"),
         ({"format": "x"}, "not a plan"),
     ):
@@ -210,6 +217,8 @@ def test_a_plan_in_a_file(table, tmp_path):
     path.write_text("[" * 100_000)
     with pytest.raises(ReviewError, match="not a plan"):
         load_plan(path)
+    with pytest.raises(ReviewError, match="is a device"):
+        load_plan("/dev/zero")
 
 
 @pytest.mark.parametrize(

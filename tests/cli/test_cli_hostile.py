@@ -12,7 +12,7 @@ import pytest
 
 from attack.hostile_models import parts_of, write_model
 from attack.limited import GIGABYTE, environment, gemmed
-from gemmed.cli import main
+from gemmed.cli import audit, main
 from gemmed.cli.terminal import printable
 from gemmed.rows.formula_cells import as_text
 
@@ -194,3 +194,79 @@ def test_json_needs_no_escaping(hostile, capsys):
     written = capsys.readouterr().out
     assert steering(written) == []
     assert any(ESCAPE in name for name in json.loads(written)["classes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--html", "r.html", "--plan", "r.html"], "--plan 'r.html' is the file of --html too"),
+        (["--out", "-", "--unlabelled", "-"], "--unlabelled '-' is the file of --out too"),
+        (["--pred-probs", "p.csv", "--out", "p.csv"], "--out 'p.csv' is a file to read"),
+        (["--plan", "t.csv"], "--plan 't.csv' is a file to read"),
+        (["--plan", "-"], "--plan - is not possible"),
+        (["--spans", "s.csv"], "--spans needs sensors"),
+        (["--annotators", "age", "dose", "--plan", "p.json"], "--plan has no meaning with"),
+        (["--annotators", "age", "dose", "--prefix", "_"], "--prefix has no meaning with"),
+    ],
+)
+def test_options_that_would_be_lost_are_refused(tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    table("t.csv")
+    target = [] if "--annotators" in options else ["--target", "target"]
+    assert main(["audit", "t.csv", *target, *options]) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_two_results_of_a_fit_need_two_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table("t.csv")
+    options = ["--target", "target", "--out", "m.csv", "--unlabelled", "./m.csv"]
+    assert main(["fit", "t.csv", *options]) == 2
+    assert "is the file of --out too" in capsys.readouterr().err
+
+
+def test_a_plan_is_not_written_for_a_table_that_has_changed(tmp_path, capsys, monkeypatch):
+    """The rows drawn would be those of another table."""
+    path, plan = table(tmp_path / "t.csv"), tmp_path / "p.json"
+    train = audit.train
+
+    def train_and_change(*arguments, **options):
+        trained = train(*arguments, **options)
+        table(path, label="dead")
+        return trained
+
+    monkeypatch.setattr(audit, "train", train_and_change)
+    assert main(["audit", path, "--target", "target", "--plan", str(plan)]) == 2
+    assert "has changed since it was read" in capsys.readouterr().err
+    assert not plan.exists()
+
+
+def test_a_plan_of_a_folder_is_refused_before_the_fit(tmp_path, capsys):
+    options = ["--stream", "--plan", str(tmp_path / "p.json")]
+    assert main(["audit", str(tmp_path), "--target", "y", *options]) == 2
+    assert "--plan is for a table in one file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--embeddings", "--pred-probs"])
+def test_arrays_that_are_none_are_refused(tmp_path, capsys, option):
+    path, array = table(tmp_path / "t.csv"), tmp_path / "x.npy"
+    for save, words in (
+        (lambda file: np.savez(file, a=np.zeros((40, 2))), "is an archive"),
+        (lambda file: np.save(file, np.zeros((40, 2), complex)), "holds complex128"),
+        (lambda file: np.save(file, np.array([["a", "b"]] * 40)), "holds <U1"),
+        (lambda file: np.save(file, np.zeros(40, object)), "cannot read"),
+    ):
+        with array.open("wb") as file:
+            save(file)
+        assert main(["audit", path, "--target", "target", option, str(array)]) == 2
+        said = capsys.readouterr().err
+        assert words in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e308])
+def test_a_constant_that_is_too_large_does_not_number_the_rows(tmp_path, capsys, value):
+    path, array = table(tmp_path / "t.csv"), tmp_path / "x.npy"
+    np.save(array, np.full((40, 1), value))
+    assert main(["audit", path, "--target", "target", "--embeddings", str(array)]) == 2
+    assert "infinite or too large" in capsys.readouterr().err

@@ -130,6 +130,21 @@ def test_audit_as_json_has_faults_and_threshold_chooses_rows(table, capsys):
     assert found["sensors"]["south"]["share"] > found["sensors"]["north"]["share"]
 
 
+def test_times_that_cannot_be_subtracted_are_refused(table, capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    frame = pd.read_csv(table)
+    frame["time"] = np.where(np.arange(len(frame)) % 2 == 0, -1e308, 1e308)
+    frame.to_csv(path, index=False)
+    columns = ["--target", "state", "--prefix", "_", "--order", "time"]
+    assert "order[0]=-1e+308 is too large" in refusal(capsys, "audit", path, *columns)
+
+
+def test_an_empty_prefix_is_refused(table, capsys):
+    assert "--prefix '' is no mark" in refusal(
+        capsys, "audit", table, "--target", "state", "--prefix", ""
+    )
+
+
 @pytest.mark.parametrize("option", ["--each", "--plan"])
 def test_audit_refuses_what_has_no_meaning_for_sensors(table, capsys, option):
     columns = ["--target", "state", "--prefix", "_"]

@@ -112,6 +112,9 @@ def test_more_rows_than_can_be_listed_are_counted(folder, capsys, monkeypatch, s
         (["--known", "place"], "--known needs the whole table"),
         (["--unlabelled", "u.csv"], "--unlabelled needs the whole table"),
         (["--pred-probs", "p.npy"], "--pred-probs needs the whole table"),
+        (["--sensor", "a=x", "--order", "t"], "--sensor needs the whole table"),
+        (["--annotators", "a", "b"], "--annotators needs the whole table"),
+        (["--spans", "s.csv"], "--spans needs the whole table"),
         (["--base", "forest"], "base='forest' is fitted to rows in memory"),
     ],
 )

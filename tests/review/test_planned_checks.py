@@ -114,6 +114,11 @@ def test_a_plan_belongs_to_its_table_and_seed(session):
     with pytest.raises(ReviewError, match="is damaged"):
         PlannedChecks.stored(session.store)
     session.checks.save(session.store)
+    for name, value in (("plan_rows", "[1e999]"), ("plan_goal", "nan")):
+        session.store.set_meta({name: value})
+        with pytest.raises(ReviewError, match="is damaged"):
+            PlannedChecks.stored(session.store)
+        session.checks.save(session.store)
     session.store.set_meta({"sha256": "other"})
     with pytest.raises(ReviewError, match="for another table"):
         PlannedChecks.stored(session.store)

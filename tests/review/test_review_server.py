@@ -113,6 +113,7 @@ def test_a_mark_and_its_undo(table):
         (b"[1]", "a mark is JSON"),
         (b"x" * 20_000, "a mark is JSON"),
         ({"row": "1", "mark": "right", "reviewer": "a"}, "row must be a whole number"),
+        ({"row": True, "mark": "right", "reviewer": "a"}, "row must be a whole number"),
         ({"row": 1, "mark": "right", "label": 3, "reviewer": "a"}, "label a text"),
         ({"row": 1, "mark": "nice", "reviewer": "a"}, "mark='nice' is unknown"),
         ({"row": 1, "mark": "wrong", "label": "dead", "reviewer": "a"}, "is no class"),

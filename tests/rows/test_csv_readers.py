@@ -60,6 +60,7 @@ FILES = {
     "utf-8 mark": "\ufeffa,b\n1,ä\n",
     "utf-16": "a,b\n1,ä\n".encode("utf-16"),
     "utf-16 the other way": b"\xfe\xff" + "a,b\n1,ä\n".encode("utf-16-be"),
+    "utf-32": "a,b\n1,ä\n".encode("utf-32"),
     "not utf-8": "a,b\n1,2\n1,ä\n".encode("latin-1"),
     "one column": "a\n1\n\n2\n",
     "no header": "1.5,2\n3,4\n5,6\n",

@@ -32,6 +32,15 @@ def test_a_header_in_another_encoding_is_refused(codec, read, tmp_path):
     assert read(path, encoding=codec).columns == ["größe", "y"]
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
+def test_a_byte_order_mark_names_the_encoding(codec, tmp_path):
+    """The mark of UTF-32 begins with that of UTF-16."""
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe,y\n1,ä\n2,ö\n".encode(codec))
+    assert read_table(path).columns == ["größe", "y"]
+    assert next(open_batches(path).batches()).frame["y"].tolist() == ["ä", "ö"]
+
+
 def test_two_headers_that_differ_in_one_letter_stay_different(tmp_path):
     for name in ("größe", "grüße"):
         (tmp_path / "t.csv").write_bytes(f"{name},y\n1,0\n".encode("latin-1"))
@@ -174,3 +183,43 @@ def test_compressed_tables_of_usual_ratios_are_read(tmp_path):
         assert len(read_table(tmp_path / f"t.{end}")) == 5000
         (batch,) = open_batches(tmp_path / f"t.{end}").batches(["a", "y"])
         assert len(batch) == 5000
+
+
+# -- files that change ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("change", ["grown", "other rows", "other columns"])
+def test_a_table_that_changes_between_two_readings_is_refused(suffix, change, tmp_path):
+    path = tmp_path / f"t{suffix}"
+    frame = pd.DataFrame({"a": range(50), "y": ["p", "q"] * 25})
+
+    def write(frame):
+        if suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path)
+
+    write(frame)
+    batches = open_batches(path)
+    assert sum(len(table) for table in batches.batches()) == 50
+    write(
+        {
+            "grown": pd.concat([frame, frame]),
+            "other rows": frame[::-1],
+            "other columns": frame[["y", "a"]],
+        }[change]
+    )
+    with pytest.raises(TableError, match="has changed while it was read"):
+        list(batches.batches())
+
+
+def test_a_table_that_changes_during_a_reading_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "1,p\n" * 40_000)
+    reading = open_batches(path).batches()
+    next(reading)
+    with path.open("a") as file:
+        file.write("2,q\n")
+    with pytest.raises(TableError, match="has changed while it was read"):
+        list(reading)

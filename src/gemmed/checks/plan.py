@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,6 +36,8 @@ model in full. Where faults are rare, intervals are decided by the rows in which
 equal draws are best."""
 STRATA_TILT = 0.5
 """Part of the draws that is shared out equally among strata; the rest follows their sizes."""
+MIN_WEIGHT = 0.01
+"""Smallest weight in a file of a plan; plans that are drawn have larger ones."""
 FORMAT, VERSION = "gemmed check plan", 1
 
 
@@ -169,7 +172,7 @@ def checked_proba(values: Any) -> FloatArray:
     """Probabilities as an array of two columns."""
     try:
         proba = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ReviewError("fault_proba must be an array of numbers") from error
     if proba.ndim == 1:
         proba = np.column_stack([proba, np.zeros(len(proba))])
@@ -257,17 +260,20 @@ def plan_from(record: Any, name: str = "the plan", *, digest: str | None = None)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ReviewError(f"{name} is not a plan of checks: gemmed audit --plan FILE writes one")
     if record.get("version") != VERSION:
-        raise ReviewError(f"{name} has version {record.get('version')!r}, not {VERSION}")
+        raise ReviewError(
+            f"{name} has version {reprlib.repr(record.get('version'))}, not {VERSION}"
+        )
     try:
         proba = checked_proba(record["proba"])
         weights = np.array(record["weights"], dtype=np.float64)
         n, first = record["n"], [int(row) for row in record["first_rows"]]
         seed = _checked_seed(record["seed"])
         own = str(record.get("digest", ""))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ReviewError(f"{name} is damaged ({error}): make the plan again") from error
-    sound = weights.shape == (len(proba),) and np.isfinite(weights).all() and weights.min() > 0
-    if not sound or not isinstance(n, int) or not 1 <= n <= len(proba):
+    sound = weights.shape == (len(proba),) and weights.min() >= MIN_WEIGHT
+    sound = sound and weights.max() <= len(weights) and abs(float(weights.mean()) - 1.0) < 1e-6
+    if not sound or type(n) is not int or not 1 <= n <= len(proba):
         raise ReviewError(f"{name} is damaged: weights or n do not fit its {len(proba)} rows")
     if digest is not None and own != digest:
         raise ReviewError(f"{name} was made for another table: make a plan for this one")
@@ -286,6 +292,8 @@ def save_plan(plan: CheckPlan, path: str | os.PathLike[str]) -> None:
 def load_plan(path: str | os.PathLike[str], *, digest: str | None = None) -> CheckPlan:
     """Read a plan that ``save_plan`` wrote; with ``digest``, only a plan for that table."""
     name = repr(str(path))
+    if Path(path).is_char_device() or Path(path).is_block_device():
+        raise ReviewError(f"{name} is a device, not a plan of checks")
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -297,7 +305,7 @@ def load_plan(path: str | os.PathLike[str], *, digest: str | None = None) -> Che
 
 def _checked_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise ReviewError(f"seed={seed!r} must be a whole number from 0 to 2^63 - 1")
+        raise ReviewError(f"seed={reprlib.repr(seed)} must be a whole number from 0 to 2^63 - 1")
     return int(seed)
 
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 UNCLEAR = 0.2
 """Probability from which on the likeliest label may be wrong for a row to be called unclear."""
+NO_MEANING = (
+    "target", "weight", "prior", "known", "each", "unlabelled", "plan", "strata", "pred_probs",
+    "embeddings", "sensor", "prefix", "order", "spans",
+)  # fmt: skip
+"""Options of other audits."""
 
 
 class Asked(NamedTuple):
@@ -60,16 +65,10 @@ def audit_annotators(options: argparse.Namespace) -> int:
     given = "--annotators" if options.answers is None else "--answers"
     if options.annotators is not None and options.answers is not None:
         raise ValueError("--annotators and --answers: give one of them")
-    for name, value in (
-        ("--target", options.target),
-        ("--weight", options.weight),
-        ("--prior", options.prior),
-        ("--known", options.known),
-        ("--each", options.each),
-        ("--unlabelled", options.unlabelled),
-    ):
-        if value is not None:
-            raise ValueError(f"{name} {value} has no meaning with {given}: leave it out")
+    for name in NO_MEANING:
+        if getattr(options, name) not in (None, []):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} has no meaning with {given}: leave it out")
     findings = _findings(options)
     if options.out is not None and not (options.json and options.out == "-"):
         emit_table(findings.ranked, options.out, raw_cells=options.raw_cells)

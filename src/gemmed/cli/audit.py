@@ -12,10 +12,16 @@ from .._core.words import counted
 from .annotators import add_annotator_options, audit_annotators, note_answers
 from .audit_sensors import audit_sensors
 from .audited_rows import audited_rows
-from .checks_plan import add_plan_option, write_plan
+from .checks_plan import add_plan_option, planned_digest, write_plan
 from .commands import add_json_option, add_parser, add_raw_cells_option
 from .learning import train
-from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .outputs import (
+    check_distinct,
+    check_not_an_input,
+    check_output,
+    check_table_output,
+    emit_table,
+)
 from .own_models import add_own_model_options
 from .recordings import SOME_FAILED, add_recording_options, with_damaged
 from .sensor_classes import add_sensor_table_options
@@ -137,6 +143,7 @@ def run(options: argparse.Namespace) -> int:
     if options.each is not None and options.each < 1:
         raise ValueError(f"--each {options.each} must be at least 1")
     _check_files(options)
+    digest = planned_digest(options)
     if options.stream:
         from .streamed_audit import streamed_audit
 
@@ -145,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
         ranked = rank_rows(streamed.findings.audited.classifier, rows, streamed.identifiers)
         chosen = streamed.findings.suspicious(options.threshold, options.each)
         found = with_reasons(ranked, streamed.findings, chosen)
-        write_plan(options, streamed.findings.whole)
+        write_plan(options, streamed.findings.whole, digest)
         return _report(options, streamed.learned, streamed.findings, found)
     if options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
@@ -158,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
         return audit_sensors(training, options, identifiers)
     audited = audited_rows(training, options, identifiers)
     findings = audited.findings
-    write_plan(options, findings, training)
+    write_plan(options, findings, digest, training)
     rows = training.rows
     columns = {name: training.table.text(name)[0][rows] for name in identifiers}
     columns |= {name: values for name, values in training.facts.items() if name not in columns}
@@ -215,14 +222,19 @@ def _check_files(options: argparse.Namespace) -> None:
     """What is to be written can be written, and is none of what is read."""
     from .._core.optional import require
 
-    for path, name in (
-        (options.out, "--out"),
-        (options.unlabelled, "--unlabelled"),
-        (options.html, "--html"),
+    own = [options.embeddings] if options.embeddings is not None else []
+    inputs = [options.table, *options.pred_probs, *own]
+    for path, name, check in (
+        (options.out, "--out", check_table_output),
+        (options.unlabelled, "--unlabelled", check_table_output),
+        (options.html, "--html", check_output),
+        (options.plan, "--plan", check_output),
     ):
         if path is not None:
-            (check_output if name == "--html" else check_table_output)(path, name)
-            check_not_an_input(path, options.table, name=name)
+            check(path, name)
+            check_not_an_input(path, *inputs, name=name)
+    outputs = ("out", "unlabelled", "html", "plan", "spans")
+    check_distinct(**{name: getattr(options, name) for name in outputs})
     if options.spans is not None:
         check_spans_output(options.spans, "--spans", options.table)
     if options.html is not None:

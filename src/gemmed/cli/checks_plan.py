@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .outputs import check_not_an_input, check_output
 from .terminal import say
 from .training import Training
 
@@ -33,24 +32,40 @@ def add_strata_option(parser: Any, needs: str) -> None:
     )
 
 
-def write_plan(
-    options: argparse.Namespace, findings: Any, training: Training | None = None
-) -> None:
-    """Draw the rows and write the plan, if the option was given; ``--strata`` needs the table."""
+def planned_digest(options: argparse.Namespace) -> str:
+    """Digest of the table that a plan is for, or an empty text; checks the options of a plan."""
     if options.plan is None:
         if options.strata is not None:
             raise ValueError("--strata needs --plan FILE")
+        return ""
+    if options.plan == "-":
+        raise ValueError("--plan - is not possible: a plan needs a file")
+    if Path(options.table).is_dir():
+        raise ValueError("--plan is for a table in one file, which gemmed review can read")
+    from ..review.attached import file_digest
+
+    return file_digest(options.table) if Path(options.table).is_file() else ""
+
+
+def write_plan(
+    options: argparse.Namespace, findings: Any, digest: str, training: Training | None = None
+) -> None:
+    """Draw the rows and write the plan, if the option was given; ``--strata`` needs the table.
+
+    Parameters
+    ----------
+    digest : of the table before it was read
+    """
+    if options.plan is None:
         return
     from ..checks import save_plan
-    from ..review.attached import file_digest
     from ..review.planned_checks import PlannedChecks, strata_of
 
-    check_output(options.plan, "--plan")
-    check_not_an_input(options.plan, options.table, name="--plan")
+    if planned_digest(options) != digest:
+        raise ValueError(f"{options.table!r} has changed since it was read: run the command again")
     n, strata = min(N_CHECKS, len(findings.is_flagged)), None
     if options.strata is not None and training is not None:
         strata = strata_of(options.strata, training.table, findings, training.target, n)
-    digest = file_digest(Path(options.table)) if options.table != "-" else ""
     plan = PlannedChecks.drawn(findings, n, strata=strata, seed=options.seed, digest=digest).plan
     save_plan(plan, options.plan)
     if not options.json and options.out != "-":

@@ -9,7 +9,13 @@ from typing import Any
 from .._core.optional import require
 from .commands import add_json_option, add_parser
 from .learning import train
-from .outputs import check_not_an_input, check_output, check_table_output, emit_table
+from .outputs import (
+    check_distinct,
+    check_not_an_input,
+    check_output,
+    check_table_output,
+    emit_table,
+)
 from .recordings import SOME_FAILED, add_recording_options
 from .sensor_classes import add_sensor_table_options, has_sensor_columns
 from .sensors import add_sensor_option, sensor_lines, sensors_of
@@ -80,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
         check_not_an_input(options.unlabelled, options.table)
     if options.spans is not None:
         check_spans_output(options.spans, "--spans", options.table)
+    check_distinct(out=options.out, unlabelled=options.unlabelled, spans=options.spans)
     problems: list[Any] = []
     if is_streamed(options):
         if has_sensor_columns(options):
@@ -89,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
                 "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "
                 "for rows without a label"
             )
-        learned, _ = train_in_blocks(options)
+        learned = train_in_blocks(options)[0]
     else:
         training = train(options, sensors=options.sensors)
         learned, problems = training.learned, training.problems

@@ -26,17 +26,20 @@ def train(
     table = read_table(options.table, **reading_of(options))
     table = with_embeddings(table, getattr(options, "embeddings", None))
     of_sensors = has_sensor_columns(options)
-    if lists_recordings(table, options.recordings):
-        if of_sensors:
-            raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
-        if are_together(table, sensors):
-            return train_on_sensors(options, table)
-        return train_on_recordings(options, table)
-    if sensors == "together":
+    of_recordings = lists_recordings(table, options.recordings)
+    if of_recordings and of_sensors:
+        raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
+    if of_recordings and are_together(table, sensors):
+        return train_on_sensors(options, table)
+    if sensors == "together" and not of_recordings:
         raise ValueError(
             "--sensors together is for recordings: say which columns of a table are a sensor with "
             "--sensor NAME=COLUMN,COLUMN or --prefix MARK"
         )
     if of_sensors:
         return train_on_sensor_table(options, table)
+    if getattr(options, "spans", None) is not None:
+        raise ValueError("--spans needs sensors: name their columns with --sensor or --prefix")
+    if of_recordings:
+        return train_on_recordings(options, table)
     return train_on_table(options, table, not_features=not_features)

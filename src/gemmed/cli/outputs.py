@@ -42,6 +42,23 @@ def check_not_an_input(path: str, *inputs: str, name: str = "--out") -> None:
             raise OutputError(f"{name} {path!r} is a file to read: choose another name")
 
 
+def check_distinct(**outputs: str | None) -> None:
+    """Raise an error if two options name one file: the second would replace what the first wrote.
+
+    Parameters
+    ----------
+    outputs : files by the name of their option, with ``_`` for ``-``
+    """
+    seen: dict[str, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        name = f"--{option.replace('_', '-')}"
+        other = seen.setdefault(path if path == "-" else os.path.realpath(path), name)
+        if other != name:
+            raise OutputError(f"{name} {path!r} is the file of {other} too: choose another name")
+
+
 def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
     """Write a frame to a file, in the format of its name, or as CSV to standard output.
 

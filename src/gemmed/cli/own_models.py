@@ -41,7 +41,7 @@ def with_embeddings(table: Table, path: str | None) -> Table:
     import pandas as pd
 
     values = _load(path)
-    if values.ndim != 2 or len(values) != len(table) or values.dtype.kind not in "fiu":
+    if values.ndim != 2 or len(values) != len(table):
         raise TableError(
             f"--embeddings {path!r} holds {values.dtype} of shape {values.shape}, expected numbers "
             f"of shape ({len(table)}, dimensions): one row per row of {table.name}"
@@ -59,7 +59,12 @@ def _load(path: str) -> np.ndarray:
     import numpy as np
 
     with raised_as(TableError, f"cannot read {path!r} as .npy"):
-        values: np.ndarray = np.load(path, allow_pickle=False)
+        values = np.load(path, allow_pickle=False)
+    if not isinstance(values, np.ndarray):  # an archive of arrays
+        values.close()
+        raise TableError(f"{path!r} is an archive: save one array with numpy.save")
+    if values.dtype.kind not in "fiu":
+        raise TableError(f"{path!r} holds {values.dtype}, expected numbers")
     return values
 
 

@@ -31,7 +31,12 @@ def add_sensor_table_options(parser: Any) -> None:
 
 def has_sensor_columns(options: argparse.Namespace) -> bool:
     """Whether the options say which columns are a sensor; checks what they need."""
-    named = bool(getattr(options, "sensor", None) or getattr(options, "prefix", None))
+    prefix = getattr(options, "prefix", None)
+    if prefix == "":
+        raise ValueError(
+            "--prefix '' is no mark: name what separates sensor and reading, such as _"
+        )
+    named = bool(getattr(options, "sensor", None) or prefix)
     if not named and getattr(options, "order", None):
         raise ValueError("--order needs --sensor or --prefix: which columns are a sensor?")
     return named

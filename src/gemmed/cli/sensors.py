@@ -334,7 +334,7 @@ def _averaged(values: np.ndarray, samples: Moment, n_moments: int) -> np.ndarray
 def classifier_of_sensors(options: argparse.Namespace) -> Any:
     if options.prior is not None:
         raise ValueError("--prior has no meaning with several sensors: leave it out")
-    for name in ("known", "each", "plan", "pred_probs", "embeddings"):
+    for name in ("known", "each", "plan", "strata", "pred_probs", "embeddings"):
         if getattr(options, name, None):
             option = name.replace("_", "-")
             raise ValueError(f"--{option} has no meaning with several sensors: leave it out")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .audited_rows import review_arguments
-from .reading_options import reading_of
 from .streaming import train_in_blocks
 from .terminal import busy, note
 from .training import Learned
@@ -21,12 +20,16 @@ from .training import Learned
 if TYPE_CHECKING:
     from ..estimators.table_blocks import Scan
     from ..report.findings import Audited, Findings
+    from .streaming import Batches
 
 MOST_LISTED = 100_000
 """Rows that get reasons, the most suspicious ones."""
 SAMPLE_ROWS = 20_000
 """Random rows that are kept."""
-WHOLE_TABLE = ("known", "unlabelled", "embeddings", "pred_probs", "strata")
+WHOLE_TABLE = (
+    "known", "unlabelled", "embeddings", "pred_probs", "strata", "annotators", "answers", "sensor",
+    "prefix", "order", "spans",
+)  # fmt: skip
 """Options that need the table in memory."""
 
 
@@ -44,8 +47,6 @@ def check_streamed(options: argparse.Namespace) -> None:
         if getattr(options, name):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} needs the whole table: leave out --stream")
-    if options.annotators is not None or options.answers is not None:
-        raise ValueError("--annotators and --answers need the whole table: leave out --stream")
 
 
 def streamed_audit(options: argparse.Namespace) -> StreamedAudit:
@@ -54,14 +55,14 @@ def streamed_audit(options: argparse.Namespace) -> StreamedAudit:
     from ..report.findings import Findings
 
     check_streamed(options)
-    learned, scan = train_in_blocks(options, not_features=tuple(options.id))
+    learned, scan, batches = train_in_blocks(options, not_features=tuple(options.id))
     model, n = learned.classifier, len(scan.labels)
     class_index = np.searchsorted(model.classes_, scan.labels)
     judged = only_samples(model, slice(None), np.empty((n, 0)), class_index)
     whole = Findings(_of_all(options, scan, judged))
     kept, sampled = _kept_rows(options, whole)
     with busy("reading"):
-        frame, named = _read(options, scan, np.flatnonzero(scan.used)[kept])
+        frame, named = _read(options, batches, scan, np.flatnonzero(scan.used)[kept])
     X = np.asarray(learned.pipeline[0].transform_frame(frame), dtype=float)
     audited = replace(
         whole.audited,
@@ -133,17 +134,16 @@ def _kept_rows(options: argparse.Namespace, whole: Findings) -> tuple[np.ndarray
 
 
 def _read(
-    options: argparse.Namespace, scan: Scan, wanted: np.ndarray
+    options: argparse.Namespace, batches: Batches, scan: Scan, wanted: np.ndarray
 ) -> tuple[Any, dict[str, np.ndarray]]:
     """Columns that were learned from, and what names the rows, of some rows of the table."""
     import pandas as pd
 
     from ..estimators.column_plan import feature_frame
-    from ..rows.table_batches import open_batches
 
     frames: list[Any] = []
     cells: dict[str, list[np.ndarray]] = {}
-    for table in open_batches(options.table, **reading_of(options)).batches():
+    for table in batches.batches():
         assert table.row_numbers is not None
         chosen = np.isin(table.row_numbers, wanted, assume_unique=True)
         if not chosen.any():

@@ -22,6 +22,9 @@ from .training import (
 
 if TYPE_CHECKING:
     from ..estimators.table_blocks import Scan
+    from ..rows.table_batches import CSVBatches, ParquetBatches
+
+    Batches = CSVBatches | ParquetBatches
 
 STREAM_FROM = 500_000_000
 """Bytes of a file from which on it is not read into memory as a whole."""
@@ -52,8 +55,13 @@ def is_streamed(options: argparse.Namespace) -> bool:
 
 def train_in_blocks(
     options: argparse.Namespace, *, not_features: tuple[str, ...] = ()
-) -> tuple[Learned, Scan]:
-    """Read the table batch by batch and fit; what was left out is said on standard error."""
+) -> tuple[Learned, Scan, Batches]:
+    """Read the table batch by batch and fit; what was left out is said on standard error.
+
+    Returns
+    -------
+    what was learned, what the first reading found, and the table, to be read once more
+    """
     from .._core.threads import block_threads
     from ..estimators.table_blocks import cluster_blocks, local_blocks, scan_table
     from ..rows.table_batches import open_batches
@@ -89,4 +97,4 @@ def train_in_blocks(
     learned = Learned(
         scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
     )
-    return learned, scan
+    return learned, scan, batches

@@ -184,7 +184,9 @@ class _Planner:
         values = self.table.numbers(name)[0]
         numbers = self.table.row_numbers
         steps = values - (np.arange(len(values)) if numbers is None else numbers)
-        return len(values) >= FEW_ROWS and bool(np.all(steps == steps[0]))
+        if len(values) < FEW_ROWS or values[0] == values[-1]:  # adding 1 to 1e308 changes nothing
+            return False
+        return bool(np.all(steps == steps[0]))
 
     def words_of(self, name: str) -> None:
         """Settle the spelling of a category column."""

@@ -191,7 +191,7 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
         stamps = (stamps - stamps.min()) / np.timedelta64(1, "s")
     try:
         stamps = stamps.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"{name} holds {stamps.dtype}: give time stamps or positions as numbers or datetime64."
         ) from error
@@ -199,6 +199,9 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
     if not np.isfinite(stamps).all():
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
+    first = int(np.argmax(np.abs(stamps)))
+    if abs(stamps[first]) > LARGEST_VALUE:
+        raise ValueError(f"{name}[{first}]={stamps[first]:g} is too large: use another origin.")
     return stamps
 
 

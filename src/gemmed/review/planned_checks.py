@@ -117,10 +117,10 @@ class PlannedChecks:
             flagged[np.array(json.loads(meta["plan_flagged"]), dtype=np.intp)] = True
             goal, mixes_picks = float(meta["plan_goal"]), meta["plan_picks"] == "yes"
             only_flagged = meta.get("plan_only_flagged") == "yes"
-        except (KeyError, ValueError, TypeError, IndexError, RecursionError) as error:
+        except (LookupError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
             raise ReviewError(f"{name} is damaged: begin again with another --marks") from error
         plan = plan_from(record, name)
-        if len(plan) != len(rows):
+        if len(plan) != len(rows) or not 0.0 < goal < 1.0:
             raise ReviewError(f"{name} is damaged: begin again with another --marks")
         if plan.digest != meta.get("sha256"):
             raise ReviewError(f"{name} is for another table: begin again with another --marks")

@@ -205,7 +205,7 @@ class _Pages:
         if given is None:
             return _problem("a mark is JSON with row, mark, reviewer and perhaps label", 400)
         row, label = given.get("row"), given.get("label")
-        if not isinstance(row, int) or not (label is None or isinstance(label, str)):
+        if type(row) is not int or not (label is None or isinstance(label, str)):
             return _problem("row must be a whole number and label a text", 400)
 
         def store() -> dict[str, Any]:

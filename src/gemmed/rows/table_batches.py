@@ -37,6 +37,26 @@ BATCH_ROWS = 16_384
 """Rows of a batch, at most."""
 
 
+class Stamp(NamedTuple):
+    """Size and time of a file when it was opened: a second reading must find the same rows."""
+
+    size: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Stamp:
+        found = os.stat(path)
+        return cls(found.st_size, found.st_mtime_ns)
+
+    def check(self, path: str | os.PathLike[str]) -> None:
+        """Raise an error if the file is not the one that was opened."""
+        if Stamp.of(path) != self:
+            raise TableError(
+                f"{str(path)!r} has changed while it was read: run the command again when nobody "
+                "writes to it"
+            )
+
+
 class RowGroup(NamedTuple):
     """A part of a Parquet file that can be read by itself, also by another process."""
 
@@ -50,11 +70,13 @@ class RowGroup(NamedTuple):
     missing: frozenset[str]
     index_column: str | None
     """Column that names the rows."""
+    stamp: Stamp
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows of the group."""
         start = self.first_row
         with raised_as(TableError, f"cannot read {self.file!r}"):
+            self.stamp.check(self.file)
             for batch in parquet_batches(
                 self.file,
                 repr(self.file),
@@ -67,6 +89,7 @@ class RowGroup(NamedTuple):
                 frame = frame_of(batch)[list(columns)]
                 yield Table(self.table, frame, False, self.missing, rows, index=self.index_column)
                 start += len(batch)
+            self.stamp.check(self.file)
 
 
 @dataclass(frozen=True)
@@ -103,6 +126,7 @@ class CSVBatches:
     path: Path
     form: CSVForm
     missing: frozenset[str]
+    stamp: Stamp
     notes: tuple[Note, ...] = ()
     decimal: str | None = None
 
@@ -116,6 +140,7 @@ class CSVBatches:
         start = 0
         form = self.form
         try:
+            self.stamp.check(self.path)
             with opened(self.path, form, self.name) as lines:
                 rows = csv_rows(bounded_lines(lines, self.name), form, self.name)
                 while cells := list(itertools.islice(rows, BATCH_ROWS)):
@@ -132,6 +157,7 @@ class CSVBatches:
                         index=form.index,
                     )
                     start += len(cells)
+            self.stamp.check(self.path)
         except UnicodeDecodeError as error:
             raise not_in_encoding(self.name, form.encoding, f"after row {start}") from error
         except (OSError, EOFError) as error:  # a compressed file that ends early
@@ -163,6 +189,7 @@ def open_batches(
     try:
         if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES or _is_parquet(path):
             return _open_parquet(path, name, marks)
+        stamp = Stamp.of(path)
         head, compression = head_of(path, name)
     except OSError as error:
         raise TableError(f"cannot read {name}: {error.strerror or error}") from error
@@ -173,7 +200,7 @@ def open_batches(
         whole=len(head) < HEAD_BYTES,
         compression=compression,
     )
-    return CSVBatches(name, path, form, marks, tuple(notes), decimal)
+    return CSVBatches(name, path, form, marks, stamp, tuple(notes), decimal)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -193,6 +220,7 @@ def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatc
     start = 0
     for file in parquet_files(path):
         with raised_as(TableError, f"{str(file)!r} is a damaged Parquet file"):
+            stamp = Stamp.of(file)
             opened = parquet.ParquetFile(file)
             counts = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
             found = [str(column) for column in opened.schema_arrow.names]
@@ -206,8 +234,9 @@ def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatc
             raise TableError(f"{str(file)!r} has other columns than the first file of {name}")
         for number, n_rows in enumerate(counts):
             if n_rows:
+                path_read = str(file.resolve())
                 groups.append(
-                    RowGroup(str(file.resolve()), number, start, n_rows, name, missing, index)
+                    RowGroup(path_read, number, start, n_rows, name, missing, index, stamp)
                 )
             start += n_rows
     if not groups or columns is None:

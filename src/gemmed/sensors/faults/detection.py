@@ -299,6 +299,8 @@ def _repeated(X: FloatArray, there: np.ndarray) -> np.ndarray | None:
     n_values = len(np.unique(X[mask], axis=0)) if mask.any() else 0
     if distinct > MOST_DISCRETE and n_values > max(3, 0.02 * len(copies)):
         return None
+    if len(copies) and mask[there].all():  # no other reading is left to compare them with
+        return None
     return mask
 
 
