@@ -37,6 +37,7 @@ def test_clips_of_two_digits_are_cut_to_one_length(folder):
     assert not clips.signals[:, 4000:].any()
 
 
+@pytest.mark.slow  # of a study outside the package
 def test_excess_is_what_faults_in_training_cost(folder, monkeypatch):
     monkeypatch.setattr(recordings, "GAMMA_STEPS", (1.0, 4.0))
     found = recordings.evaluate_digits(str(folder), 0.4, 0)

@@ -247,6 +247,7 @@ def made_in(folder):
     )
 
 
+@pytest.mark.slow  # of a study outside the package
 def test_target_writes_tables_pictures_and_manifest(tmp_path, two_cells):
     (summary,) = made_in(tmp_path)
     for name in summary["files"]:
