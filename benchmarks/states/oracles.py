@@ -178,7 +178,7 @@ def row_statistics(rows, own, reference):
 
     Parameters
     ----------
-    own : place of each row in the reference, -1 if it is not there; nobody vouches for himself
+    own : place of each row in the reference, -1 if it is not there; no row is its own neighbour
     reference : undamaged rows
     """
     centre, scale = reference.mean(axis=0), reference.std(axis=0) + 1e-12

@@ -71,7 +71,7 @@ def test_class_wise_detector_judges_by_the_own_class():
         assert detector.minimal_entropy_set_[y == label].sum() == 95
 
 
-def test_samples_of_one_recording_do_not_vouch_for_each_other():
+def test_samples_of_one_recording_are_held_out_together():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(100, 2))
     X[:8] = 9 + 0.01 * rng.normal(size=(8, 2))  # one broken recording, eight segments

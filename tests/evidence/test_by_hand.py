@@ -166,15 +166,15 @@ def test_the_rule_is_the_maximum_of_its_likelihood_averaged_over_the_share():
     assert belief.share(0.95) == pytest.approx(np.interp(0.95, below, edges), rel=0.02)
 
 
-def test_company_of_three_quarters_of_the_rows_clears_a_row():
+def test_neighbours_as_near_as_three_quarters_of_the_rows_clears_a_row():
     X = correlated_rows(1, 100)
     rule = learn_measurements(X, np.arange(100) % 2, np.random.default_rng(0)).rule
     own = rule.statistics.own
-    assert rule.company == np.quantile(own[:, 0], 0.75)
+    assert rule.near_enough == np.quantile(own[:, 0], 0.75)
     single = rule.belief.log_bayes(own[:, 1:])
-    cleared = own[:, 0] <= rule.company
+    cleared = own[:, 0] <= rule.near_enough
     assert cleared.sum() == 75
-    alone = MeasurementRule(rule.statistics, rule.belief, rule.company, rule.scale, [], 0.2)
+    alone = MeasurementRule(rule.statistics, rule.belief, rule.near_enough, rule.scale, [], 0.2)
     found = alone.of_statistics(own, X)
     nats = np.where(cleared, -np.log1p(np.exp(-single)), single)
     np.testing.assert_allclose(found.log_bayes, nats, rtol=1e-12)
@@ -241,7 +241,7 @@ def test_nats_of_members_of_a_group(log_bayes, expected):
     assert group.is_cleared == (log_bayes < -3.0)
 
 
-def test_suspects_without_company_stay_suspects():
+def test_suspects_without_neighbours_stay_suspects():
     """Nobody is cleared then, and the rule is what rows and their twins say at first."""
     X = correlated_rows(4, 200, 4)
     X[:40, 0] = np.random.default_rng(7).permutation(X[:40, 0])

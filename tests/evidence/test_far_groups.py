@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmed.evidence.distances import BlockDistances, EuclideanDistances, KernelDistances
-from gemmed.evidence.far_groups import FEWEST_MEMBERS, STRONGEST, far_groups, vouched_for
+from gemmed.evidence.far_groups import FEWEST_MEMBERS, STRONGEST, cleared_by_neighbours, far_groups
 from gemmed.evidence.neighbours import Neighbourhood, class_distances
 from gemmed.rows.blocks import LocalBlocks
 from gemmed.rows.training_rows import ArrayRows
@@ -74,18 +74,18 @@ def test_wrong_labels_are_no_far_group():
     assert not evidence(X, index)[:15].any()
 
 
-def test_faults_near_each_other_do_not_vouch_for_each_other():
+def test_faults_near_each_other_do_not_clear_each_other():
     """Scattered rows of which a few are near to each other: the group has no inlier neighbours."""
     X, bad = with_far_group(1, n=400, share=0.3)
     X[:5] = X[0] + 0.1 * np.random.default_rng(0).normal(size=(5, 2))
-    assert not vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
+    assert not cleared_by_neighbours(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
 
 
 def test_rows_apart_whose_labels_agree_are_a_part_of_the_data():
     X, bad = with_far_group(5, n=400, share=0.2)
     y = (X[:, 0] > 0).astype(int)
-    assert vouched_for(EuclideanDistances(X), bad, y, seed=0).all()
-    assert not vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
+    assert cleared_by_neighbours(EuclideanDistances(X), bad, y, seed=0).all()
+    assert not cleared_by_neighbours(EuclideanDistances(X), bad, chance(X), seed=0)[bad].any()
 
 
 @pytest.mark.parametrize("n", [3, FEWEST_MEMBERS - 1])
@@ -121,10 +121,12 @@ def test_evidence_rises_with_the_distance():
 
 def test_rows_in_blocks_and_a_kernel_matrix_are_judged_alike():
     X, bad = with_far_group(4, n=300)
-    expected = vouched_for(EuclideanDistances(X), bad, chance(X), seed=0)
+    expected = cleared_by_neighbours(EuclideanDistances(X), bad, chance(X), seed=0)
     in_blocks = BlockDistances(LocalBlocks(X, block_rows=77))
-    np.testing.assert_array_equal(vouched_for(in_blocks, bad, chance(X), seed=0), expected)
     np.testing.assert_array_equal(
-        vouched_for(KernelDistances(X @ X.T), bad, chance(X), seed=0), expected
+        cleared_by_neighbours(in_blocks, bad, chance(X), seed=0), expected
+    )
+    np.testing.assert_array_equal(
+        cleared_by_neighbours(KernelDistances(X @ X.T), bad, chance(X), seed=0), expected
     )
     assert not expected[bad].any()

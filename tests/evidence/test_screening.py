@@ -297,7 +297,7 @@ def test_level_holds_if_training_rows_stand_several_times(name):
     assert 0.035 <= np.mean(own_levels) <= 0.065
 
 
-def test_copies_with_another_label_do_not_vouch():
+def test_copies_with_another_label_are_held_out_together():
     """A table joined to itself with some labels changed."""
     rng = np.random.default_rng(13)
     X = np.tile(rng.normal(size=(60, 3)), (2, 1))
@@ -459,7 +459,7 @@ def test_large_classes_are_split_into_references_and_calibration():
     np.testing.assert_array_equal(again.reference_index, reference.reference_index)
 
 
-def test_segments_of_one_recording_do_not_vouch_for_each_other():
+def test_segments_of_one_recording_are_held_out_together():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(200, 2))
     X[:12] = 9 + 0.01 * rng.normal(size=(12, 2))  # one broken recording, by mistake trusted

@@ -71,7 +71,7 @@ def recordings_with_bursts_of_the_other_class(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_samples_of_a_group_do_not_vouch_for_each_other(seed):
+def test_samples_of_a_group_are_held_out_together(seed):
     X, y, groups, wrong = recordings_with_bursts_of_the_other_class(seed)
     found = []
     for given in (None, groups):

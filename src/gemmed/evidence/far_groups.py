@@ -16,7 +16,7 @@ from scipy import special, stats
 from .._core.types import BoolArray, FloatArray
 from .bad_rows.groups import FEWEST_MEMBERS as FEWEST_TOGETHER
 from .bad_rows.groups import labels_of
-from .bad_rows.judged import COMPANY
+from .bad_rows.judged import INLIER_QUANTILE
 from .bad_rows.row_statistics import NEAREST
 from .distances import Distances
 from .references import ReferencePlan, mean_of_smallest
@@ -156,7 +156,7 @@ def far_groups(
     Parameters
     ----------
     knn : mean distance of each sample to its nearest references of its class, shape (n_samples,)
-    seed : of the rows that vouch, where there are many
+    seed : of the rows that clear others, where there are many
     considered : all rows unless given, shape (n_samples,); others are known to be bad
     """
     nats = np.zeros(len(knn))
@@ -166,7 +166,7 @@ def far_groups(
         nats[members] = _of_class(knn[members])
     apart = nats > APART
     if np.any(apart) and not np.all(apart):
-        nats[vouched_for(distances, apart, class_index, seed)] = 0.0
+        nats[cleared_by_neighbours(distances, apart, class_index, seed)] = 0.0
     return nats
 
 
@@ -189,7 +189,7 @@ def _of_class(knn: FloatArray) -> FloatArray:
     return np.clip(groups.evidence, 0.0, STRONGEST)
 
 
-def vouched_for(
+def cleared_by_neighbours(
     distances: Distances, apart: BoolArray, class_index: np.ndarray, seed: int
 ) -> BoolArray:
     """Rows that their neighbours clear, shape (n_samples,).
@@ -205,8 +205,8 @@ def vouched_for(
     near, inside = mean_of_smallest(among, NEAREST), apart[some]
     if not np.any(inside) or np.count_nonzero(~inside) <= NEAREST:
         return ~apart
-    accompanied = int(np.sum(near[inside] <= np.quantile(near[~inside], COMPANY)))
-    if stats.binom.cdf(accompanied, np.count_nonzero(inside), COMPANY) > LEVEL:
+    n_near = int(np.sum(near[inside] <= np.quantile(near[~inside], INLIER_QUANTILE)))
+    if stats.binom.cdf(n_near, np.count_nonzero(inside), INLIER_QUANTILE) > LEVEL:
         return np.ones(n, dtype=bool)
     labels = labels_of(class_index[some], np.argpartition(among, NEAREST - 1)[:, :NEAREST])
     members = np.flatnonzero(inside)

@@ -144,13 +144,13 @@ def usable_neighbors(
         group_of = np.unique(groups, return_inverse=True)[1]
     used = np.empty(len(names), dtype=np.intp)
     for z, name in enumerate(names):
-        vouching = group_of[references[class_index[references] == z]]
-        in_group = np.bincount(vouching, minlength=int(group_of.max()) + 1)
+        trusted_groups = group_of[references[class_index[references] == z]]
+        in_group = np.bincount(trusted_groups, minlength=int(group_of.max()) + 1)
         scored = group_of[calibration[class_index[calibration] == z]]
-        available = len(vouching) - int(in_group[scored].max())
+        available = len(trusted_groups) - int(in_group[scored].max())
         if available < 1:
             raise DegenerateDataError(
-                f"screening{for_class(name)}: {len(vouching)} samples are trusted (at least "
+                f"screening{for_class(name)}: {len(trusted_groups)} samples are trusted (at least "
                 f"{TRUSTED:g}), and some sample finds none outside its own group. Add samples, "
                 "groups, or trust."
             )

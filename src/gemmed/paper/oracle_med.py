@@ -181,7 +181,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
                 if np.all(X[members] == X[members[0]]):  # a class of one point has no outliers
                     continue
                 detector = MEDDetector(self.false_alarm_rate).fit(X[members])
-                # Held out: a sample does not vouch for itself.
+                # Held out: a sample is not compared with itself.
                 nominal[members] = detector.training_scores_ >= detector.offset_
             else:
                 nominal[members] = clone(self.oracle).fit_predict(X[members]) != -1

@@ -209,19 +209,32 @@ def _table(spans: Sequence[ShownSpan], of: dict[str, SensorReadings]) -> str:
 
 
 def _level(span: ShownSpan, of: dict[str, SensorReadings]) -> str:
-    """Medians of the first channel before and during a fault."""
+    """Medians before and during a fault, of the channel that moved most; named among several."""
     sensor = of.get(span.sensor)
     if sensor is None:
         return ""
     length = span.last - span.first + 1
-    before = sensor.values[max(0, span.first - max(length, 20)) : span.first, 0]
-    during = sensor.values[span.first : span.last + 1, 0]
-    return f"{_median(before)} → {_median(during)}"
+    parts = (
+        slice(max(0, span.first - max(length, 20)), span.first),
+        slice(span.first, span.last + 1),
+    )
+    levels = np.array([_medians(sensor.values[part]) for part in parts])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = np.abs(levels[1] - levels[0]) / np.nanstd(sensor.values, axis=0)
+    channel = int(np.argmax(np.nan_to_num(moved, nan=-1.0, posinf=0.0)))
+    name = f"{escape(sensor.channels[channel])}: " if len(sensor.channels) > 1 else ""
+    before = "start" if span.first == 0 else _reading(levels[0, channel])
+    return f"{name}{before} → {_reading(levels[1, channel])}"
 
 
-def _median(values: FloatArray) -> str:
-    known = values[np.isfinite(values)]
-    return f"{np.median(known):.4g}" if len(known) else "missing"
+def _medians(values: FloatArray) -> list[float]:
+    """Of each channel, NaN where it has no reading."""
+    known = [column[np.isfinite(column)] for column in values.T]
+    return [float(np.median(own)) if len(own) else np.nan for own in known]
+
+
+def _reading(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "missing"
 
 
 def _curve(

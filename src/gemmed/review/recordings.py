@@ -37,7 +37,7 @@ class RecordingSubject:
     ----------
     table : columns path (relative to ``folder``), the labels, perhaps start and end (seconds in
         the file)
-    group : column whose recordings do not vouch for each other
+    group : column of recordings that are held out together
     """
 
     def __init__(

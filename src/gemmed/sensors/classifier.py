@@ -31,7 +31,7 @@ from .chains.product_space import Inferred
 from .chains.sequences import Sequences, sequences_of
 from .explained import explained
 from .missing_channels import channel_fills, fill_channels, without_silent
-from .recordings import vouching_groups, with_new
+from .recordings import held_out_groups, with_new
 from .screens import SensorScreen
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
 from .spans import Span, spans_of
@@ -221,7 +221,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             screened,
             present,
             sequences,
-            vouching_groups(len(everything), all_stamps, all_groups),
+            held_out_groups(len(everything), all_stamps, all_groups),
             class_index.reshape(-1),
             weights,
             own_groups,

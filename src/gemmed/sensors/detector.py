@@ -24,7 +24,7 @@ from .chains.learning import has_shared_chain, infer
 from .chains.sequences import Sequences, sequences_of
 from .faults.detection import detect_faults
 from .missing_channels import channel_fills, fill_channels, without_silent
-from .recordings import vouching_groups
+from .recordings import held_out_groups
 from .screens import SensorScreen
 from .spans import Span, spans_of
 from .view_columns import blocks_of, resolve_views
@@ -112,7 +112,7 @@ class SensorDetector(BaseEstimator):
             found = detect_faults(
                 blocks,
                 present,
-                vouching_groups(len(X), stamps, recordings),
+                held_out_groups(len(X), stamps, recordings),
                 sequences,
                 bursts=bool(self.bursts) and sequences.samples.shape[1] > 1,
                 shared=has_shared_chain(self.shared, len(X), len(views)),

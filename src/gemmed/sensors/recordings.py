@@ -12,7 +12,7 @@ N_BLOCKS = 20
 """Consecutive parts of a single recording, each held out as a whole."""
 
 
-def vouching_groups(n: int, stamps: FloatArray | None, groups: np.ndarray | None) -> np.ndarray:
+def held_out_groups(n: int, stamps: FloatArray | None, groups: np.ndarray | None) -> np.ndarray:
     """Rows of the same number are not compared with each other, shape (n,)."""
     if groups is not None and len(np.unique(groups)) > 1:
         return groups

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     screened: Sequence[FloatArray]
     present: np.ndarray
     sequences: Sequences
-    vouching: np.ndarray
+    held_out_groups: np.ndarray
     """Readings of rows with the same number are not compared with each other."""
     class_index: np.ndarray
     """Of the labelled rows, shape (n_labelled,)."""
@@ -94,7 +94,7 @@ def fit_sensors(
         detected = detect_faults(
             rows.screened,
             rows.present,
-            rows.vouching,
+            rows.held_out_groups,
             rows.sequences,
             bursts=options.bursts,
             shared=options.shared,

@@ -30,7 +30,7 @@ LEAST_COUNTERPARTS = 4000
 """Small samples have several counterparts of each row."""
 SORTED_COLUMNS = 8
 """Columns by which rows are put in order."""
-COMPANY = 0.75
+INLIER_QUANTILE = 0.75
 """Quantile of the distance to the nearest rows up to which a row has inlier neighbours."""
 JUDGED = (RELATIVE, RESIDUAL, LARGEST)
 """Statistics that become evidence; the distance to the nearest rows is for the check."""
@@ -53,7 +53,7 @@ class MeasurementRule:
 
     statistics: RowStatistics
     belief: Belief
-    company: float
+    near_enough: float
     """Distance to the nearest rows up to which a row has inlier neighbours."""
     scale: Scale
     groups: list[Group]
@@ -72,9 +72,9 @@ class MeasurementRule:
     def of_statistics(self, statistics: FloatArray, X: FloatArray) -> Measurements:
         """The same for rows whose statistics are known."""
         nats = self.belief.log_bayes(statistics[:, JUDGED]) + self.statistics.columns.outside(X)
-        vouched = statistics[:, NEAR] <= self.company
+        has_neighbours = statistics[:, NEAR] <= self.near_enough
         # Below zero, and still in the order of the evidence.
-        nats = np.where(vouched, special.log_expit(nats), nats)
+        nats = np.where(has_neighbours, special.log_expit(nats), nats)
         scaled = self.scale.of(X)
         for group in self.groups:
             own = group.has(scaled)
@@ -159,8 +159,8 @@ def learn_measurements(
     own = statistics.own
     n_copies = -(-LEAST_COUNTERPARTS // len(X))
     fakes = np.concatenate([statistics.of(counterparts(X, rng), itself) for _ in range(n_copies)])
-    company = float(np.quantile(own[:, NEAR], COMPANY))
-    vouched = own[:, NEAR] <= company
+    near_enough = float(np.quantile(own[:, NEAR], INLIER_QUANTILE))
+    has_neighbours = own[:, NEAR] <= near_enough
     rows, fakes = own[:, JUDGED], fakes[:, JUDGED]
     is_good = cleared
     belief = learn_belief(rows, fakes, is_good)
@@ -168,9 +168,9 @@ def learn_measurements(
     for _ in range(2):
         suspect = (belief.bad_probability(rows) > 0.5) & ~is_good
         joined += cleared_by_labels(
-            suspect & ~vouched, statistics.nearest, class_index, scale.of(X)
+            suspect & ~has_neighbours, statistics.nearest, class_index, scale.of(X)
         )
-        new = suspect & vouched
+        new = suspect & has_neighbours
         for group in joined:
             new[group.members] = True
         if not np.any(new):
@@ -178,5 +178,5 @@ def learn_measurements(
         is_good = is_good | new
         belief = learn_belief(rows, fakes, is_good)
     share_in_groups = 1.0 - float(kept.mean())
-    rule = MeasurementRule(statistics, belief, company, scale, groups + joined, share_in_groups)
+    rule = MeasurementRule(statistics, belief, near_enough, scale, groups + joined, share_in_groups)
     return LearnedRule(rule, kept)

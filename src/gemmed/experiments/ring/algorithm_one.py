@@ -67,28 +67,26 @@ def evaluate_steps(
 ) -> Result:
     """Test error (%) of GEM-MED solved by Algorithm 1 with these step sizes."""
     data = training_set(LAYOUT, radius, rate, seed)
-    length = np.sqrt(np.mean(np.sum(data.X**2, axis=1)))
     engine = PaperAlgorithm(
         mode, phi=phi, psi=psi, tau=tau, n_certificate_draws=200, estimate_dual_value=False
     )
-    # Fixed prior and constraints, as in the paper: the limits of the steps depend on them.
+    # Fixed constraints, as in the paper: the limits of the steps depend on them.
+    fixed = {"coverage": 0.5, "entropy_slack": 0.3, "n_neighbors": N_NEIGHBORS}
+    _, error = fitted(data, engine, max_iter=n_steps, random_state=seed, **fixed)
+    return {"Algorithm 1": {"error": error}}
+
+
+def fitted(data: Any, engine: Any, **parameters: Any) -> tuple[GEMMEDClassifier, float]:
+    """The paper's model with a fixed prior, converged or not, and its test error (%)."""
+    length = np.sqrt(np.mean(np.sum(data.X**2, axis=1)))
     model = GEMMEDClassifier(
-        "linear",
-        function_variance=1.0,
-        bias_variance=1.0,
-        coverage=0.5,
-        entropy_slack=0.3,
-        engine=engine,
-        n_neighbors=N_NEIGHBORS,
-        max_iter=n_steps,
-        random_state=seed,
+        "linear", function_variance=1.0, bias_variance=1.0, engine=engine, **parameters
     )
     with warnings.catch_warnings():
-        # That some step sizes do not converge is what the figure shows.
+        # That some steps do not converge is what the figures show.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data.X / length, data.y)
-    error = 100.0 * float(np.mean(model.predict(data.X_test / length) != data.y_test))
-    return {"Algorithm 1": {"error": error}}
+    return model, 100.0 * (1.0 - model.score(data.X_test / length, data.y_test))
 
 
 def step_task(
@@ -199,24 +197,11 @@ def evaluate_iterations(n_samples: int, seed: int) -> Result:
         layout=LAYOUT,
         random_state=seed,
     )
-    length = np.sqrt(np.mean(np.sum(data.X**2, axis=1)))
 
     def fit(engine: Any, max_iter: int) -> dict[str, Any]:
         judged = _Judged(engine)
-        model = GEMMEDClassifier(
-            "linear",
-            function_variance=1.0,
-            bias_variance=1.0,
-            n_neighbors=min(5, n_samples // 4 - 1),
-            engine=judged,
-            max_iter=max_iter,
-            random_state=seed,
-        )
-        with warnings.catch_warnings():
-            # That some forms do not converge is what the figure shows.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(data.X / length, data.y)
-        error = 100.0 * (1.0 - model.score(data.X_test / length, data.y_test))
+        k = min(5, n_samples // 4 - 1)
+        model, error = fitted(data, judged, n_neighbors=k, max_iter=max_iter, random_state=seed)
         return {"error": error, "dual": judged.dual_value, "converged": model.converged_}
 
     found: Result = {"exact": fit(Exact(), 200)}

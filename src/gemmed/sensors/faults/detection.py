@@ -128,7 +128,7 @@ def detect_faults(
     ----------
     views : readings of each sensor, shape (n_rows, n_columns); NaN where it is missing
     present : whether each sensor is there, shape (n_rows, n_views)
-    groups : rows that must not vouch for each other, whole numbers, shape (n_rows,)
+    groups : rows that are held out together, whole numbers, shape (n_rows,)
     bursts, shared : whether neighbours depend on each other, whether sensors share faults
     """
     n, n_views = present.shape

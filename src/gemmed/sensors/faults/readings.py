@@ -111,7 +111,7 @@ def reading_rule(
     ----------
     X : readings of the sensor where it is there, shape (n_rows, n_columns)
     trusted : which of them are good, as far as is known; shape (n_rows,)
-    groups : recording of each row, whose readings do not vouch for each other; shape (n_rows,)
+    groups : recording of each row, which is held out as a whole; shape (n_rows,)
     """
     known = X[trusted]
     centre = np.median(known, axis=0)
