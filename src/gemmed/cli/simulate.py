@@ -83,7 +83,7 @@ def run_footsteps(options: argparse.Namespace) -> int:
     """Write recordings, manifest and truth."""
     require("rich", "the command line needs", "cli")
     require("soundfile", "recordings need", "audio")
-    from ..experiments.footsteps.files import write_footsteps
+    from ..experiments.footsteps.data import write_footsteps
 
     with TargetProgress(enabled=not options.json) as bar:
         summary = write_footsteps(
