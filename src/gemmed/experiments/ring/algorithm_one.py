@@ -21,7 +21,7 @@ from ...paper.engines.base import Solution
 from ..runner import Result, Runs, Target, Task
 from ..summary import Rows, mean_and_error
 from .curves import draw_iterations, draw_step_sizes
-from .runs import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
+from .grid import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
 
 # The figure of the paper varies one step size and holds the other two at these values.
 FIXED = {"phi": 1e-3, "psi": 1e-2, "tau": 2e-2}
