@@ -26,9 +26,7 @@ from ..estimators.validation import (
 )
 from ..estimators.whole_fit import fit_method
 from ..model.kernels.kernel import RADIAL, Kernel
-from .chains.learning import has_shared_chain
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences, sequences_of
+from .chains import Inferred, Sequences, has_shared_chain, sequences_of
 from .explained import explained
 from .missing_channels import channel_fills, fill_channels, without_silent
 from .recordings import held_out_groups, with_new
@@ -227,7 +225,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             own_groups,
         )
         ordered = sequences.samples.shape[1] > 1
-        shared = has_shared_chain(self.shared, len(everything), len(views))
+        shared = has_shared_chain(self.shared, len(views))
         options = Options(bool(self.indicators), bool(self.bursts) and ordered, shared)
         rng = np.random.default_rng(settings.seed)
         with blas_threads(self.n_jobs, n):

@@ -19,9 +19,7 @@ from ..estimators.validation import (
     check_sensor_data,
 )
 from ..estimators.whole_fit import fit_method
-from .chains.factors import Factors
-from .chains.learning import has_shared_chain, infer
-from .chains.sequences import Sequences, sequences_of
+from .chains import Factors, Sequences, has_shared_chain, infer, sequences_of
 from .faults.detection import detect_faults
 from .missing_channels import channel_fills, fill_channels, without_silent
 from .recordings import held_out_groups
@@ -115,7 +113,7 @@ class SensorDetector(BaseEstimator):
                 held_out_groups(len(X), stamps, recordings),
                 sequences,
                 bursts=bool(self.bursts) and sequences.samples.shape[1] > 1,
-                shared=has_shared_chain(self.shared, len(X), len(views)),
+                shared=has_shared_chain(self.shared, len(views)),
                 rng=np.random.default_rng(seed),
             )
         self._views, self._rules, self._rates = views, found.rules, found.rates

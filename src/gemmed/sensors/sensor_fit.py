@@ -23,10 +23,7 @@ from ..model.margin_loss import class_scores
 from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import margin_cost
-from .chains.factors import Factors
-from .chains.learning import Rates, infer, learn_rates, usual_rates
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences
+from .chains import Factors, Inferred, Rates, Sequences, first_rates, infer, learn_rates
 from .faults.detection import Detected, Nats, SensorRules, detect_faults
 from .view_function import Settings, ViewFunction, ViewLearner
 
@@ -107,7 +104,7 @@ def fit_sensors(
     learners, scores = _learn(rows, signs, good, n_classes, settings)
     posterior = _labels(scores, good, rows)
     log_prior = np.log(class_shares(rows, n_classes))
-    inferred, rates = None, usual_rates(n_views, bursts=options.bursts, shared=options.shared)
+    inferred, rates = None, first_rates(n_views, bursts=options.bursts, shared=options.shared)
     if detected is not None:
         inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
@@ -158,7 +155,7 @@ def infer_new(
         labels = special.softmax(prior + votes.sum(axis=1), axis=1)
         nobody = (~there.any(axis=1)).astype(float)
         nothing = np.zeros(n)
-        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0, 0)
+        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0)
     nats = fit.rules.nats(screened, there, np.full(n, -1), sequences)
     return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
 
@@ -366,4 +363,4 @@ def _everybody_good(posterior: StatePosterior, present: np.ndarray) -> Inferred:
     nothing = np.zeros(len(present))
     nobody = (~present.any(axis=1)).astype(float)
     broken = np.zeros(present.shape)
-    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0, 0)
+    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0)

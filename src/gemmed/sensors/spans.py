@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .chains.sequences import Sequences
+from .chains import Sequences
 
 
 class Span(NamedTuple):

@@ -9,10 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.types import FloatArray
-from ..chains.factors import Factors
-from ..chains.learning import Rates, learn_rates, usual_rates
-from ..chains.product_space import Inferred
-from ..chains.sequences import Sequences
+from ..chains import Factors, Inferred, Rates, Sequences, first_rates, learn_rates
 from .fault_groups import FaultGroups, fault_groups, first_guess
 from .readings import (
     FEWEST_FOR_DISAGREEMENT,
@@ -142,7 +139,7 @@ def detect_faults(
     not_stuck = np.zeros(n_views)
     shares = shared and n_views > 1
     shared_broken = np.full(n, 0.02)
-    rates = usual_rates(n_views, bursts=bursts, shared=shared)
+    rates = first_rates(n_views, bursts=bursts, shared=shared)
     rules = None
     for number in range(PASSES):
         trusted = _trusted(broken, present)
