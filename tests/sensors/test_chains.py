@@ -204,15 +204,15 @@ def test_the_m_step_raises_its_objective_whatever_the_gaps():
     rng = np.random.default_rng(5)
     gaps = rng.uniform(0.5, 3.0, 60)
     counts = Counts(
-        rng.dirichlet(np.ones(2), 3).sum(axis=0), rng.dirichlet(np.ones(4), 60).reshape(60, 2, 2), gaps
+        rng.dirichlet(np.ones(2), 3).sum(axis=0),
+        rng.dirichlet(np.ones(4), 60).reshape(60, 2, 2),
+        gaps,
     )
 
     def value(chain):
         moves = np.log(chain.transitions(counts.gaps))
         return (
-            counts.first @ np.log(chain.stationary)
-            + np.sum(counts.pairs * moves)
-            + chain.log_prior
+            counts.first @ np.log(chain.stationary) + np.sum(counts.pairs * moves) + chain.log_prior
         )
 
     start = Chain(0.3, 0.4)

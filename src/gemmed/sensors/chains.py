@@ -141,9 +141,7 @@ class Rates(NamedTuple):
     def described(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Share of the time and mean burst of each sensor, and of "all" of them."""
         chains = zip([*names, "all"], self.every, strict=False)
-        return {
-            name: {"share": own.share, "mean_burst": own.mean_burst} for name, own in chains
-        }
+        return {name: {"share": own.share, "mean_burst": own.mean_burst} for name, own in chains}
 
 
 def first_rates(n_views: int, *, bursts: bool, shared: bool) -> Rates:
@@ -295,9 +293,7 @@ class _Said:
 class _Walk:
     """Forward-backward along chains whose faulty states have these nats, (n_samples, n_chains)."""
 
-    def __init__(
-        self, field: FloatArray, chains: Sequence[Chain], sequences: Sequences
-    ) -> None:
+    def __init__(self, field: FloatArray, chains: Sequence[Chain], sequences: Sequences) -> None:
         index = sequences.samples.T
         inside = index >= 0
         self._chains, self._inside, self._gaps = chains, inside, sequences.gaps.T
