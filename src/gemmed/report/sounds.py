@@ -14,7 +14,7 @@ from .._core.optional import require
 from .._core.types import FloatArray
 from ..acoustics.audio import Audio, read_audio
 from ..acoustics.mfcc import log_mel_spectrum
-from ..acoustics.quality import OFFSET
+from ..acoustics.sound_files import OFFSET
 
 PICTURE_WIDTH, PICTURE_BANDS = 600, 64
 """Pixels of a spectrogram, and its mel bands."""
