@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from .._core.optional import require
 from .commands import add_jobs_option, add_json_option, add_parser, add_raw_cells_option
 from .outputs import note_formulas
 from .progress import TargetProgress
-from .terminal import complain, note, say
+from .terminal import complain, say
 
 if TYPE_CHECKING:
     from ..acoustics import FeatureTable, ManifestEntry
@@ -202,7 +203,7 @@ class _Work:
         rate: float | None,
         settings: dict[str, Any],
     ) -> None:
-        from ..acoustics.parts import compute_part, part_arguments, part_name
+        from ..acoustics.feature_table import compute_part, part_arguments, part_name
         from ..experiments.files import prepare_folder
         from ..experiments.runner import Task
 
@@ -222,7 +223,7 @@ class _Work:
 
     def parts(self, progress: Any) -> list[dict[str, Any]]:
         """What every recording gave, in the order of the manifest."""
-        from ..acoustics.parts import read_part
+        from ..acoustics.feature_table import facts_of_part, read_part
         from ..experiments.runner import RunStore, Task, run_tasks
 
         class PartStore(RunStore):
@@ -231,8 +232,8 @@ class _Work:
             saved = 0
 
             def load(self, task: Task) -> dict[str, Any] | None:
-                given = task.arguments
-                return read_part(given["part"], given["arguments"], given["version"])
+                found = read_part(**task.arguments)
+                return None if found is None else facts_of_part(found)
 
             def save(self, task: Task, result: dict[str, Any]) -> None:
                 self.saved += 1
@@ -244,29 +245,18 @@ class _Work:
 
     def table(self, parts: Sequence[dict[str, Any]]) -> FeatureTable:
         """The table of the recordings without a problem."""
-        from .._core.exceptions import AudioFileError
-        from ..acoustics.parts import assemble_parts
-
-        def make_again(number: int) -> None:
-            """A part whose numbers are damaged: a fault of the disk, or someone's edit."""
-            task, entry = self._tasks[good[number]], self._entries[good[number]]
-            note(f"the part {task.arguments['part']!r} of {entry.path!r} is damaged: made again")
-            found = task.function(**task.arguments)
-            if "problem" in found:
-                raise AudioFileError(f"{entry.path}: {found['problem']}")
-            self.computed += 1
+        from ..acoustics.feature_table import assemble_parts, read_part
 
         good = [i for i, part in enumerate(parts) if "problem" not in part]
         return assemble_parts(
             [self._entries[i] for i in good],
             [parts[i] for i in good],
-            [self._tasks[i].arguments["part"] for i in good],
-            make_again,
+            [partial(read_part, **self._tasks[i].arguments) for i in good],
         )
 
 
 def _facts(table: FeatureTable, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    from ..acoustics.recordings import FLAGS
+    from ..acoustics.sound_files import FLAGS
 
     powers = [part["cepstral_power"] for part in parts if "problem" not in part]
     return {

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ... import acoustics
 from ..._core.types import BoolArray, FloatArray
-from ...acoustics.summaries import segment_summaries
+from ...acoustics.features import segment_summaries
 from ...datasets import footsteps
 from ...datasets.footsteps import DURATION, N_SENSORS, RATE, FootstepRecording, faulty_share
 from ..files import prepare_folder, write_csv
