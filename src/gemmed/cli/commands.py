@@ -9,47 +9,36 @@ from typing import Any
 
 from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
 from .options import (
+    JOBS,
+    JSON,
+    RAW_CELLS,
+    READING,
+    SPANS,
     add,
     add_command,
-    add_flag,
-    add_jobs,
-    add_json,
-    add_list,
+    add_data,
     add_monitor,
-    add_raw_cells,
-    add_reading,
-    add_recordings,
-    add_sensors,
-    add_spans,
-    add_strata,
     add_streaming,
     add_training,
-    add_unlabelled,
 )
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
+REQUIRED = {"required": True}
+STRATA = "draw small groups more often; a column, or class, or verdict"
 
 
 def add_commands(commands: Any) -> None:
-    """Register all commands."""
-    for register in (
-        _fit,
-        _predict,
-        _export,
-        _audit,
-        _review,
-        _sensors,
-        _watch,
-        _features,
-        _reproduce,
-        _simulate,
-        _completion,
-    ):
-        register(commands)
+    """Register all commands, in the order of the help."""
+    _add_models(commands)
+    _add_audit(commands)
+    _add_review(commands)
+    _add_monitors(commands)
+    _add_features(commands)
+    _add_experiments(commands)
 
 
-def _fit(commands: Any) -> None:
-    parser = add_command(
+def _add_models(commands: Any) -> None:
+    fit = add_command(
         commands,
         "fit",
         "fit:run",
@@ -82,17 +71,15 @@ a cluster the workers read Parquet files themselves: all of them need the same p
 CSV file are sent to them.
 """,
     )
-    add(parser, "--out MODEL", "model file to write", required=True)
-    add_json(parser, "print the summary as JSON")
-    add_training(parser)
-    add_unlabelled(parser)
-    add_recordings(parser)
-    add_sensors(parser)
-    add_streaming(parser)
-
-
-def _predict(commands: Any) -> None:
-    parser = add_command(
+    add(
+        fit,
+        {"--out MODEL": "model file to write", "--json": "print the summary as JSON"},
+        out=REQUIRED,
+    )
+    add_training(fit)
+    add_data(fit)
+    add_streaming(fit)
+    predict = add_command(
         commands,
         "predict",
         "predict:run",
@@ -113,8 +100,8 @@ training. The column flags has silent, clipped, truncated, or why a file could n
 code 3).
 """,
     )
-    parser.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
-    parser.add_argument(
+    predict.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
+    predict.add_argument(
         "table",
         nargs="+",
         metavar="TABLE",
@@ -122,27 +109,20 @@ code 3).
         "manifest or sound files",
     )
     add(
-        parser,
-        "--out FILE",
-        "CSV, Parquet or Excel file to write (default: -, CSV to standard output)",
-        "-",
+        predict,
+        {
+            "--out FILE=-": "CSV, Parquet or Excel file to write (default: -, CSV to standard "
+            "output)",
+            "--proba": "add the class probabilities",
+            "--screen RATE:float": "mark rows unlike the trusted training rows; RATE is the share "
+            "of good rows that may be marked by mistake, such as 0.05",
+            **SPANS,
+            **RAW_CELLS,
+            "--json": "print JSON: a summary, and the predictions if no --out",
+        },
     )
-    add_flag(parser, "--proba", "add the class probabilities")
-    add(
-        parser,
-        "--screen RATE",
-        "mark rows unlike the trusted training rows; RATE is the share of good rows that may "
-        "be marked by mistake, such as 0.05",
-        type=float,
-    )
-    add_spans(parser)
-    add_raw_cells(parser)
-    add_json(parser, "print JSON: a summary, and the predictions if no --out")
-    add_reading(parser)
-
-
-def _export(commands: Any) -> None:
-    parser = add_command(
+    add(predict.add_argument_group("reading the table"), READING)
+    export = add_command(
         commands,
         "export",
         "export:run",
@@ -158,21 +138,21 @@ order of the columns is printed and stored in the file. A model of recordings is
 MFCCs on. Screening and explanations stay with gemmed.
 """,
     )
-    parser.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
-    add(parser, "--out FILE", "file to write, NAME.onnx", required=True)
+    export.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
     add(
-        parser,
-        "--dtype",
-        "of all numbers; float32 is half as large, with errors of 1e-6 to 2e-4 in what was "
-        "measured (default: float64)",
-        "float64",
-        choices=["float64", "float32"],
+        export,
+        {
+            "--out FILE": "file to write, NAME.onnx",
+            "--dtype=float64|float32": "of all numbers; float32 is half as large, with errors of "
+            "1e-6 to 2e-4 in what was measured (default: float64)",
+            **JSON,
+        },
+        out=REQUIRED,
     )
-    add_json(parser)
 
 
-def _audit(commands: Any) -> None:
-    parser = add_command(
+def _add_audit(commands: Any) -> None:
+    audit = add_command(
         commands,
         "audit",
         "audit:run",
@@ -215,74 +195,45 @@ sensors of a row may be broken. verdict and sensors name them, --spans writes wh
 timeline.
 """,
     )
-    add(parser, "--out FILE", "table for the suspicious rows: .csv, .parquet, .xlsx, or -")
-    add(parser, "--top", "rows to print (default: 20)", 20)
     add(
-        parser,
-        "--threshold P",
-        "list rows with a fault probability above P (default: rows of which a fault is "
-        "more likely than none)",
-        type=float,
+        audit,
+        {
+            "--out FILE": "table for the suspicious rows: .csv, .parquet, .xlsx, or -",
+            "--top=20": "rows to print (default: 20)",
+            "--threshold P:float": "list rows with a fault probability above P (default: rows of "
+            "which a fault is more likely than none)",
+            "--each N:int": "list the N most suspicious labels and the N most suspicious "
+            "measurements; with --threshold, those above it",
+            "--id COLUMN ...": "columns that name the rows (identifier, annotator); copied, not "
+            "learned from; rows of one patient or machine are kept together by --group",
+            "--html FILE": "a report to look at: one file, nothing is loaded",
+            "--annotators COLUMN": "instead of --target: columns with the answers of several "
+            "people, empty where one gave none; reports how often each of them is right, and "
+            "unclear rows",
+            "--answers": "the same for a table with one answer per row: the columns with the item, "
+            "the annotator and the label; other columns are learned from if they are equal within "
+            "an item",
+            "--pred-probs FILE ...": "out-of-sample probabilities of your own models, one file "
+            "each: a table with one column per class, or .npy of shape (rows, classes), classes "
+            "sorted; rows as in the table",
+            "--embeddings FILE": ".npy of shape (rows, dimensions): embeddings of texts, images or "
+            "sounds, learned from beside the columns of the table",
+            "--plan FILE": "write a plan of 120 rows to check by hand as JSON, for gemmed review "
+            "--plan and gemmed.checks.load_plan; --seed fixes the draws",
+            "--strata COLUMN": f"with --plan: {STRATA}",
+            **RAW_CELLS,
+            "--json": "print everything as JSON",
+        },
+        annotators={"nargs": "+"},
+        answers={"nargs": 3, "metavar": ("ITEM", "ANNOTATOR", "LABEL")},
     )
-    add(
-        parser,
-        "--each N",
-        "list the N most suspicious labels and the N most suspicious measurements; with "
-        "--threshold, those above it",
-        type=int,
-    )
-    add_list(
-        parser,
-        "--id COLUMN",
-        "columns that name the rows (identifier, annotator); copied, not learned from; rows "
-        "of one patient or machine are kept together by --group",
-    )
-    add(parser, "--html FILE", "a report to look at: one file, nothing is loaded")
-    add(
-        parser,
-        "--annotators COLUMN",
-        "instead of --target: columns with the answers of several people, empty where one "
-        "gave none; reports how often each of them is right, and unclear rows",
-        nargs="+",
-    )
-    add(
-        parser,
-        "--answers",
-        "the same for a table with one answer per row: the columns with the item, the "
-        "annotator and the label; other columns are learned from if they are equal within an item",
-        nargs=3,
-        metavar=("ITEM", "ANNOTATOR", "LABEL"),
-    )
-    add_list(
-        parser,
-        "--pred-probs FILE",
-        "out-of-sample probabilities of your own models, one file each: a table with one column "
-        "per class, or .npy of shape (rows, classes), classes sorted; rows as in the table",
-    )
-    add(
-        parser,
-        "--embeddings FILE",
-        ".npy of shape (rows, dimensions): embeddings of texts, images or sounds, learned "
-        "from beside the columns of the table",
-    )
-    add(
-        parser,
-        "--plan FILE",
-        "write a plan of 120 rows to check by hand as JSON, for gemmed review --plan "
-        "and gemmed.checks.load_plan; --seed fixes the draws",
-    )
-    add_strata(parser, "--plan")
-    add_raw_cells(parser)
-    add_json(parser, "print everything as JSON")
-    add_training(parser)
-    add_streaming(parser, cluster=False)
-    add_unlabelled(parser)
-    add_recordings(parser)
-    add_sensors(parser)
+    add_training(audit)
+    add_streaming(audit, cluster=False)
+    add_data(audit)
 
 
-def _review(commands: Any) -> None:
-    parser = add_command(
+def _add_review(commands: Any) -> None:
+    review = add_command(
         commands,
         "review",
         "review:run",
@@ -309,68 +260,41 @@ The same command continues where it stopped.
 It needs no fit and no browser.
 """,
     )
-    add_list(
-        parser,
-        "--id COLUMN",
-        "columns that name the rows (identifier, annotator); shown, not learned from",
-    )
-    add(parser, "--marks FILE", "where marks are kept (default: TABLE.review.sqlite)")
-    add(parser, "--reviewer NAME", "(default: your login name)")
     add(
-        parser,
-        "--changed",
-        "if the table has changed since: refuse, or follow the rows by their content",
-        "refuse",
-        choices=["refuse", "match"],
+        review,
+        {
+            "--id COLUMN ...": "columns that name the rows (identifier, annotator); shown, not "
+            "learned from",
+            "--marks FILE": "where marks are kept (default: TABLE.review.sqlite)",
+            "--reviewer NAME": "(default: your login name)",
+            "--changed=refuse|match": "if the table has changed since: refuse, or follow the rows "
+            "by their content",
+            "--export FILE": "write the corrected table and stop",
+            "--bad=drop|flag|keep": "with --export: bad measurements are left out, flagged in a "
+            "column, or kept",
+            "--labels=corrected|given": "with --export: corrected labels, or labels as given and a "
+            "column known_label with the true ones, for gemmed fit --known known_label",
+            "--checks N:int": "draw N rows at random, likely faults more often, and estimate the "
+            "share of faults from them; --seed fixes the draws; draw before the first mark",
+            "--until SHARE:float": "goal of the checks: with 95 %% confidence at most this share "
+            "of the unchecked labels is wrong (as 0.02); likely faults then come between the "
+            "draws, to reach it sooner",
+            "--until-precision SHARE:float": "another goal: with 95 %% confidence at least this "
+            "share of the flagged rows is faulty (as 0.9); rows are then drawn from the flagged "
+            "ones only",
+            "--strata COLUMN": f"with --checks: {STRATA}",
+            "--plan FILE": "take the draws that gemmed audit --plan FILE has written",
+            "--port=0": "(default: a free one)",
+            "--no-browser": "only print the address",
+            **RAW_CELLS,
+            "--json": "with --export: print the summary as JSON",
+        },
     )
-    add(parser, "--export FILE", "write the corrected table and stop")
-    add(
-        parser,
-        "--bad",
-        "with --export: bad measurements are left out, flagged in a column, or kept",
-        "drop",
-        choices=["drop", "flag", "keep"],
-    )
-    add(
-        parser,
-        "--labels",
-        "with --export: corrected labels, or labels as given and a column known_label with "
-        "the true ones, for gemmed fit --known known_label",
-        "corrected",
-        choices=["corrected", "given"],
-    )
-    add(
-        parser,
-        "--checks N",
-        "draw N rows at random, likely faults more often, and estimate the share of faults "
-        "from them; --seed fixes the draws; draw before the first mark",
-        type=int,
-    )
-    add(
-        parser,
-        "--until SHARE",
-        "goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
-        "is wrong (as 0.02); likely faults then come between the draws, to reach it sooner",
-        type=float,
-    )
-    add(
-        parser,
-        "--until-precision SHARE",
-        "another goal: with 95 %% confidence at least this share of the flagged rows is "
-        "faulty (as 0.9); rows are then drawn from the flagged ones only",
-        type=float,
-    )
-    add_strata(parser, "--checks")
-    add(parser, "--plan FILE", "take the draws that gemmed audit --plan FILE has written")
-    add(parser, "--port", "(default: a free one)", 0)
-    add_flag(parser, "--no-browser", "only print the address")
-    add_raw_cells(parser)
-    add_json(parser, "with --export: print the summary as JSON")
-    add_training(parser)
+    add_training(review)
 
 
-def _sensors(commands: Any) -> None:
-    parser = add_command(
+def _add_monitors(commands: Any) -> None:
+    sensors = add_command(
         commands,
         "sensors",
         "sensors:run",
@@ -387,16 +311,19 @@ stuck, drift, offset, scale (also a changed unit), spikes, noisy, swapped, missi
 stands for whole rows that are unusual. gemmed watch says the same of a stream.
 """,
     )
-    parser.add_argument("table", metavar="TABLE", help="CSV or Parquet file, - for standard input")
-    add(parser, "--out FILE", "all faults, as CSV, Parquet or JSON by its name; - for CSV")
-    add(parser, "--report FILE", "timeline of every sensor as HTML page")
-    add_json(parser, "print all faults as JSON")
-    add_raw_cells(parser)
-    add_monitor(parser)
-
-
-def _watch(commands: Any) -> None:
-    parser = add_command(
+    text = "CSV or Parquet file, - for standard input"
+    sensors.add_argument("table", metavar="TABLE", help=text)
+    add(
+        sensors,
+        {
+            "--out FILE": "all faults, as CSV, Parquet or JSON by its name; - for CSV",
+            "--report FILE": "timeline of every sensor as HTML page",
+            "--json": "print all faults as JSON",
+            **RAW_CELLS,
+        },
+    )
+    add_monitor(sensors)
+    watch = add_command(
         commands,
         "watch",
         "watch:run",
@@ -419,15 +346,20 @@ read; a pipe continues with its next row. An event that was printed just before 
 printed again.
 """,
     )
-    parser.add_argument("source", metavar="FILE", help="CSV or JSON lines; - for standard input")
-    add(parser, "--state FILE", "go on from this file, and keep it")
-    add_flag(parser, "--rows", "also print what is said of every row")
-    add_json(parser, "print JSON lines")
-    add_monitor(parser)
+    watch.add_argument("source", metavar="FILE", help="CSV or JSON lines; - for standard input")
+    add(
+        watch,
+        {
+            "--state FILE": "go on from this file, and keep it",
+            "--rows": "also print what is said of every row",
+            "--json": "print JSON lines",
+        },
+    )
+    add_monitor(watch)
 
 
-def _features(commands: Any) -> None:
-    parser = add_command(
+def _add_features(commands: Any) -> None:
+    features = add_command(
         commands,
         "features",
         "features:run",
@@ -451,38 +383,39 @@ Exit code: 0 all done, 3 some recordings could not be used, 2 none could, or a w
 Finished recordings are kept in the folder OUT.parts: the same command does only what is missing.
 """,
     )
-    parser.add_argument("manifest", metavar="MANIFEST", help="table of recordings")
-    add(parser, "--out", "file to write (.parquet or .csv)", required=True)
-    add_jobs(parser)
-    add_json(parser)
-    add_raw_cells(parser)
-    add(parser, "--rate", "sample rate (default: the most common one)", type=float)
+    features.add_argument("manifest", metavar="MANIFEST", help="table of recordings")
     add(
-        parser,
-        "--segments",
-        "segments a recording, or 'all' that fit (default: 24)",
-        24,
-        type=_count_or_all,
+        features,
+        {
+            "--out": "file to write (.parquet or .csv)",
+            **JOBS,
+            **JSON,
+            **RAW_CELLS,
+            "--rate:float": "sample rate (default: the most common one)",
+            "--segments=24": "segments a recording, or 'all' that fit (default: 24)",
+            "--segment-seconds:float": "(default: so that they cover the recording)",
+            "--overlap=0.75": "of segments (default: 0.75)",
+            "--window=1.5": "seconds of strongest response (default: 1.5)",
+            "--frames=150": "frames a window (default: 150)",
+            "--frame-seconds=0.05": "length of a frame (default: 0.05)",
+            "--mfcc=13": "coefficients (default: 13)",
+            "--mels=40": "mel filters (default: 40)",
+            "--f-min=0.0": "lowest frequency (default: 0)",
+            "--f-max:float": "highest frequency (default: rate / 2)",
+            "--components:int": "principal components a sensor instead of MFCCs",
+            "--join": "sensors side by side, one row a subject and segment",
+        },
+        out=REQUIRED,
+        segments={"type": _count_or_all},
     )
-    add(parser, "--segment-seconds", "(default: so that they cover the recording)", type=float)
-    add(parser, "--overlap", "of segments (default: 0.75)", 0.75)
-    add(parser, "--window", "seconds of strongest response (default: 1.5)", 1.5)
-    add(parser, "--frames", "frames a window (default: 150)", 150)
-    add(parser, "--frame-seconds", "length of a frame (default: 0.05)", 0.05)
-    add(parser, "--mfcc", "coefficients (default: 13)", 13)
-    add(parser, "--mels", "mel filters (default: 40)", 40)
-    add(parser, "--f-min", "lowest frequency (default: 0)", 0.0)
-    add(parser, "--f-max", "highest frequency (default: rate / 2)", type=float)
-    add(parser, "--components", "principal components a sensor instead of MFCCs", type=int)
-    add_flag(parser, "--join", "sensors side by side, one row a subject and segment")
 
 
 def _count_or_all(text: str) -> int | None:
     return None if text == "all" else int(text)
 
 
-def _reproduce(commands: Any) -> None:
-    parser = add_command(
+def _add_experiments(commands: Any) -> None:
+    reproduce = add_command(
         commands,
         "reproduce",
         "experiments:reproduce",
@@ -503,23 +436,25 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
     del others[SIMULATION]
     known = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
     known += [f"{family}: {', '.join(names_of(family))}" for family in others]
-    parser.add_argument("targets", nargs="+", metavar="TARGET", help="; ".join(known))
+    reproduce.add_argument("targets", nargs="+", metavar="TARGET", help="; ".join(known))
     usual = TARGETS[names_of(SIMULATION)[0]].default_runs
     runs = {name: entry.default_runs for name, entry in TARGETS.items()}
     unusual = ", ".join(f"{name} {n}" for name, n in runs.items() if n != usual)
-    add(parser, "--runs", f"repetitions (default: {usual}; {unusual})", type=int)
-    add_jobs(parser)
-    add_flag(parser, "--quick", "few repetitions, to try it out")
-    add(parser, "--out", "folder for the files (default: results)", "results")
-    add_json(parser)
-
-
-def _simulate(commands: Any) -> None:
-    parser = commands.add_parser(
+    add(
+        reproduce,
+        {
+            "--runs:int": f"repetitions (default: {usual}; {unusual})",
+            **JOBS,
+            "--quick": "few repetitions, to try it out",
+            "--out=results": "folder for the files (default: results)",
+            **JSON,
+        },
+    )
+    simulate = commands.add_parser(
         "simulate", help="write simulated data", description="Write simulated data with the truth."
     )
-    kinds = parser.add_subparsers(
-        title="data", metavar="DATA", required=True, parser_class=type(parser)
+    kinds = simulate.add_subparsers(
+        title="data", metavar="DATA", required=True, parser_class=type(simulate)
     )
     ring = add_command(
         kinds,
@@ -534,14 +469,20 @@ def _simulate(commands: Any) -> None:
 Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test samples are clean.
 """,
     )
-    add(ring, "--out", "file to write", required=True)
-    add(ring, "--per-class", "training samples a class", 100)
-    add(ring, "--test-per-class", "test samples a class", 2000)
-    add(ring, "--radius", "radius of the ring (default: 55)", 55.0)
-    add(ring, "--corruption", "share of anomalies", 0.2)
-    add(ring, "--layout", None, "paper", choices=["paper", "separated"])
-    add(ring, "--seed", None, 0)
-    add_json(ring)
+    add(
+        ring,
+        {
+            "--out": "file to write",
+            "--per-class=100": "training samples a class",
+            "--test-per-class=2000": "test samples a class",
+            "--radius=55.0": "radius of the ring (default: 55)",
+            "--corruption=0.2": "share of anomalies",
+            "--layout=paper|separated": None,
+            "--seed=0": None,
+            **JSON,
+        },
+        out=REQUIRED,
+    )
     footsteps = add_command(
         kinds,
         "footsteps",
@@ -558,17 +499,20 @@ subject, sensor), faults.csv (subject, sensor, kind, start, stop) and segments.c
 segment is faulty, and whether it counts as an anomaly).
 """,
     )
-    add(footsteps, "--out", "folder to write", required=True)
-    add(footsteps, "--humans", "humans alone (default: 84)", 84)
-    add(footsteps, "--animals", "humans leading an animal (default: 66)", 66)
-    add(footsteps, "--duration", "seconds a recording (default: 13.5)", 13.5)
-    add_flag(footsteps, "--healthy", "the same without faults")
-    add(footsteps, "--seed", None, 0)
-    add_json(footsteps)
-
-
-def _completion(commands: Any) -> None:
-    parser = add_command(
+    add(
+        footsteps,
+        {
+            "--out": "folder to write",
+            "--humans=84": "humans alone (default: 84)",
+            "--animals=66": "humans leading an animal (default: 66)",
+            "--duration=13.5": "seconds a recording (default: 13.5)",
+            "--healthy": "the same without faults",
+            "--seed=0": None,
+            **JSON,
+        },
+        out=REQUIRED,
+    )
+    completion = add_command(
         commands,
         "completion",
         "main:complete",
@@ -581,4 +525,4 @@ def _completion(commands: Any) -> None:
   gemmed completion fish > ~/.config/fish/completions/gemmed.fish
 """,
     )
-    parser.add_argument("shell", choices=SHELLS, help="bash, zsh, tcsh or fish")
+    completion.add_argument("shell", choices=SHELLS, help="bash, zsh, tcsh or fish")
