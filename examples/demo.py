@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from gemmed import GEMMEDClassifier, MEDClassifier, SensorDetector
+from gemmed.acoustics.features import segment_summaries
 from gemmed.acoustics.segments import segment_bounds
-from gemmed.acoustics.summaries import segment_summaries
 from gemmed.datasets import make_footsteps, make_ring
 from gemmed.report import plot_boundaries, save_figure
 from gemmed.report.palette import ANOMALOUS, BLUE, NOMINAL, PURPLE

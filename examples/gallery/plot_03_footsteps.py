@@ -14,7 +14,7 @@ import numpy as np
 
 from gemmed import SensorGEMMEDClassifier
 from gemmed.acoustics import SegmentPCA, segment_features
-from gemmed.acoustics.summaries import segment_summaries
+from gemmed.acoustics.features import segment_summaries
 from gemmed.datasets import make_footsteps
 from gemmed.report.palette import ANOMALOUS, BLUE, NOMINAL
 

@@ -27,7 +27,7 @@ from gemmed.acoustics import (  # noqa: E402
     write_manifest,
     write_table,
 )
-from gemmed.acoustics.quality import clipped_samples  # noqa: E402
+from gemmed.acoustics.audio import clipped_samples  # noqa: E402
 
 RATE = 8000
 

@@ -123,7 +123,7 @@ def test_apart_is_one_row_a_recording(folder, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t.assign(subject="a"), "are both of sensor '1' at the same time"),
+        (lambda t: t.assign(subject="a"), "two recordings of sensor '1' are of the same time"),
         (lambda t: t.drop(columns="subject"), "subject"),
         (lambda t: t.assign(sensor="1").drop_duplicates("subject"), "of sensor '1' only"),
         (

@@ -4,14 +4,7 @@ Arrays need nothing beyond scikit-learn; files need the extra ``audio``.
 """
 
 from .audio import Audio, audio_rate, read_audio, resample, write_audio
-from .feature_table import (
-    FeatureTable,
-    Reduction,
-    join_sensors,
-    read_table,
-    reduce_table,
-    write_table,
-)
+from .feature_table import FeatureTable, read_table, write_table
 from .features import (
     FeatureSettings,
     SegmentFeatures,
@@ -21,9 +14,15 @@ from .features import (
 )
 from .manifest import ManifestEntry, read_manifest, write_manifest
 from .mfcc import mfcc
-from .recordings import RecordingFeatures, recording_features
 from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
-from .sound_files import ReadSegments, RecordingMFCC, SoundFile
+from .several_sensors import Reduction, join_sensors, reduce_table
+from .sound_files import (
+    ReadSegments,
+    RecordingFeatures,
+    RecordingMFCC,
+    SoundFile,
+    recording_features,
+)
 from .transformers import AcousticFeatures, MFCCTransformer, SegmentPCA, StrongestWindow
 
 __all__ = [

@@ -15,11 +15,13 @@ from .._core.exceptions import AudioFileError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
-from .quality import clipped_samples
+from .segments import IntArray
 
 _LARGEST = 1e100  # squares of larger samples may overflow
 _LARGEST_RATIO = 1000  # of sample rates
 _BLOCK = 1 << 22  # numbers read at a time
+_FLAT_RUN = 3  # equal samples at the extreme that make a flat top
+_KINK = 1e-3  # step into a flat top, relative to the peak; a smooth maximum has a smaller one
 
 
 class Audio(NamedTuple):
@@ -113,8 +115,7 @@ def audio_rate(path: str | os.PathLike[str]) -> int:
     >>> audio_rate("silence.wav")
     8000
     """
-    with _opened(Path(path)) as file:
-        return int(file.samplerate)
+    return audio_length(path)[0]
 
 
 def audio_length(path: str | os.PathLike[str]) -> tuple[int, float]:
@@ -172,6 +173,33 @@ def write_audio(
 
     with replacing(path) as temporary:
         soundfile.write(temporary, np.asarray(signal), sample_rate, subtype=subtype)
+
+
+def clipped_samples(signal: Any) -> IntArray:
+    """Indices where flat tops begin: runs of equal samples at the extreme, entered by a kink.
+
+    A recording that was clipped and then resampled or compressed with losses has no flat tops any
+    more, and its clipping is not seen.
+    """
+    signal = np.asarray(signal, dtype=float)
+    if signal.size < _FLAT_RUN + 1:
+        return np.empty(0, dtype=np.int64)
+    high, low = float(signal.max()), float(signal.min())
+    kink = _KINK * max(high, -low)
+    tops = _flat(signal, high, kink) if high > 0 else signal[:0].astype(np.int64)
+    bottoms = _flat(signal, low, kink) if low < 0 else signal[:0].astype(np.int64)
+    return np.sort(np.concatenate([tops, bottoms]))
+
+
+def _flat(signal: FloatArray, extreme: float, kink: float) -> IntArray:
+    """First samples of runs that stay at the extreme and are entered by a step above ``kink``."""
+    places = np.flatnonzero(signal == extreme)
+    if len(places) < _FLAT_RUN:
+        return places[:0]
+    firsts = places[: len(places) - _FLAT_RUN + 1]
+    firsts = firsts[places[_FLAT_RUN - 1 :] - firsts == _FLAT_RUN - 1]
+    firsts = firsts[firsts > 0]
+    return firsts[np.abs(extreme - signal[firsts - 1]) > kink]
 
 
 def _opened(path: Path) -> Any:

@@ -1,24 +1,32 @@
-"""Tables of features: one row a segment; written as Parquet or CSV, joined over sensors."""
+"""Tables of features, one row a segment, and their parts: the features of single recordings.
+
+A part is kept in a file, so that a long job can be resumed: a check sum, then an archive of numpy
+arrays with what it was made from. One that is damaged counts as missing and is made again.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.exceptions import ManifestError
+from .._core.exceptions import AudioFileError
 from .._core.optional import require
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
 from ..rows.parquet_files import read_parquet
-from ..rows.tables import BASIS
-from .manifest import REQUIRED
-from .recordings import FLAGS
-from .transformers import SegmentPCA, component_names
+from ..rows.tables import BASIS, digest_of
+from .manifest import REQUIRED, ManifestEntry
+from .sound_files import FLAGS, problem_of, recording_features
+from .transformers import mfcc_names
 
 TIMES = ("start", "end", "window_start")
 """Seconds of a segment in its recording."""
@@ -51,130 +59,6 @@ class FeatureTable:
 
     def __len__(self) -> int:
         return len(self.features)
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """What the principal components of one sensor hold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gemmed.acoustics import FeatureTable, reduce_table
-    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
-    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
-    >>> _, kept = reduce_table(table, 1)
-    >>> [(of.sensor, round(of.variance_kept, 3)) for of in kept]
-    [('1', 1.0), ('2', 1.0)]
-    """
-
-    sensor: str
-    """Name of the sensor."""
-    variance_kept: float
-    """Share of the variance that the components hold."""
-    power_kept: float
-    """Share of the power (mean included) that the components and the mean hold."""
-
-
-def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, list[Reduction]]:
-    """Principal components of the features, for each sensor on its own.
-
-    Parameters
-    ----------
-    table : FeatureTable
-        With the fact ``sensor``.
-    n_components : int
-        Components of each sensor.
-
-    Returns
-    -------
-    FeatureTable, list of Reduction
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gemmed.acoustics import FeatureTable, reduce_table
-    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
-    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
-    >>> reduced, kept = reduce_table(table, 1)
-    >>> reduced.features.shape, reduced.names
-    ((4, 1), ['p00'])
-    """
-    scores = np.empty((len(table), n_components))
-    reductions = []
-    basis = hashlib.blake2b(digest_size=16)
-    for sensor in _ordered(table.facts["sensor"]):
-        rows = table.facts["sensor"] == sensor
-        limit = min(int(rows.sum()), table.features.shape[1])
-        if not 1 <= n_components <= limit or rows.sum() < 2:
-            raise ManifestError(
-                f"{n_components} components of sensor {sensor!r} cannot be had from "
-                f"{int(rows.sum())} segments of {table.features.shape[1]} numbers: choose fewer "
-                "components, or give more recordings"
-            )
-        pca = SegmentPCA(n_components)
-        scores[rows] = pca.fit_transform(table.features[rows])
-        basis.update(str(sensor).encode() + pca.means_.tobytes() + pca.components_.tobytes())
-        kept = float(pca.variance_kept_[0]), float(pca.power_kept_[0])
-        reductions.append(Reduction(str(sensor), *kept))
-    names = component_names(n_components)
-    return FeatureTable(table.facts, scores, names, basis.hexdigest()), reductions
-
-
-def join_sensors(table: FeatureTable) -> FeatureTable:
-    """One row a subject and segment, with the features of all sensors side by side.
-
-    Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
-    Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).
-
-    Parameters
-    ----------
-    table : FeatureTable
-        With the facts ``subject``, ``segment``, ``sensor`` and ``label``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gemmed.acoustics import FeatureTable, join_sensors
-    >>> facts = {
-    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
-    ...     "sensor": np.array(["1", "2", "1", "2"]),
-    ...     "segment": np.zeros(4, dtype=int),
-    ...     "label": np.array(["walk", "walk", "run", "run"]),
-    ... }
-    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
-    >>> joined = join_sensors(table)
-    >>> joined.names, joined.facts["label"].tolist()
-    (['1_a', '1_b', '2_a', '2_b'], ['walk', 'run'])
-    """
-    facts = table.facts
-    sensors = _ordered(facts["sensor"])
-    places: dict[tuple[str, int], dict[str, int]] = {}
-    for row, key in enumerate(zip(facts["subject"], facts["segment"], strict=True)):
-        found = places.setdefault((str(key[0]), int(key[1])), {})
-        sensor = facts["sensor"][row]
-        if sensor in found:
-            raise ManifestError(
-                f"subject {key[0]!r} has two recordings of sensor {sensor!r}: sensors can only be "
-                "joined if a subject has one recording of each"
-            )
-        found[sensor] = row
-    complete = [
-        [found[s] for s in sensors] for found in places.values() if len(found) == len(sensors)
-    ]
-    if not complete:
-        raise ManifestError("no segment has features of every sensor: there is nothing to join")
-    rows = np.array(complete)
-    for first, *others in facts["label"][rows]:
-        if any(other != first for other in others):
-            raise ManifestError(
-                f"the sensors of a subject have different labels ({first!r}, {others[0]!r})"
-            )
-    kept = {name: facts[name][rows[:, 0]] for name in ("label", "subject", "segment")}
-    flags = {name: facts[name][rows].any(axis=1) for name in FLAGS if name in facts}
-    names = [f"{sensor}_{name}" for sensor in sensors for name in table.names]
-    features = table.features[rows].reshape(len(rows), -1)
-    return FeatureTable({**kept, **flags}, features, names, table.basis)
 
 
 def write_table(path: str | os.PathLike[str], table: FeatureTable) -> None:
@@ -233,7 +117,119 @@ def read_table(path: str | os.PathLike[str]) -> FeatureTable:
     return FeatureTable(values, features, names, None if basis is None else basis.decode())
 
 
-def _ordered(sensors: Any) -> list[Any]:
-    """Names in order; numbers by value, before words."""
-    numbers = {name: (0, int(name), "") for name in set(sensors) if str(name).isdecimal()}
-    return sorted(set(sensors), key=lambda name: numbers.get(name, (1, 0, str(name))))
+def part_arguments(
+    entry: ManifestEntry, path: Path, *, rate: float | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Plain data that determine the features of a recording; a changed file has other ones."""
+    size = modified = None
+    try:
+        state = os.stat(path)
+        if stat.S_ISREG(state.st_mode):
+            size, modified = state.st_size, state.st_mtime_ns
+    except (OSError, ValueError):  # reported when the file is read
+        pass
+    return {
+        "path": str(path),
+        "size": size,
+        "modified": modified,
+        "start": entry.start,
+        "end": entry.end,
+        "rate": rate,
+        "settings": dict(settings),
+    }
+
+
+def part_name(arguments: Mapping[str, Any]) -> str:
+    """Name of the part of a recording: equal for equal recording and settings, changed or not."""
+    identity = {k: v for k, v in arguments.items() if k not in ("size", "modified")}
+    text = json.dumps(identity, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def compute_part(*, arguments: Mapping[str, Any], version: str, part: str) -> dict[str, Any]:
+    """Write the features of a recording to the file ``part``; return :func:`facts_of_part`.
+
+    ``arguments`` are those of :func:`part_arguments`. A recording that cannot be used leaves no
+    file and gives ``{"problem": why}``.
+    """
+    choice = {name: arguments[name] for name in ("path", "rate", "start", "end")}
+    try:
+        found = recording_features(**choice, **arguments["settings"])
+    except (ValueError, OSError, MemoryError) as error:
+        return {"problem": problem_of(error)}
+    mfcc, starts, ends, window_starts, cepstral_power = found.features
+    arrays = {
+        "made_from": np.array(_made_from(arguments, version)),
+        "mfcc": mfcc,
+        **dict(zip(TIMES, (starts, ends, window_starts), strict=True)),
+        **{name: getattr(found, name) for name in FLAGS},
+        "cepstral_power": np.array(cepstral_power),
+    }
+    archive = io.BytesIO()
+    np.savez(archive, **arrays)
+    content = archive.getvalue()
+    os.makedirs(os.path.dirname(part), exist_ok=True)
+    with replacing(part) as temporary:
+        temporary.write_bytes(digest_of(content).encode() + b"\n" + content)
+    return facts_of_part(arrays)
+
+
+def _made_from(arguments: Mapping[str, Any], version: str) -> str:
+    return json.dumps({**arguments, "version": version}, sort_keys=True)
+
+
+def facts_of_part(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What is kept in memory of a part."""
+    power = float(arrays["cepstral_power"])
+    return {"n_segments": len(arrays["mfcc"]), "cepstral_power": power}
+
+
+def read_part(
+    part: str | os.PathLike[str], arguments: Mapping[str, Any], version: str
+) -> dict[str, np.ndarray] | None:
+    """The arrays of a part, if the file is there, whole and made from the same."""
+    try:
+        digest, _, content = Path(part).read_bytes().partition(b"\n")
+        if digest != digest_of(content).encode():
+            return None
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = dict(archive)
+    except OSError:
+        return None
+    return arrays if arrays["made_from"] == _made_from(arguments, version) else None
+
+
+def assemble_parts(
+    entries: Sequence[ManifestEntry],
+    facts: Sequence[Mapping[str, Any]],
+    read: Sequence[Callable[[], Mapping[str, np.ndarray] | None]],
+) -> FeatureTable:
+    """The table of recordings that could be used, in the order of the manifest.
+
+    Parameters
+    ----------
+    entries : recordings
+    facts : what :func:`facts_of_part` said of each
+    read : for each a function that reads the part
+    """
+    counts = [own["n_segments"] for own in facts]
+    columns: dict[str, Any] = {
+        name: np.repeat(np.array([getattr(entry, name) for entry in entries], object), counts)
+        for name in REQUIRED
+    }
+    columns["segment"] = np.concatenate([np.arange(count) for count in counts])
+    features = np.empty((sum(counts), 0))
+    found: dict[str, list[np.ndarray]] = {name: [] for name in (*TIMES, *FLAGS)}
+    stop = 0
+    for entry, count, own in zip(entries, counts, read, strict=True):
+        part = own()
+        if part is None or len(part["mfcc"]) != count:
+            raise AudioFileError(f"the part of {entry.path!r} changed while it was read: run again")
+        if not stop:
+            features = np.empty((sum(counts), part["mfcc"].shape[1]))
+        features[stop : stop + count] = part["mfcc"]
+        stop += count
+        for name, values in found.items():
+            values.append(part[name])
+    columns |= {name: np.concatenate(values) for name, values in found.items()}
+    return FeatureTable(columns, features, mfcc_names(features.shape[1]))

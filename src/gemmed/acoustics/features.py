@@ -1,4 +1,8 @@
-"""From a recording to one row of numbers a segment: segments, strongest windows, MFCCs."""
+"""From a recording to one row of numbers a segment: segments, strongest windows, MFCCs.
+
+``segment_summaries`` gives other rows, of a few numbers that show a fault of a sensor. Faults hide
+among the features that tell classes apart; in these they do not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,19 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .mfcc import cepstrum, log_mel_spectrum, mel_filters
-from .segments import SegmentBounds, cut_windows, segment_bounds, strongest_starts
+from .segments import (
+    SegmentBounds,
+    check_segments,
+    cut_windows,
+    segment_bounds,
+    strongest_starts,
+)
+
+LEVEL_QUANTILE = 0.1
+QUIET = 1e-5
+"""Added to amplitudes before logarithms: -100 dB of full scale."""
+AT_EXTREME = 0.999
+"""Share of the largest amplitude from which on a sample is at the limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +71,7 @@ class FeatureSettings:
                 raise ValueError(f"{name}={value} must be positive")
         if self.segment is not None and not (np.isfinite(self.segment) and self.segment > 0):
             raise ValueError(f"segment={self.segment} must be positive seconds, or None")
-        if self.n_segments is None and self.segment is None:
-            raise ValueError("n_segments=None needs segment, the seconds of a segment")
-        if self.n_segments is not None and self.n_segments < 1:
-            raise ValueError(f"n_segments={self.n_segments} must be at least 1")
-        if not 0 <= self.overlap < 1:
-            raise ValueError(f"overlap={self.overlap} must be at least 0 and less than 1")
+        check_segments(self.n_segments, self.overlap, self.segment)
         if self.n_mfcc > self.n_mels:
             raise ValueError(f"n_mfcc={self.n_mfcc} must not exceed n_mels={self.n_mels}")
 
@@ -166,9 +177,8 @@ def features_of_centred(
     bounds, chosen, windows, position = strongest_windows(settings, signal, sample_rate)
     log_mel = window_spectra(settings, windows, sample_rate)
     coefficients = cepstrum(log_mel, settings.n_mfcc)
-    rows = coefficients.reshape(len(windows), -1)
     return SegmentFeatures(
-        rows[position],
+        coefficients.reshape(len(windows), -1)[position],
         bounds.starts / sample_rate,
         bounds.ends / sample_rate,
         chosen / sample_rate,
@@ -239,6 +249,58 @@ def window_features(windows: Any, sample_rate: float, **settings: Any) -> FloatA
     made = FeatureSettings(**settings)
     log_mel = window_spectra(made, np.atleast_2d(np.asarray(windows, dtype=float)), sample_rate)
     return cepstrum(log_mel, made.n_mfcc).reshape(len(log_mel), -1)
+
+
+def segment_summaries(signal: Any, sample_rate: float, **settings: Any) -> FloatArray:
+    """Summaries of the strongest window of every segment, shape (n_segments, n_columns).
+
+    First mean, standard deviation and 10 % quantile over time of each MFCC. Then logarithms of:
+
+    - level: root mean square
+    - crest: peak over level
+    - kurtosis
+    - spectral flatness: geometric over arithmetic mean power
+    - share of samples that repeat the one before
+    - share of samples at the limit of the window
+
+    Parameters
+    ----------
+    signal, sample_rate, **settings : as in :func:`~gemmed.acoustics.segment_features`
+    """
+    made = FeatureSettings(**settings)
+    _, _, windows, position = strongest_windows(made, centred(signal), sample_rate)
+    return summaries_of_windows(made, windows, sample_rate)[position]
+
+
+def over_time(coefficients: FloatArray) -> FloatArray:
+    """Mean, deviation and 10 % quantile of (n_windows, n_mfcc, n_frames), side by side."""
+    low = np.quantile(coefficients, LEVEL_QUANTILE, axis=2)
+    return np.hstack([coefficients.mean(axis=2), coefficients.std(axis=2), low])
+
+
+def summaries_of_windows(
+    settings: FeatureSettings, windows: FloatArray, sample_rate: float
+) -> FloatArray:
+    """Summaries of windows, shape (n_windows, n_columns)."""
+    coefficients = cepstrum(window_spectra(settings, windows, sample_rate), settings.n_mfcc)
+    spread = windows - windows.mean(axis=1, keepdims=True)
+    rms = np.sqrt(np.mean(spread**2, axis=1)) + QUIET
+    peak = np.abs(windows).max(axis=1) + QUIET
+    kurtosis = np.mean((spread / rms[:, None]) ** 4, axis=1)
+    power = np.abs(np.fft.rfft(spread, axis=1)) ** 2 + QUIET**2
+    flatness = np.log(power).mean(axis=1) - np.log(power.mean(axis=1))
+    least = 0.5 / windows.shape[1]
+    repeated = np.mean(np.diff(windows, axis=1) == 0.0, axis=1)
+    at_limit = np.mean(np.abs(windows) >= AT_EXTREME * peak[:, None], axis=1)
+    columns = [
+        np.log(rms),
+        np.log(peak / rms),
+        np.log(kurtosis + 0.1),
+        flatness,
+        np.log(repeated + least),
+        np.log(at_limit + least),
+    ]
+    return np.column_stack([over_time(coefficients), *columns])
 
 
 def window_spectra(

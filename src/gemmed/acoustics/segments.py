@@ -65,15 +65,11 @@ def segment_bounds(
     """
     if n_samples < 1:
         raise ValueError(f"n_samples={n_samples}: a recording needs at least one sample")
-    if not 0 <= overlap < 1:
-        raise ValueError(f"overlap={overlap} must be at least 0 and less than 1")
-    if n_segments is not None and n_segments < 1:
-        raise ValueError(f"n_segments={n_segments} must be at least 1")
     if length is not None and length < 1:
         raise ValueError(f"a segment of {length} samples is empty: choose a longer one")
+    check_segments(n_segments, overlap, length)
     if length is None:
-        if n_segments is None:
-            raise ValueError("n_segments=None needs the length of a segment")
+        assert n_segments is not None
         exact = n_samples / (1 + (n_segments - 1) * (1 - overlap))
         length = max(1, int(exact))
         # Rounded as a whole, not added up: the last segment ends with the recording.
@@ -84,6 +80,16 @@ def segment_bounds(
             n_segments = max(1, 1 + int((n_samples - length) / step + 1e-9))
         starts = np.round(np.arange(n_segments) * step).astype(np.int64)
     return SegmentBounds(starts, starts + length)
+
+
+def check_segments(n_segments: int | None, overlap: float, length: float | None) -> None:
+    """Raise an error unless these describe segments; ``length`` in samples or seconds."""
+    if n_segments is None and length is None:
+        raise ValueError("n_segments=None needs the length of a segment")
+    if n_segments is not None and n_segments < 1:
+        raise ValueError(f"n_segments={n_segments} must be at least 1")
+    if not 0 <= overlap < 1:
+        raise ValueError(f"overlap={overlap} must be at least 0 and less than 1")
 
 
 def strongest_starts(signal: Any, bounds: SegmentBounds, window: int) -> IntArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.exceptions import ManifestError
 from .._core.types import FloatArray
-from .summaries import over_time
+from .feature_table import FeatureTable
+from .features import over_time
+from .sound_files import FLAGS
 from .transformers import SegmentPCA, component_names
 
 
@@ -50,8 +54,9 @@ def moments_of(keys: Sequence[Hashable], sensors: Sequence[str]) -> Moments:
         own = rows.setdefault(key, np.full(len(names), -1, dtype=np.intp))
         if own[place[sensor]] >= 0:
             raise ManifestError(
-                f"recordings {own[place[sensor]] + 1} and {position + 1} are both of sensor "
-                f"{sensor!r} at the same time: give them different subjects or starts"
+                f"two recordings of sensor {sensor!r} are of the same time (numbers "
+                f"{own[place[sensor]] + 1} and {position + 1}): give them different subjects or "
+                "starts"
             )
         own[place[sensor]] = position
     return Moments(names, np.stack(list(rows.values())))
@@ -64,6 +69,119 @@ def _by_value(name: str) -> tuple[int, float, str]:
         return 1, 0.0, name
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """What the principal components of one sensor hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, reduce_table
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> _, kept = reduce_table(table, 1)
+    >>> [(of.sensor, round(of.variance_kept, 3)) for of in kept]
+    [('1', 1.0), ('2', 1.0)]
+    """
+
+    sensor: str
+    """Name of the sensor."""
+    variance_kept: float
+    """Share of the variance that the components hold."""
+    power_kept: float
+    """Share of the power (mean included) that the components and the mean hold."""
+
+
+def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, list[Reduction]]:
+    """Principal components of the features, for each sensor on its own.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the fact ``sensor``.
+    n_components : int
+        Components of each sensor.
+
+    Returns
+    -------
+    FeatureTable, list of Reduction
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, reduce_table
+    >>> facts = {"sensor": np.array(["1", "2", "1", "2"])}
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> reduced, kept = reduce_table(table, 1)
+    >>> reduced.features.shape, reduced.names
+    ((4, 1), ['p00'])
+    """
+    scores = np.empty((len(table), n_components))
+    reductions = []
+    basis = hashlib.blake2b(digest_size=16)
+    for sensor in sorted(set(table.facts["sensor"]), key=_by_value):
+        rows = table.facts["sensor"] == sensor
+        limit = min(int(rows.sum()), table.features.shape[1])
+        if not 1 <= n_components <= limit or rows.sum() < 2:
+            raise ManifestError(
+                f"{n_components} components of sensor {sensor!r} cannot be had from "
+                f"{int(rows.sum())} segments of {table.features.shape[1]} numbers: choose fewer "
+                "components, or give more recordings"
+            )
+        pca = SegmentPCA(n_components)
+        scores[rows] = pca.fit_transform(table.features[rows])
+        basis.update(str(sensor).encode() + pca.means_.tobytes() + pca.components_.tobytes())
+        kept = float(pca.variance_kept_[0]), float(pca.power_kept_[0])
+        reductions.append(Reduction(str(sensor), *kept))
+    names = component_names(n_components)
+    return FeatureTable(table.facts, scores, names, basis.hexdigest()), reductions
+
+
+def join_sensors(table: FeatureTable) -> FeatureTable:
+    """One row a subject and segment, with the features of all sensors side by side.
+
+    Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
+    Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).
+
+    Parameters
+    ----------
+    table : FeatureTable
+        With the facts ``subject``, ``segment``, ``sensor`` and ``label``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import FeatureTable, join_sensors
+    >>> facts = {
+    ...     "subject": np.array(["ann", "ann", "bob", "bob"]),
+    ...     "sensor": np.array(["1", "2", "1", "2"]),
+    ...     "segment": np.zeros(4, dtype=int),
+    ...     "label": np.array(["walk", "walk", "run", "run"]),
+    ... }
+    >>> table = FeatureTable(facts, np.arange(8.0).reshape(4, 2), ["a", "b"])
+    >>> joined = join_sensors(table)
+    >>> joined.names, joined.facts["label"].tolist()
+    (['1_a', '1_b', '2_a', '2_b'], ['walk', 'run'])
+    """
+    facts = table.facts
+    keys = list(zip(facts["subject"].tolist(), facts["segment"].tolist(), strict=True))
+    sensors, recording = moments_of(keys, facts["sensor"].tolist())
+    rows = recording[(recording >= 0).all(axis=1)]
+    if not len(rows):
+        raise ManifestError("no segment has features of every sensor: there is nothing to join")
+    for first, *others in facts["label"][rows]:
+        if any(other != first for other in others):
+            raise ManifestError(
+                f"the sensors of a subject have different labels ({first!r}, {others[0]!r})"
+            )
+    kept = {name: facts[name][rows[:, 0]] for name in ("label", "subject", "segment")}
+    flags = {name: facts[name][rows].any(axis=1) for name in FLAGS if name in facts}
+    names = [f"{sensor}_{name}" for sensor in sensors for name in table.names]
+    features = table.features[rows].reshape(len(rows), -1)
+    return FeatureTable({**kept, **flags}, features, names, table.basis)
+
+
+@dataclass(eq=False, repr=False)
 class SensorComponents(TransformerMixin, BaseEstimator):
     """Principal components and summaries of the MFCCs of every sensor; NaN where one is missing.
 
@@ -80,12 +198,10 @@ class SensorComponents(TransformerMixin, BaseEstimator):
         Coefficients; those of one coefficient stand side by side.
     """
 
-    def __init__(
-        self, sensors: tuple[str, ...] = ("1",), *, n_components: int = 50, n_mfcc: int = 13
-    ) -> None:
-        self.sensors = sensors
-        self.n_components = n_components
-        self.n_mfcc = n_mfcc
+    sensors: tuple[str, ...] = ("1",)
+    _: KW_ONLY
+    n_components: int = 50
+    n_mfcc: int = 13
 
     def fit(self, X: Any, y: Any = None) -> SensorComponents:
         """Learn the components of each sensor from rows in which it is there."""

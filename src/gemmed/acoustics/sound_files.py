@@ -1,9 +1,14 @@
-"""Sound files to MFCCs as a step of a pipeline: a model then stores how they are processed."""
+"""Features of sound files, with flags for what is wrong in each segment.
+
+``RecordingMFCC`` is a step of a pipeline: a model then stores how recordings are processed.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import AudioFileError
 from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
-from .audio import audio_length
-from .features import FeatureSettings
-from .recordings import FLAGS, recording_features
+from .audio import Audio, audio_length, read_audio
+from .features import FeatureSettings, SegmentFeatures, centred, features_of_centred
+from .segments import IntArray, running_energy
 from .transformers import mfcc_names
 
 LONGEST_WINDOW = 1.5
@@ -24,8 +29,118 @@ LONGEST_WINDOW = 1.5
 FRAME_STEP = 0.01
 TYPICAL_LENGTH = 0.75
 """Quantile of the lengths of recordings that a window covers."""
+FLAGS = ("silent", "clipped", "padded", "offset", "truncated")
 DAMAGE = ("silent", "clipped", "truncated")
 """Flags that are evidence of a fault; the others only describe a recording."""
+SILENCE = 1e-5
+"""Root mean square of a silent window, full scale 1: -100 dB."""
+OFFSET = 0.02
+"""Mean of a recording with an offset, full scale 1."""
+
+
+class RecordingFeatures(NamedTuple):
+    """Features of one recording and its flags, one value a segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import recording_features, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = recording_features("noise.wav", n_segments=2, overlap=0.0)
+    >>> found.padded.tolist(), found.silent.tolist()
+    ([True, True], [False, False])
+    """
+
+    features: SegmentFeatures
+    """Of the segments."""
+    silent: BoolArray
+    """The strongest window is below -100 dB of full scale."""
+    clipped: BoolArray
+    """There are flat tops in the window."""
+    padded: BoolArray
+    """Zeros were added because the segment or the recording is shorter than the window."""
+    offset: BoolArray
+    """The mean of the recording is beyond 0.02 of full scale (it is removed)."""
+    truncated: BoolArray
+    """The file ends before its header says."""
+
+
+def recording_features(
+    path: str | os.PathLike[str],
+    *,
+    rate: float | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    **settings: Any,
+) -> RecordingFeatures:
+    """Features of the segments of a file.
+
+    Parameters
+    ----------
+    path : path
+        WAV, FLAC or OGG; channels are averaged.
+    rate : float or None
+        Common sample rate; None keeps the file's.
+    start, end : float or None
+        Seconds in the file between which the recording lies. Times in the result count from the
+        beginning of the file.
+    **settings
+        Fields of :class:`~gemmed.acoustics.FeatureSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gemmed.acoustics import recording_features, write_audio
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=8000)
+    >>> write_audio("noise.wav", noise, 8000)
+    >>> found = recording_features("noise.wav", n_segments=1, window=0.5, n_windows=50)
+    >>> found.features.mfcc.shape
+    (1, 650)
+    """
+    made = FeatureSettings(**settings)
+    audio = read_audio(path, rate=rate, start=start, end=end)
+    found = features_of_audio(made, audio)
+    begin = start or 0.0
+    features = found.features
+    return found._replace(
+        features=features._replace(
+            starts=features.starts + begin,
+            ends=features.ends + begin,
+            window_starts=features.window_starts + begin,
+        )
+    )
+
+
+def features_of_audio(settings: FeatureSettings, audio: Audio) -> RecordingFeatures:
+    """Features and flags of a recording in memory; times count from its beginning."""
+    signal = centred(audio.signal)
+    features = features_of_centred(settings, signal, audio.sample_rate)
+    n_samples, rate = len(audio.signal), audio.sample_rate
+    window = settings.samples(rate).window
+    starts = np.round(features.window_starts * rate).astype(np.int64)
+    segment_ends = np.round(features.ends * rate).astype(np.int64)
+    ends = np.minimum(np.minimum(starts + window, segment_ends), n_samples)
+    first, last = (np.searchsorted(audio.clipped, times / rate) for times in (starts, ends))
+    return RecordingFeatures(
+        features=features,
+        silent=silent_windows(signal, starts, ends),
+        clipped=last > first,
+        padded=ends - starts < window,
+        offset=np.full(len(starts), abs(audio.offset) > OFFSET),
+        truncated=np.full(len(starts), audio.truncated),
+    )
+
+
+def silent_windows(signal: Any, starts: IntArray, ends: IntArray) -> BoolArray:
+    """Whether the root mean square between each start and end is below -100 dB of full scale."""
+    signal = np.asarray(signal, dtype=float)
+    energy = running_energy(signal)
+    first, last = (np.clip(i, 0, len(signal)) for i in (starts, ends))
+    mean_square = (energy[last] - energy[first]) / np.maximum(1, last - first)
+    # Differences of sums leave rounding errors of the loud parts.
+    noise = np.finfo(float).eps * energy[-1]
+    return np.asarray(mean_square <= np.maximum(SILENCE**2, noise))
 
 
 class SoundFile(NamedTuple):
@@ -78,6 +193,7 @@ class ReadSegments(NamedTuple):
     """Positions of recordings that cannot be used, and why."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RecordingMFCC(TransformerMixin, BaseEstimator):
     """MFCCs of sound files; what is learned is the sample rate and the length of the window.
 
@@ -115,32 +231,17 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
     (1, 1300)
     """
 
-    def __init__(
-        self,
-        *,
-        rate: float | None = None,
-        window: float | None = None,
-        n_windows: int | None = None,
-        n_segments: int = 1,
-        overlap: float = 0.75,
-        frame: float = 0.05,
-        n_mfcc: int = 13,
-        n_mels: int = 40,
-        f_min: float = 0.0,
-        f_max: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rate = rate
-        self.window = window
-        self.n_windows = n_windows
-        self.n_segments = n_segments
-        self.overlap = overlap
-        self.frame = frame
-        self.n_mfcc = n_mfcc
-        self.n_mels = n_mels
-        self.f_min = f_min
-        self.f_max = f_max
-        self.n_jobs = n_jobs
+    rate: float | None = None
+    window: float | None = None
+    n_windows: int | None = None
+    n_segments: int = 1
+    overlap: float = 0.75
+    frame: float = 0.05
+    n_mfcc: int = 13
+    n_mels: int = 40
+    f_min: float = 0.0
+    f_max: float | None = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> RecordingMFCC:
         """Find the sample rate and the window.
@@ -243,7 +344,12 @@ def _segments_of(file: SoundFile, rate: float, settings: dict[str, Any]) -> Any:
     try:
         return recording_features(file.path, rate=rate, start=file.start, end=file.end, **settings)
     except (ValueError, OSError, MemoryError) as error:
-        return " ".join(str(error).split()) or type(error).__name__
+        return problem_of(error)
+
+
+def problem_of(error: Exception) -> str:
+    """Why a recording cannot be used, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def damage_of(flags: dict[str, BoolArray]) -> list[str]:

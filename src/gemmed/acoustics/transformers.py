@@ -6,6 +6,7 @@ may begin at any of them.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def _is_ragged(X: Any) -> bool:
     return len({len(row) for row in X}) > 1
 
 
+@dataclass(eq=False, repr=False)
 class StrongestWindow(TransformerMixin, BaseEstimator):
     """The part of each segment with most energy.
 
@@ -62,9 +64,9 @@ class StrongestWindow(TransformerMixin, BaseEstimator):
     ((1, 500), 500.0)
     """
 
-    def __init__(self, sample_rate: float, *, window: float = 1.5) -> None:
-        self.sample_rate = sample_rate
-        self.window = window
+    sample_rate: float
+    _: KW_ONLY
+    window: float = 1.5
 
     def fit(self, X: Any, y: Any = None) -> StrongestWindow:
         """Check ``X`` and the parameters; nothing is learned."""
@@ -96,6 +98,7 @@ def _strongest(signal: FloatArray, length: int) -> FloatArray:
     return cut_windows(signal, strongest_starts(signal, whole, length), length)[0]
 
 
+@dataclass(eq=False, repr=False)
 class MFCCTransformer(TransformerMixin, BaseEstimator):
     """MFCCs of windows: (n_segments, n_samples) becomes (n_segments, n_mfcc * n_windows).
 
@@ -111,32 +114,18 @@ class MFCCTransformer(TransformerMixin, BaseEstimator):
     (3, 650)
     """
 
-    def __init__(
-        self,
-        sample_rate: float,
-        *,
-        window: float = 1.5,
-        n_windows: int = 150,
-        frame: float = 0.05,
-        n_mfcc: int = 13,
-        n_mels: int = 40,
-        f_min: float = 0.0,
-        f_max: float | None = None,
-        htk: bool = False,
-        taper: str = "hann",
-        top_db: float | None = 80.0,
-    ) -> None:
-        self.sample_rate = sample_rate
-        self.window = window
-        self.n_windows = n_windows
-        self.frame = frame
-        self.n_mfcc = n_mfcc
-        self.n_mels = n_mels
-        self.f_min = f_min
-        self.f_max = f_max
-        self.htk = htk
-        self.taper = taper
-        self.top_db = top_db
+    sample_rate: float
+    _: KW_ONLY
+    window: float = 1.5
+    n_windows: int = 150
+    frame: float = 0.05
+    n_mfcc: int = 13
+    n_mels: int = 40
+    f_min: float = 0.0
+    f_max: float | None = None
+    htk: bool = False
+    taper: str = "hann"
+    top_db: float | None = 80.0
 
     def fit(self, X: Any, y: Any = None) -> MFCCTransformer:
         """Check ``X`` and the parameters; nothing is learned."""
@@ -158,9 +147,11 @@ class MFCCTransformer(TransformerMixin, BaseEstimator):
         return np.array(mfcc_names(self.n_features_out_), dtype=object)
 
     def _settings(self) -> dict[str, Any]:
-        return {k: v for k, v in self.get_params().items() if k != "sample_rate"}
+        own = ("sample_rate", "stage", "n_components")
+        return {k: v for k, v in self.get_params().items() if k not in own}
 
 
+@dataclass(eq=False, repr=False)
 class SegmentPCA(TransformerMixin, BaseEstimator):
     """Principal components of MFCCs, for each sensor on its own.
 
@@ -190,9 +181,9 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
     ['s0_p00', 's0_p01', 's0_p02', 's1_p00']
     """
 
-    def __init__(self, n_components: int = 50, *, n_blocks: int = 1) -> None:
-        self.n_components = n_components
-        self.n_blocks = n_blocks
+    n_components: int = 50
+    _: KW_ONLY
+    n_blocks: int = 1
 
     def fit(self, X: Any, y: Any = None) -> SegmentPCA:
         """Learn mean and components of each block."""
@@ -205,11 +196,10 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
                 f"n_components={self.n_components} must be between 1 and {min(len(X), size)}: "
                 f"X has {len(X)} samples and {size} features a block"
             )
-        blocks = [_Block.of(part, self.n_components) for part in np.split(X, self.n_blocks, axis=1)]
-        self.means_ = np.stack([block.mean for block in blocks])
-        self.components_ = np.stack([block.components for block in blocks])
-        self.variance_kept_ = np.array([block.variance_kept for block in blocks])
-        self.power_kept_ = np.array([block.power_kept for block in blocks])
+        blocks = [_components(part, self.n_components) for part in np.split(X, self.n_blocks, 1)]
+        self.means_, self.components_, self.variance_kept_, self.power_kept_ = (
+            np.stack(values) for values in zip(*blocks, strict=True)
+        )
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -239,27 +229,17 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
 
-class _Block:
-    """Principal components of one sensor."""
-
-    def __init__(self, mean: FloatArray, components: FloatArray) -> None:
-        self.mean = mean
-        self.components = components
-        self.variance_kept = self.power_kept = 1.0
-
-    @classmethod
-    def of(cls, X: FloatArray, n_components: int) -> _Block:
-        if not np.any(np.ptp(X, axis=0)):
-            # A dead sensor: no direction is better than another, and all scores are zero.
-            return cls(X[0].copy(), np.eye(n_components, X.shape[1]))
-        mean = X.mean(axis=0)
-        centred = X - mean
-        block = cls(mean, _leading_components(centred, n_components))
-        total = float(np.sum(centred**2))
-        lost = max(0.0, total - float(np.sum((centred @ block.components.T) ** 2)))
-        block.variance_kept = 1.0 - lost / total
-        block.power_kept = 1.0 - lost / float(np.sum(X**2))
-        return block
+def _components(X: FloatArray, count: int) -> tuple[FloatArray, FloatArray, float, float]:
+    """Mean and components of one sensor, the variance and the power that they keep."""
+    if not np.any(np.ptp(X, axis=0)):
+        # A dead sensor: no direction is better than another, and all scores are zero.
+        return X[0].copy(), np.eye(count, X.shape[1]), 1.0, 1.0
+    mean = X.mean(axis=0)
+    centred = X - mean
+    components = _leading_components(centred, count)
+    total = float(np.sum(centred**2))
+    lost = max(0.0, total - float(np.sum((centred @ components.T) ** 2)))
+    return mean, components, 1.0 - lost / total, 1.0 - lost / float(np.sum(X**2))
 
 
 def _leading_components(centred: FloatArray, count: int) -> FloatArray:
@@ -289,7 +269,8 @@ def component_names(count: int) -> list[str]:
     return [f"p{i:02d}" for i in range(count)]
 
 
-class AcousticFeatures(TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class AcousticFeatures(MFCCTransformer):
     """All stages in one: segments to principal components of their MFCCs.
 
     Parameters
@@ -318,36 +299,9 @@ class AcousticFeatures(TransformerMixin, BaseEstimator):
     (12, 5)
     """
 
-    def __init__(
-        self,
-        sample_rate: float,
-        *,
-        stage: str = "segments",
-        window: float = 1.5,
-        n_windows: int = 150,
-        frame: float = 0.05,
-        n_mfcc: int = 13,
-        n_mels: int = 40,
-        f_min: float = 0.0,
-        f_max: float | None = None,
-        htk: bool = False,
-        taper: str = "hann",
-        top_db: float | None = 80.0,
-        n_components: int | None = 50,
-    ) -> None:
-        self.sample_rate = sample_rate
-        self.stage = stage
-        self.window = window
-        self.n_windows = n_windows
-        self.frame = frame
-        self.n_mfcc = n_mfcc
-        self.n_mels = n_mels
-        self.f_min = f_min
-        self.f_max = f_max
-        self.htk = htk
-        self.taper = taper
-        self.top_db = top_db
-        self.n_components = n_components
+    _: KW_ONLY
+    stage: str = "segments"
+    n_components: int | None = 50
 
     def fit(self, X: Any, y: Any = None) -> AcousticFeatures:
         """Learn the principal components."""
@@ -386,9 +340,7 @@ class AcousticFeatures(TransformerMixin, BaseEstimator):
         if self.stage == "segments":
             steps.append(StrongestWindow(self.sample_rate, window=self.window))
         if self.stage in ("segments", "windows"):
-            own = ("stage", "n_components")
-            settings = {k: v for k, v in self.get_params().items() if k not in own}
-            steps.append(MFCCTransformer(**settings))
+            steps.append(MFCCTransformer(self.sample_rate, **self._settings()))
         if self.n_components is not None:
             steps.append(SegmentPCA(self.n_components))
         return steps

@@ -15,11 +15,11 @@ import numpy as np
 from .._core.optional import require
 from .._core.words import counted
 from ..checks import save_plan
+from ..report.audited import settled_by_labels
 from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
 from ..report.recordings_read import Recordings
-from ..report.settled import settled_by_labels
 from ..review.attached import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from .annotators import audit_annotators, note_answers

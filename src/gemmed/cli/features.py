@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,26 @@ from .._core.optional import require
 from ..acoustics import (
     FeatureSettings,
     FeatureTable,
-    ManifestEntry,
     audio_rate,
     join_sensors,
     read_manifest,
     reduce_table,
     write_table,
 )
-from ..acoustics.parts import assemble_parts, compute_part, part_arguments, part_name, read_part
-from ..acoustics.recordings import FLAGS
+from ..acoustics.feature_table import (
+    assemble_parts,
+    compute_part,
+    facts_of_part,
+    part_arguments,
+    part_name,
+    read_part,
+)
+from ..acoustics.sound_files import FLAGS
 from ..experiments.files import prepare_folder
 from ..experiments.runner import RunStore, Task, run_tasks
 from ..rows.formula_cells import as_text, without_formulas
 from .outputs import note_formulas
-from .terminal import complain, note, print_json, say, target_progress
+from .terminal import complain, print_json, say, target_progress
 
 SOME_FAILED, ALL_FAILED = 3, 2
 
@@ -81,9 +88,13 @@ def run(options: argparse.Namespace) -> int:
         "computed": store.n_saved,
     }
     if len(problems) < len(entries):
-        table, n_again = _table(entries, tasks, parts)
-        summary["computed"] += n_again
-        powers = [part["cepstral_power"] for part in parts if "problem" not in part]
+        good = [i for i, part in enumerate(parts) if "problem" not in part]
+        table = assemble_parts(
+            [entries[i] for i in good],
+            [parts[i] for i in good],
+            [partial(read_part, **tasks[i].arguments) for i in good],
+        )
+        powers = [parts[i]["cepstral_power"] for i in good]
         summary["cepstral_power"] = sum(powers) / len(powers)
         summary["flagged_segments"] = {name: int(table.facts[name].sum()) for name in FLAGS}
         reductions: list[Any] = []
@@ -155,36 +166,11 @@ class _PartStore(RunStore):
     n_saved = 0
 
     def load(self, task: Task) -> dict[str, Any] | None:
-        given = task.arguments
-        return read_part(given["part"], given["arguments"], given["version"])
+        found = read_part(**task.arguments)
+        return None if found is None else facts_of_part(found)
 
     def save(self, task: Task, result: dict[str, Any]) -> None:
         self.n_saved += 1
-
-
-def _table(
-    entries: Sequence[ManifestEntry], tasks: Sequence[Task], parts: Sequence[dict[str, Any]]
-) -> tuple[FeatureTable, int]:
-    """The table of the recordings without a problem, and how many parts had to be made again."""
-    good = [i for i, part in enumerate(parts) if "problem" not in part]
-    again = []
-
-    def make_again(number: int) -> None:
-        """A part whose numbers are damaged: a fault of the disk, or someone's edit."""
-        task, entry = tasks[good[number]], entries[good[number]]
-        note(f"the part {task.arguments['part']!r} of {entry.path!r} is damaged: made again")
-        found = task.function(**task.arguments)
-        if "problem" in found:
-            raise AudioFileError(f"{entry.path}: {found['problem']}")
-        again.append(number)
-
-    table = assemble_parts(
-        [entries[i] for i in good],
-        [parts[i] for i in good],
-        [tasks[i].arguments["part"] for i in good],
-        make_again,
-    )
-    return table, len(again)
 
 
 def _with_text(table: FeatureTable) -> FeatureTable:

@@ -26,8 +26,7 @@ from ..estimators.table_columns import (
     training_data,
 )
 from ..model.settings import Solver
-from ..report.verdict_facts import signal_of
-from ..report.wording import signal_sentence
+from ..report.signal import signal_of
 from ..rows.notes import Note
 from ..rows.tables import Table, read_table
 from .options import reading_of
@@ -192,7 +191,7 @@ def summary_of(training: Training) -> dict[str, Any]:
         "held_out_accuracy": None if signal is None else signal.accuracy,
         "held_out_interval": None if signal is None else [signal.lower, signal.upper],
         "majority_share": None if signal is None else signal.majority,
-        "signal": [] if signal is None else [signal_sentence(signal)],
+        "signal": [] if signal is None else [signal.sentence()],
         "suspicious_rows": int(np.sum(classifier.anomaly_scores_ > 0.5)),
     }
     if hasattr(classifier, "contamination_"):

@@ -13,8 +13,7 @@ from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
 from ..acoustics.audio import read_audio
 from ..acoustics.features import FeatureSettings
-from ..acoustics.recordings import features_of_audio
-from ..acoustics.sound_files import RecordingMFCC
+from ..acoustics.sound_files import RecordingMFCC, features_of_audio
 from .sounds import Measures, measures, sound_for_page
 
 SoundFile = tuple[str, float | None, float | None]

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from ..._core.types import BoolArray, FloatArray
 from ...acoustics import SegmentPCA, segment_features
-from ...acoustics.summaries import segment_summaries
+from ...acoustics.features import segment_summaries
 from ...datasets.footsteps import LABELS, N_SENSORS, RATE, STALE, faulty_share, iter_footsteps
 from ...estimators.detector import GEMDetector
 from ...estimators.med import MEDClassifier

@@ -1,7 +1,4 @@
-"""What a fitted model says of its training rows, in the terms that reports use.
-
-This is the only place that reads these facts from a model.
-"""
+"""Whether the columns tell the classes apart: held-out accuracy against the largest class."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ import numpy as np
 from scipy import stats
 
 from .._core.binomial import share_interval
-from .._core.types import BoolArray, FloatArray
+from .._core.types import FloatArray
+from ..estimators.reasons import percent
 
 CHANCE = 0.01
 """Probability that columns without a relation to the labels are called informative."""
-PRECISE = 0.9
-"""Mean fault probability of the rows that ``flags(kind="precise")`` marks."""
+NO_SIGNAL = "These columns do not tell the classes apart; no label can be judged"
 
 
 class Signal(NamedTuple):
@@ -30,6 +27,15 @@ class Signal(NamedTuple):
     """Share of the largest class."""
     is_informative: bool
     """Whether the columns tell the classes apart better than chance."""
+
+    def sentence(self) -> str:
+        """The same in words."""
+        text = (
+            f"eld-out accuracy {percent(self.accuracy)} (90 % interval {percent(self.lower)} to "
+            f"{percent(self.upper)}); always predicting the largest class has "
+            f"{percent(self.majority)}"
+        )
+        return f"H{text}." if self.is_informative else f"{NO_SIGNAL} (h{text})."
 
 
 def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
@@ -56,25 +62,3 @@ def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
     agrees = len(set(predicted)) > 1 and float(stats.binom.sf(k - 1, n, expected)) < CHANCE
     is_informative = bool(beats or agrees) and bool(getattr(model, "is_informative_", True))
     return Signal(k / n, lower, upper, majority, is_informative)
-
-
-def flags(model: Any, kind: str = "plain") -> BoolArray:
-    """Which rows are flagged, shape (n_rows,).
-
-    Parameters
-    ----------
-    kind : "plain" if a fault is more likely than none; "precise" for the largest set with a mean
-        fault probability of 0.9, all above one half
-    """
-    fault = 1.0 - np.asarray(model.nominal_proba_)
-    if kind == "precise":
-        order = np.argsort(-fault, kind="stable")
-        means = np.cumsum(fault[order]) / np.arange(1, len(order) + 1)
-        precise: BoolArray = np.zeros(len(fault), dtype=bool)
-        precise[order[(means >= PRECISE) & (fault[order] > 0.5)]] = True
-        return precise
-    states = getattr(model, "state_proba_", None)
-    if states is None:
-        return fault > 0.5
-    plain: BoolArray = np.argmax(states, axis=1) != 0
-    return plain
