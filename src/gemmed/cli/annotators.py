@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from typing import Any, NamedTuple
 
@@ -15,8 +14,8 @@ from ..estimators.table_columns import feature_frame, plan_columns, table_pipeli
 from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
-from .outputs import emit_table
-from .terminal import fit_progress, note, print_table, say, warnings_as_notes
+from .outputs import emit_found
+from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
 from .training import report_left_out
 
 UNCLEAR = 0.2
@@ -50,13 +49,12 @@ def audit_annotators(options: argparse.Namespace) -> int:
         if getattr(options, name) not in (None, []):
             raise ValueError(f"{option_name(name)} has no meaning with {given}: leave it out")
     findings = _findings(options)
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(findings.ranked, options.out, raw_cells=options.raw_cells)
+    emit_found(findings.ranked, options)
     if options.html is not None:
         AnnotatorReport(findings).save(options.html)
     if options.json:
         records = findings.unclear.to_dict(orient="records")
-        print(json.dumps({**findings.as_json(), "unclear": records}, indent=1, default=str))
+        print_json({**findings.as_json(), "unclear": records})
     elif options.out != "-":
         _print(findings, options)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ from .annotators import audit_annotators, note_answers
 from .audit_sensors import audit_sensors
 from .fit import train
 from .options import review_arguments
-from .outputs import check_outputs, emit_table
+from .outputs import check_outputs, emit_found, emit_table
 from .recordings import PATH, SOME_FAILED, files_of, with_damaged
 from .streaming import streamed_audit
 from .terminal import counted_names, print_json, print_table, say
@@ -88,8 +87,11 @@ def _report(
     options: argparse.Namespace, training: Training, findings: Findings, found: Any, sound: Any
 ) -> int:
     """Write and print what was found; the exit code."""
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(_with_joined_lists(found), options.out, raw_cells=options.raw_cells)
+    joined = found.assign(  # a cell of a table holds one value
+        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]],
+        odd_columns=["; ".join(names) for names in found["odd_columns"]],
+    )
+    emit_found(joined, options)
     report = HtmlReport(findings, threshold=options.threshold, each=options.each, sound=sound)
     if options.html is not None:
         report.save(options.html)
@@ -106,10 +108,10 @@ def _report(
         summary["problems"] = training.problems
     if options.json:
         rows = [findings.row_number(int(r)) for r in findings.worth_a_look]
-        further = {"suspicious": _records(found), "worth_a_look": rows}
+        further = {"suspicious": found.to_dict(orient="records"), "worth_a_look": rows}
         print_json({**summary, **patterns.as_json(), **further})
     elif options.out != "-":
-        _print_report(summary, found, patterns, options)
+        _print_report(summary, joined, patterns, options)
     return SOME_FAILED if training.problems else 0
 
 
@@ -217,20 +219,13 @@ def _audited_recordings(
     return audited, sound
 
 
-def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, np.ndarray]) -> Any:
-    """One row per row that the classifier was fitted to, in the order of the table.
+def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, Any]) -> Any:
+    """A DataFrame of one row per fitted row, in the order of the table; see ``audit --help``.
 
     Parameters
     ----------
     rows : positions in the table, from 0
     named : further columns, such as identifiers
-
-    Returns
-    -------
-    pandas.DataFrame
-        row, the named columns, label, anomaly_score, verdict, suggested_label, the terms of the
-        log-odds, conflicting_rows. Probabilities of the states and p_value if the classifier has
-        them.
     """
     import pandas as pd
 
@@ -257,25 +252,6 @@ def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:
     return found
 
 
-def _with_joined_lists(found: Any) -> Any:
-    """Lists as text: a cell of a table holds one value."""
-    return found.assign(
-        conflicting_rows=[" ".join(map(str, rows)) for rows in found["conflicting_rows"]],
-        odd_columns=["; ".join(names) for names in found["odd_columns"]],
-    )
-
-
-def _records(found: Any) -> list[dict[str, Any]]:
-    # Certain rows have infinite log-odds, which JSON does not know.
-    return [
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in record.items()
-        }
-        for record in found.to_dict(orient="records")
-    ]
-
-
 def _print_report(
     summary: dict[str, Any], found: Any, patterns: Any, options: argparse.Namespace
 ) -> None:
@@ -290,7 +266,10 @@ def _print_report(
         say("by class       " + counted_names(summary["suspicious_by_class"]))
     for text in patterns.texts():
         say(f"together       {text}")
-    shown = _in_turn(found).head(options.top)
+    # Rows with suspicious labels and other rows in turn, each in their order.
+    is_label = found["verdict"] == "suspicious label"
+    turn = is_label.groupby(is_label).cumcount()
+    shown = found.iloc[np.argsort(turn.to_numpy(), kind="stable")].head(options.top)
     if len(shown):
         say()
         header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
@@ -298,8 +277,7 @@ def _print_report(
         header = {"row": "row", **{name: name for name in first}, **header}
         header["suggested_label"] = "suggested"
         cells = [
-            ["" if _repeats(row, name) else row[name] for name in header]
-            + [_main_reason(row), _joined(row)]
+            [_shown(row, name) for name in header] + [_main_reason(row), row["conflicting_rows"]]
             for row in shown.to_dict(orient="records")
         ]
         print_table([*header.values(), "reason", "compare with"], cells)
@@ -309,34 +287,21 @@ def _print_report(
     elif options.out:
         say()
         say(f"written to {options.out}")
-    _print_worth_a_look(patterns, options)
+    n_more = len(findings.worth_a_look)
+    if n_more and options.top:
+        say()
+        say(
+            f"{counted(n_more, 'more row')} worth a look: not flagged, but more likely faulty than "
+            "the average row"
+        )
+        print_table(*patterns.worth_a_look(options.top))
     if options.html:
         say(f"report in {options.html}")
 
 
-def _in_turn(found: Any) -> Any:
-    """Rows with suspicious labels and other rows in turn, each in their order."""
-    is_label = found["verdict"] == "suspicious label"
-    turn = is_label.groupby(is_label).cumcount()
-    return found.assign(turn=turn).sort_values("turn", kind="stable").drop(columns="turn")
-
-
-def _print_worth_a_look(patterns: Any, options: argparse.Namespace) -> None:
-    """Rows that are not flagged, but more likely faulty than the average row."""
-    rows = patterns.findings.worth_a_look
-    if not len(rows) or not options.top:
-        return
-    say()
-    say(
-        f"{counted(len(rows), 'more row')} worth a look: not flagged, but more likely faulty than "
-        "the average row"
-    )
-    print_table(*patterns.worth_a_look(options.top))
-
-
-def _repeats(row: dict[str, Any], name: str) -> bool:
-    """Whether the suggested label is the given one, as of bad measurements."""
-    return name == "suggested_label" and row[name] == row["label"]
+def _shown(row: dict[str, Any], name: str) -> Any:
+    """A cell; of bad measurements the suggested label is the given one and is left out."""
+    return "" if name == "suggested_label" and row[name] == row["label"] else row[name]
 
 
 def _main_reason(row: dict[str, Any]) -> str:
@@ -345,7 +310,3 @@ def _main_reason(row: dict[str, Any]) -> str:
     first = text.split(". ")[0].rstrip(".")
     first = first.replace(" more than ", " > ").replace(" less than ", " < ")
     return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
-
-
-def _joined(row: dict[str, Any]) -> str:
-    return " ".join(map(str, row["conflicting_rows"]))

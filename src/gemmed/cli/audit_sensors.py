@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
-from .outputs import emit_table
+from .outputs import emit_found, emit_table
 from .recordings import SOME_FAILED
 from .sensor_tables import clock_in, shown_by, span_records
 from .terminal import counted_names, print_json, print_table, say
@@ -36,8 +36,7 @@ def audit_sensors(
     found = ranked[is_found].sort_values("anomaly_score", ascending=False, kind="stable")
     if options.unlabelled is not None:
         emit_table(score_unlabelled(training, identifiers), options.unlabelled)
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(found, options.out, raw_cells=options.raw_cells)
+    emit_found(found, options)
     if options.html is not None:
         _write_page(training, ranked, options)
     summary = {
@@ -58,14 +57,10 @@ def audit_sensors(
 
 
 def rank_samples(training: Training, identifiers: Sequence[str] = ()) -> Any:
-    """One row per sample, in the order of the fit.
+    """A DataFrame of one row per sample, in the order of the fit.
 
-    Returns
-    -------
-    pandas.DataFrame
-        row, the identifiers, recording and time if there are any, label, anomaly_score, verdict,
-        sensors, suggested_label, and broken_SENSOR of each sensor. The anomaly score is the larger
-        one of P(the label is wrong or no sensor is good) and the largest P(broken) of a sensor.
+    The anomaly score is the larger one of P(the label is wrong or no sensor is good) and the
+    largest P(broken) of a sensor.
     """
     import pandas as pd
 

@@ -87,6 +87,12 @@ def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
     sys.stdout.flush()
 
 
+def emit_found(frame: Any, options: argparse.Namespace) -> None:
+    """Write what an audit lists to ``--out``, unless JSON goes to standard output."""
+    if options.out is not None and not (options.json and options.out == "-"):
+        emit_table(frame, options.out, raw_cells=options.raw_cells)
+
+
 def note_formulas(n_cells: int) -> None:
     """Say that cells were changed."""
     if n_cells:

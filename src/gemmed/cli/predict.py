@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--spans needs a model of several sensors")
     _check_basis(model, table)
     frame = query_frame(table, model)
-    _report_extra(table.columns, list(frame.columns))
+    unused = [name for name in table.columns if name not in frame.columns]
+    if unused:
+        note(f"columns the model does not use: {_listed(unused)}")
     for name, values in unseen_categories(frame, model).items():
         note(f"column {name!r} has values that did not occur in training: {_listed(values)}")
     with warnings_as_notes(), busy(f"predicting {len(table)} rows"):
@@ -160,17 +162,6 @@ def _name_of(model: Any) -> str:
     return f"the model, {type(_last_of(model)).__name__},"
 
 
-def _plain(values: Any) -> list[Any]:
-    """Values for JSON, which has no NaN."""
-    return [None if value != value else value for value in np.asarray(values).tolist()]
-
-
-def _report_extra(columns: list[str], used: list[str]) -> None:
-    extra = [name for name in columns if name not in used]
-    if extra:
-        note(f"columns the model does not use: {_listed(extra)}")
-
-
 def _listed(names: list[str], most: int = 8) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -185,7 +176,7 @@ def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: i
         summary["suspicious"] = sum(mark is not None and bool(mark) for mark in added["suspicious"])
     if options.json:
         if options.out == "-":
-            columns = {name: _plain(values) for name, values in added.items()}
+            columns = {name: np.asarray(values).tolist() for name, values in added.items()}
             summary["predictions"] = [
                 {"row": row, **dict(zip(columns, cells, strict=True))}
                 for row, cells in enumerate(zip(*columns.values(), strict=True), start=1)

@@ -7,6 +7,7 @@ shown or talks to the terminal. Everything said goes through :func:`printable`.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import unicodedata
 import warnings
@@ -44,8 +45,16 @@ def say(line: str = "") -> None:
 
 
 def print_json(found: Any) -> None:
-    """Results for programs."""
-    print(json.dumps(found, indent=1))
+    """Results for programs; JSON has neither NaN nor infinity."""
+    print(json.dumps(_plain(found), indent=1, default=str))
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _plain(value) for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def counted_names(counts: dict[str, int]) -> str:

@@ -200,11 +200,10 @@ def summary_of(training: Training) -> dict[str, Any]:
         summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
     if training.recordings is not None:
         summary["recordings"] = training.recordings
-    gap = float(np.max(classifier.duality_gap_))
     summary |= {
         "converged": bool(np.all(classifier.converged_)),
         "iterations": int(np.max(classifier.n_iter_)),
-        "duality_gap": gap if np.isfinite(gap) else None,
+        "duality_gap": float(np.max(classifier.duality_gap_)),
     }
     if hasattr(classifier, "fault_rates_"):
         summary["sensors"] = classifier.fault_rates_
@@ -263,14 +262,10 @@ def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:
 
 
 def score_unlabelled(training: Training, identifiers: Sequence[str] = ()) -> Any:
-    """One row for each row that was not learned from.
+    """A DataFrame of one row for each row that was not learned from.
 
-    Returns
-    -------
-    pandas.DataFrame
-        row; the identifiers; label, empty if there is none; prediction; proba of the predicted
-        class. If the classifier offers them: p_value (share of trusted training rows that lie as
-        far out) and suspicious (at a false-alarm rate of 5 %).
+    proba is that of the predicted class, p_value the share of trusted training rows that lie as far
+    out; suspicious rows are those at a false-alarm rate of 5 %.
     """
     import pandas as pd
 
