@@ -175,7 +175,7 @@ def _audited(
 def _audited_recordings(
     training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]
 ) -> tuple[Audited, Callable[[int], dict[str, Any]] | None]:
-    """Recordings are read once more, to be measured and heard, if a page is asked for."""
+    """Recordings are read once more, measured and played, if a page is asked for."""
     import pandas as pd
 
     table, rows, labels = training.table, training.rows, training.labels
