@@ -62,7 +62,7 @@ def test_public_surface():
 
 def test_modules_stay_short():
     for path in SOURCE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 420, path
+        assert len(path.read_text().splitlines()) <= 600, path
 
 
 OPTIONAL = {"matplotlib", "cvxpy", "rich", "pandas", "dask", "pyarrow", "skops"}

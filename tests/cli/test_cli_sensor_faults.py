@@ -79,7 +79,7 @@ def test_report_shows_every_sensor_and_fault(tables, capsys, tmp_path):
     assert code == 0
     html, faults = page.read_text(), json.loads(text)["faults"]
     for name in ("a.x", "a.y", "b", "c", "d", "e"):
-        assert f"aria-label='readings of {name}'" in html
+        assert f'aria-label="readings of {name}"' in html
     assert len(re.findall(r"<tr><td>", html)) == len(faults)
     assert "http" not in html and "<script" not in html
 

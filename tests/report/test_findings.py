@@ -11,7 +11,7 @@ from gemmed import GEMMEDClassifier
 from gemmed.inspection import Slice
 from gemmed.report.findings import RANKINGS, Findings
 from gemmed.report.patterns import Patterns, SliceFinding
-from gemmed.report.wording import NO_SIGNAL
+from gemmed.report.signal import NO_SIGNAL
 
 pd = pytest.importorskip("pandas")
 

@@ -2,8 +2,6 @@
 
 import base64
 import io
-import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -13,9 +11,10 @@ from gemmed.acoustics.audio import read_audio, write_audio
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
 from gemmed.report.recordings_read import Recordings
-from gemmed.report.sounds import envelope, measures, palette_png, sound_for_page, spectrogram_png
+from gemmed.report.sounds import envelope, measures, sound_for_page, spectrogram_png
 
 soundfile = pytest.importorskip("soundfile")
+Image = pytest.importorskip("PIL.Image")
 RATE = 8000
 
 
@@ -29,19 +28,8 @@ def written(tmp_path, signal, name="a.wav"):
 
 
 def pixels(png):
-    """Width, height and palette numbers of a PNG file as this package writes it."""
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    place, chunks = 8, {}
-    while place < len(png):
-        (length,) = struct.unpack(">I", png[place : place + 4])
-        kind, data = png[place + 4 : place + 8], png[place + 8 : place + 8 + length]
-        (check,) = struct.unpack(">I", png[place + 8 + length : place + 12 + length])
-        assert check == zlib.crc32(kind + data)
-        chunks[kind] = data
-        place += 12 + length
-    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
-    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8)
-    return rows.reshape(height, width + 1)[:, 1:]
+    """Palette numbers of a picture."""
+    return np.asarray(Image.open(io.BytesIO(png)))
 
 
 def test_measures_of_a_tone(tmp_path):
@@ -61,11 +49,6 @@ def test_a_tone_is_a_line_in_the_spectrogram(tmp_path):
     # Low frequencies are below, that is in the last rows.
     assert np.argmax(low.mean(axis=1)) > np.argmax(high.mean(axis=1)) + 20
     assert low.shape[1] >= 600
-
-
-def test_pictures_keep_their_pixels():
-    given = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    np.testing.assert_array_equal(pixels(palette_png(given)), given)
 
 
 def test_silence_and_very_short_recordings_can_be_shown(tmp_path):

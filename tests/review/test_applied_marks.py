@@ -7,8 +7,8 @@ from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError
 from gemmed.estimators.table_columns import Roles
 from gemmed.estimators.verdicts import Verdicts
+from gemmed.report.audited import Settled
 from gemmed.report.findings import Findings
-from gemmed.report.settled import Settled
 from gemmed.review.applied_marks import Known, apply_marks
 from gemmed.review.subjects import TableSubject
 from gemmed.rows.tables import read_table

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -26,7 +27,6 @@ from gemmed.estimators.med import MEDClassifier
 from gemmed.experiments.runner import Result, Task
 from gemmed.model.settings import Solver
 from gemmed.paper import TwoStageClassifier
-from gemmed.report.metrics import roc
 
 DIGITS_FOLDER, HEARTS_FOLDER = "fsdd", "cinc2016_heart_sounds"
 DIGITS = ("3", "8")
@@ -149,7 +149,7 @@ def evaluate_digits(folder: str, rate: float, split: int) -> Result:
             "own_excess_error": error - clean_errors[name],
         }
         if name == REFERENCE:
-            measures[name]["auc"] = 100.0 * float(roc(broken, model.anomaly_scores_).auc)
+            measures[name]["auc"] = 100.0 * float(roc_auc_score(broken, model.anomaly_scores_))
     return measures
 
 
@@ -228,7 +228,9 @@ def evaluate_hearts(folder: str, split: int) -> Result:
             "GEM, class by class": -detector.fit(X, labels).training_scores_,
             "isolation forest": -IsolationForest(random_state=split).fit(X).score_samples(X),
         }
-    return {name: {"auc": 100.0 * float(roc(poor, values).auc)} for name, values in scores.items()}
+    return {
+        name: {"auc": 100.0 * float(roc_auc_score(poor, values))} for name, values in scores.items()
+    }
 
 
 def digits_task(folder: str, rate: float, split: int) -> Task:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
 from gemmed._core.types import FloatArray
 from gemmed.datasets.corruption import Corruption
 from gemmed.experiments.runner import Result, Task
-from gemmed.report.metrics import precision_recall, roc
 
 from .methods import GEM_MED, METHODS, available_methods
 from .tables import Trial, make_trial
@@ -159,10 +159,8 @@ def measure_method(name: str, trial: Trial, seed: int) -> dict[str, Any]:
         measures["excess_error"] = measures["error"] - _error(clean, trial)
         scores = method.scores(model, trial.X, trial.y, seed)
     if scores is not None and trial.corrupted.any():
-        measures["auc"] = float(roc(trial.corrupted, scores).auc)
-        measures["average_precision"] = float(
-            precision_recall(trial.corrupted, scores).average_precision
-        )
+        measures["auc"] = float(roc_auc_score(trial.corrupted, scores))
+        measures["average_precision"] = float(average_precision_score(trial.corrupted, scores))
     if name == GEM_MED:
         measures["contamination"] = float(model.contamination_)
         measures["reliability"] = reliability(model.nominal_proba_, ~trial.corrupted)

@@ -92,7 +92,12 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
     print_table(
         ["annotator", "answers", "right", "90 % interval"],
         [
-            [own.name, own.n_answers, f"{own.mean:.1%}", f"{own.low:.1%} to {own.high:.1%}"]
+            [
+                own.name,
+                own.n_answers,
+                f"{own.share.mean:.1%}",
+                f"{own.share.low:.1%} to {own.share.high:.1%}",
+            ]
             for own in shown
         ],
     )

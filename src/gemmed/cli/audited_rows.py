@@ -30,9 +30,9 @@ def audited_rows(
     Recordings are read once more, for what can be measured of them and for their sound, if a page
     is asked for.
     """
+    from ..report.audited import settled_by_labels
     from ..report.audited_data import audited_table
     from ..report.findings import Findings
-    from ..report.settled import settled_by_labels
 
     if training.data is None:
         return _recordings(training, options, identifiers)

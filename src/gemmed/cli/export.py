@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--out {options.out!r} must be a name that ends in {SUFFIX}")
     check_output(options.out)
     check_not_an_input(options.out, options.model)
-    from ..estimators.model_files import load_model
-    from ..estimators.onnx_export import export_onnx
+    from ..io.model_files import load_model
+    from ..io.onnx_export import export_onnx
 
     with warnings_as_notes():
         model = load_model(options.model)

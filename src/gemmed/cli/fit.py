@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         learned, problems = training.learned, training.problems
         if options.unlabelled is not None:
             emit_table(score_unlabelled(training), options.unlabelled)
-    from ..estimators.model_files import save_model
+    from ..io.model_files import save_model
 
     with busy("saving"):
         save_model(learned.pipeline, options.out)

@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     check_not_an_input(options.out, *options.table, options.model)
     if options.spans is not None:
         check_spans_output(options.spans, "--spans", *options.table, options.model)
-    from ..estimators.model_files import load_model
     from ..estimators.table_columns import plan_source, query_frame, unseen_categories
+    from ..io.model_files import load_model
     from ..rows.tables import read_table
 
     with warnings_as_notes():

@@ -172,7 +172,7 @@ def learn_or_load(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | N
     )
     monitor = fit_monitor(options, readings, views)
     if options.save is not None:
-        from ..estimators.model_files import save_model
+        from ..io.model_files import save_model
 
         save_model(monitor, options.save)
     return monitor, readings.clock
@@ -221,7 +221,7 @@ def rate_of(false_alarms: tuple[float, bool], step: float | None, n_sensors: int
 
 
 def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
-    from ..estimators.model_files import load_model
+    from ..io.model_files import load_model
     from ..sensors import SensorMonitor
 
     for name in ("sensor", "prefix", "save", "drop"):

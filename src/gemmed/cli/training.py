@@ -230,8 +230,7 @@ def summary_of(learned: Learned) -> dict[str, Any]:
 
     classifier, plan = learned.classifier, learned.plan
     labels, counts = np.unique(learned.labels, return_counts=True)
-    from ..report.verdict_facts import signal_of
-    from ..report.wording import signal_sentence
+    from ..report.signal import signal_of
 
     signal = signal_of(classifier, learned.labels)
     summary: dict[str, Any] = {
@@ -244,7 +243,7 @@ def summary_of(learned: Learned) -> dict[str, Any]:
         "held_out_accuracy": None if signal is None else signal.accuracy,
         "held_out_interval": None if signal is None else [signal.lower, signal.upper],
         "majority_share": None if signal is None else signal.majority,
-        "signal": [] if signal is None else [signal_sentence(signal)],
+        "signal": [] if signal is None else [signal.sentence()],
         "suspicious_rows": int(np.sum(classifier.anomaly_scores_ > 0.5)),
     }
     if hasattr(classifier, "contamination_"):

@@ -1,4 +1,4 @@
-"""Findings with reasons, pages and pictures of them; how good scores are."""
+"""Findings with reasons, and pages and pictures of them."""
 
 from .audited_data import audit_report
 from .html_report import HtmlReport

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.whole_files import replacing
 from .._core.words import counted
 from ..estimators.reasons import percent
-from .html_report import page_file, policy, template
-from .svg_pictures import interval
+from .audited import Share
+from .pages import render, save_page
 
 MOST_UNCLEAR = 1000
 """Unclear rows on a page."""
@@ -22,10 +21,8 @@ class Annotator(NamedTuple):
 
     name: str
     n_answers: int
-    mean: float
-    low: float
-    high: float
-    """Ends of a 90 % interval."""
+    share: Share
+    """With a 90 % interval."""
 
 
 class AnnotatorFindings(NamedTuple):
@@ -83,8 +80,8 @@ class AnnotatorFindings(NamedTuple):
                 {
                     "annotator": own.name,
                     "answers": own.n_answers,
-                    "accuracy": own.mean,
-                    "interval": [own.low, own.high],
+                    "accuracy": own.share.mean,
+                    "interval": own.share[1:],
                 }
                 for own in self.people
             ],
@@ -109,7 +106,7 @@ def annotator_findings(
     import pandas as pd
 
     people = [
-        Annotator(str(who), int(n), float(mean), float(low), float(high))
+        Annotator(str(who), int(n), Share(float(mean), float(low), float(high)))
         for who, n, mean, (low, high) in zip(
             classifier.annotators_,
             classifier.n_answers_,
@@ -131,7 +128,7 @@ def annotator_findings(
     return AnnotatorFindings(
         name,
         [str(label) for label in classifier.classes_],
-        sorted(people, key=lambda own: own.mean),
+        sorted(people, key=lambda own: own.share.mean),
         ranked.sort_values("doubt", ascending=False, kind="stable", ignore_index=True),
         threshold,
         float(classifier.answer_correlation_),
@@ -148,43 +145,12 @@ class AnnotatorReport:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as a whole or not at all."""
-        text = self.html()
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        save_page(self.html(), path)
 
     def html(self) -> str:
         """The page as text."""
-        from markupsafe import Markup
-
-        from .. import __version__
-
-        findings = self.findings
-        style = page_file("look.css") + page_file("report.css")
-        unclear = findings.unclear
-        shown = unclear.head(MOST_UNCLEAR)
-        return str(
-            template(page_file("annotators.html")).render(
-                policy=policy(style, ""),
-                style=Markup(style),
-                version=__version__,
-                name=findings.name,
-                sentences=findings.sentences(),
-                people=[
-                    {
-                        "name": own.name,
-                        "n_answers": own.n_answers,
-                        "text": f"{percent(own.mean)} ({percent(own.low)} to {percent(own.high)})",
-                        "picture": Markup(
-                            interval(own.mean, own.low, own.high, 1.0, label=own.name)
-                        ),
-                    }
-                    for own in findings.people
-                ],
-                header=list(shown.columns),
-                rows=[
-                    [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
-                    for row in shown.to_numpy()
-                ],
-                further=len(unclear) - len(shown),
-            )
+        found = self.findings
+        styles = ("look.css", "report.css")
+        return render(
+            "annotators.html", styles, found=found, unclear=found.unclear, most_rows=MOST_UNCLEAR
         )

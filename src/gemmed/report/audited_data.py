@@ -16,9 +16,9 @@ from ..estimators.table_columns import TrainingData
 from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
-from .findings import Audited, Findings
+from .audited import Audited, Settled
+from .findings import Findings
 from .html_report import HtmlReport
-from .settled import Settled
 
 
 def audited_table(

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
+from .._core.words import counted
 from ..estimators.column_reasons import learn_columns
 from ..estimators.explanation import LABEL, MEASUREMENT, OK
-from ..estimators.reasons import Reasons, SampleReasons, Verdict, number_text
-from ..estimators.verdicts import Verdicts, verdicts_of
-from .audited import Audited, Share
+from ..estimators.reasons import ColumnReason, Reasons, SampleReasons, Verdict, number_text
+from ..estimators.verdicts import verdicts_of
+from ..rows.table import MISSING_TEXT
+from .audited import Audited, Settled, Share
 from .distributions import ColumnCounts, Distribution
-from .plain_values import missing_cells, plain, plain_column, spread_out
-from .settled import Settled
-from .verdict_facts import Signal, flags, signal_of
-from .wording import flag_sentence, signal_sentence
+from .signal import Signal, signal_of
 
 __all__ = ["RANKINGS", "Audited", "Findings", "Share"]
 
@@ -47,79 +46,61 @@ class Findings:
 
     def __init__(self, audited: Audited, whole: Findings | None = None) -> None:
         self.audited, self.whole = audited, whole
-        model = audited.classifier
-        found: Verdicts = verdicts_of(model)
+        model, fitted, n = audited.classifier, audited.fitted, len(audited.labels)
+        found = verdicts_of(model)
         self.classes = [str(label) for label in model.classes_]
-        n = len(audited.labels)
-        self.fitted: BoolArray = np.zeros(n, dtype=bool)
-        self.fitted[audited.fitted] = True
-        self.nominal = spread_out(found.nominal, audited.fitted, n)
-        self.states = None
-        if found.states is not None:
-            self.states = spread_out(found.states, audited.fitted, n)
-        self.held_out = None
-        if found.held_out is not None:
-            self.held_out = spread_out(found.held_out, audited.fitted, n)
-        self._crowding = spread_out(found.crowding, audited.fitted, n)
-        self.verdicts = np.full(n, LEFT_OUT, dtype=object)
-        self.verdicts[audited.fitted] = np.where(flags(model), found.verdicts, OK)
-        self._suggested = np.full(n, -1)
-        self._suggested[audited.fitted] = np.where(flags(model), found.suggested, -1)
-        own = signal_of(model, audited.labels[audited.fitted]) if whole is None else whole.signal
-        self.signal: Signal | None = own
-        if not self.judges_labels:
-            self.verdicts[self.verdicts == LABEL] = OK
-            self._suggested[:] = -1
-            self._without_state(1)
-        if not audited.judges_measurements:
-            self.verdicts[self.verdicts == MEASUREMENT] = OK
-            self._without_state(2)
         positions = {label: z for z, label in enumerate(self.classes)}
         self.class_index = np.array([positions.get(str(v), -1) for v in audited.labels])
+        self.fitted: BoolArray = np.zeros(n, dtype=bool)
+        self.fitted[fitted] = True
+        self.states = _spread_out(found.states, fitted, n)
+        self.held_out = _spread_out(found.held_out, fitted, n)
+        self._crowding = _spread_out(found.crowding, fitted, n)
+        self.verdicts = np.full(n, LEFT_OUT, dtype=object)
+        self.verdicts[fitted] = found.verdicts
+        self._suggested = np.full(n, -1)
+        self._suggested[fitted] = found.suggested
+        own = signal_of(model, audited.labels[fitted]) if whole is None else whole.signal
+        self.signal: Signal | None = own
+        if not self.judges_labels:
+            self._without(LABEL, 1)
+            self._suggested[:] = -1
+        if not audited.judges_measurements:
+            self._without(MEASUREMENT, 2)
         self._left, self._mended = 1.0, dict[str, float]()
         if audited.settled:
-            self._left, self._mended = audited.settled.shares(found, audited.fitted)
+            self._left, self._mended = audited.settled.shares(found, fitted)
             self._settle(audited.settled)
         self._known_reasons: dict[int, SampleReasons] = {}
         self._known_counts: dict[str, ColumnCounts] = {}
-        self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.nominal) >= FLAGGED)
+        self.trusted: BoolArray = self.fitted & (np.nan_to_num(self.states[:, 0]) >= FLAGGED)
 
     def _settle(self, settled: Settled) -> None:
         """With its corrected label a row is what it should be; a bad one is out."""
         rows, bad = settled.rows, settled.bad
-        self.nominal[rows], self.verdicts[rows], self._suggested[rows] = 1.0, OK, -1
-        self.nominal[bad], self.verdicts[bad], self._suggested[bad] = np.nan, LEFT_OUT, -1
+        self.states[rows], self.states[bad] = (1.0, 0.0, 0.0), np.nan
+        self.verdicts[rows], self._suggested[rows] = OK, -1
+        self.verdicts[bad], self._suggested[bad] = LEFT_OUT, -1
         self.fitted[bad] = False
-        if self.states is not None:
-            self.states[rows], self.states[bad] = (1.0, 0.0, 0.0), np.nan
 
     @property
     def judges_labels(self) -> bool:
         """Whether the columns tell the classes apart, so that labels can be judged."""
         return self.signal is None or self.signal.is_informative
 
-    def _without_state(self, state: int) -> None:
+    def _without(self, verdict: str, state: int) -> None:
         """What cannot be judged counts as right."""
-        if self.states is not None:
-            self.states[:, 0] += self.states[:, state]
-            self.states[:, state] = 0.0
-            self.nominal = self.states[:, 0].copy()
+        self.verdicts[self.verdicts == verdict] = OK
+        self.states[:, 0] += self.states[:, state]
+        self.states[:, state] = 0.0
 
     # -- numbers of all rows -------------------------------------------------------------------
 
     @cached_property
     def scores(self) -> dict[str, FloatArray]:
         """By ranking; NaN of rows that were left out."""
-        joint = 1.0 - self.nominal
-        if self.states is not None:
-            return {"joint": joint, "label": self.states[:, 1], "measurement": self.states[:, 2]}
-        label = self.verdicts == LABEL
-        bad = self.verdicts == MEASUREMENT
-        return {
-            "joint": joint,
-            "label": np.where(label, joint, 0.0),
-            "measurement": np.where(bad, joint, 0.0),
-        }
+        nominal, wrong, bad = self.states.T
+        return {"joint": 1.0 - nominal, "label": wrong, "measurement": bad}
 
     def order(self, ranking: str = "joint") -> np.ndarray:
         """Positions of the fitted rows, the most suspicious first."""
@@ -193,7 +174,7 @@ class Findings:
 
     def likeliest_label(self, row: int) -> tuple[str, float] | None:
         """The likeliest label by predictions without the row, and its probability."""
-        if self.held_out is None or not self.judges_labels:
+        if not self.judges_labels:
             return None
         best = int(np.argmax(self.held_out[row]))
         return self.classes[best], float(self.held_out[row, best])
@@ -225,20 +206,33 @@ class Findings:
     @property
     def signal_sentence(self) -> str:
         """Whether the answer can be believed; empty if the model has no held-out predictions."""
-        return "" if self.signal is None else signal_sentence(self.signal)
+        return "" if self.signal is None else self.signal.sentence()
 
     def sentence(self, threshold: float | None = None) -> str:
-        """Rows flagged and rows estimated, with what each means."""
+        """Rows flagged and rows estimated, with what each means, and whether anybody checked."""
+        n_rows, n_flagged = int(self.fitted.sum()), len(self.flagged(threshold))
+        meaning = "a wrong label or a bad measurement is more likely than no fault"
+        if threshold is not None:
+            meaning = f"the fault probability is above {threshold:g}"
+        verb = "is" if n_flagged == 1 else "are"
+        text = f"{n_flagged:,} of {counted(n_rows, 'row')} {verb} flagged: {meaning}."
+        if not n_flagged:
+            text = f"No row of {n_rows:,} is flagged."
         kind = "joint" if self.audited.judges_measurements else "label"
         kind = kind if self.judges_labels else "measurement"
-        settled = self.audited.settled
-        return flag_sentence(
-            int(self.fitted.sum()),
-            len(self.flagged(threshold)),
-            threshold,
-            self.shares.get(kind),
-            ESTIMATED[kind],
-            0 if settled is None else settled.n_checked,
+        if (share := self.shares.get(kind)) is not None:
+            mean, low, high = (round(value * n_rows) for value in share)
+            text += (
+                f" Estimated number of {ESTIMATED[kind]}, flagged or not: {mean:,} (90 % interval "
+                f"{low:,} to {high:,})."
+            )
+        if not self.audited.settled:
+            return f"{text} These are estimates of the model; no row has been checked."
+        n_checked = self.audited.settled.n_checked
+        verb = "was" if n_checked == 1 else "were"
+        return (
+            f"{text} {counted(n_checked, 'row')} {verb} checked by a person and no longer counted; "
+            "the rest is the model's estimate."
         )
 
     @cached_property
@@ -262,7 +256,7 @@ class Findings:
             {
                 "name": str(name),
                 "kind": "categories" if name in categories else "numbers",
-                "missing": int(missing_cells(frame[name]).sum()),
+                "missing": int((frame[name].isna() | (frame[name] == MISSING_TEXT)).sum()),
                 "distinct": int(frame[name].nunique()),
                 "odd": counts.get(str(name), 0),
             }
@@ -298,16 +292,14 @@ class Findings:
         """What the model thinks of a row."""
         label, suggested = str(self.audited.labels[row]), int(self._suggested[row])
         wrong = suggested >= 0 and self.classes[suggested] != label
-        given = self.class_index[row]
-        held_out = None if self.held_out is None else self.held_out[row]
-        crowding = float(self._crowding[row])
+        held_out, crowding = self.held_out[row], float(self._crowding[row])
         return Verdict(
             str(self.verdicts[row]),
-            float(self.nominal[row]),
+            float(self.states[row, 0]),
             label,
             self.classes[suggested] if wrong else None,
-            float(held_out[suggested]) if wrong and held_out is not None else None,
-            float(held_out[given]) if held_out is not None else None,
+            float(held_out[suggested]) if wrong else None,
+            float(held_out[self.class_index[row]]),
             crowding if np.isfinite(crowding) else None,
         )
 
@@ -345,20 +337,19 @@ class Findings:
         verdict, reasons = self.verdict_of(row), self.reasons_of(row)
         shown = reasons.columns[:MOST_SHOWN_COLUMNS]
         X, neighbours = self.audited.X, self.neighbours(row)
-        held_out = None if self.held_out is None else self.held_out[row]
         return {
             "index": row,
             "row": self.row_number(row),
             "ids": self.identifiers_of(row),
             "label": verdict.label,
             "verdict": verdict.verdict,
-            "scores": {name: plain(values[row]) for name, values in self.scores.items()},
+            "scores": {name: _plain(values[row]) for name, values in self.scores.items()},
             "suggested": verdict.suggested,
-            "probability": plain(verdict.probability),
-            "held_out": None if held_out is None else [plain(value) for value in held_out],
+            "probability": _plain(verdict.probability),
+            "held_out": [_plain(value) for value in self.held_out[row]],
             "sentences": reasons.sentences,
             "change": reasons.change,
-            "columns": [plain_column(column) for column in shown],
+            "columns": [_plain_column(column) for column in shown],
             "distributions": [d._asdict() for d in self.distributions(row)],
             "further_columns": len(reasons.columns) - len(shown),
             "neighbours": [
@@ -367,7 +358,7 @@ class Findings:
                     "ids": self.identifiers_of(other),
                     "label": str(self.audited.labels[other]),
                     "same": bool(self.class_index[other] == self.class_index[row]),
-                    "distance": plain(np.linalg.norm(X[other] - X[row])),
+                    "distance": _plain(np.linalg.norm(X[other] - X[row])),
                     "values": [self.value_text(other, column.name) for column in shown],
                 }
                 for other in neighbours
@@ -418,3 +409,27 @@ class Findings:
     @cached_property
     def _places(self) -> dict[str, int]:
         return {str(name): i for i, name in enumerate(self.numeric)}
+
+
+def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:
+    """Values of the fitted rows among all, NaN elsewhere."""
+    found = np.full((n, *values.shape[1:]), np.nan)
+    found[rows] = values
+    return found
+
+
+def _plain(value: Any) -> float | None:
+    """A number as JSON knows it, with the digits that matter."""
+    if value is None or not np.isfinite(value):
+        return None
+    return float(f"{float(value):.5g}")
+
+
+def _plain_column(column: ColumnReason) -> dict[str, Any]:
+    """A reason as JSON knows it."""
+    found = column._asdict()
+    for name in ("spreads", "spreads_there", "residual", "gain", "share"):
+        value = found[name]
+        # JSON has no infinity: "all others have one value" is said by the word.
+        found[name] = "inf" if value is not None and np.isinf(value) else _plain(value)
+    return found | {"odd": bool(column.odd)}

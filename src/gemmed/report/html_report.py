@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from html import escape
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from .._core.optional import require
-from .._core.whole_files import replacing
-from .._core.words import counted
-from ..estimators.reasons import ODD, RARE, percent
-from .findings import FLAGGED, MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from ..estimators.reasons import ODD, RARE
+from .findings import MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from .pages import cut, json_for_page, render, save_page
 from .patterns import Patterns
-from .svg_pictures import (
-    MOST_BARS,
-    MOST_CLASSES,
-    bars,
-    confusion,
-    histogram,
-    interval,
-    round_share,
-)
 
 MOST_ROWS = 1000
 """Suspicious rows in the table of a report."""
@@ -46,26 +31,10 @@ MOST_WORTH_A_LOOK = 100
 """Rows below the line."""
 MOST_CONFLICTS = 50
 """Sets of copies that are listed."""
-
-
-def page_file(name: str) -> str:
-    """A file of the folder ``page``: style, script or template."""
-    return resources.files(__package__).joinpath("page", name).read_text(encoding="utf-8")
-
-
-def template(text: str) -> Any:
-    """A Jinja template that escapes what it is given."""
-    require("jinja2", "reports need", "cli")
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(text)
-
-
-def json_for_page(data: Any) -> str:
-    """JSON that cannot end the element it stands in."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+MOST_CLASSES = 12
+"""Beyond, pairs of classes are drawn as bars in place of a matrix."""
+LONGEST_CLASS = 27
+"""Characters of a class in such a pair."""
 
 
 class HtmlReport:
@@ -96,9 +65,7 @@ class HtmlReport:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as a whole or not at all."""
-        text = self.html()
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        save_page(self.html(), path)
 
     def _repr_html_(self) -> str:
         """The same page in a frame of its own, so that notebook and report do not mix."""
@@ -109,49 +76,49 @@ class HtmlReport:
 
     def html(self) -> str:
         """The page as text."""
-        from markupsafe import Markup
-
-        from .. import __version__
-
         findings = self.findings
+        whole = findings.whole or findings
         chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
         rows = chosen[:MOST_ROWS]
         samples, sounds_left = self._samples(rows)
         table_rows, header, cells_left = self._table(rows, {sample["index"] for sample in samples})
-        style = page_file("look.css") + page_file("report.css")
-        script = page_file("sample.js") + page_file("report.js")
-        return str(
-            template(page_file("report.html")).render(
-                policy=policy(style, script),
-                name=findings.audited.name,
-                target=findings.audited.target,
-                version=__version__,
-                signal=findings.signal_sentence,
-                is_judged=findings.judges_labels,
-                sentence=(findings.whole or findings).sentence(self.threshold),
-                shares=self._shares(),
-                actions=self.patterns.actions(),
-                slices=[one.text() for one in self.patterns.slices],
-                groups=self._groups(),
-                conflicts=self._conflicts(),
-                further_conflicts=max(0, len(self.patterns.conflicts) - MOST_CONFLICTS),
-                worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
-                worth_text=self._worth_text(),
-                pictures=self._pictures(),
-                verdicts=sorted({row["verdict"] for row in table_rows}),
-                caption=self._caption(len(table_rows), len(chosen)),
-                header=header,
-                rows=table_rows,
-                caps=_caps(len(chosen), len(table_rows), len(samples), sounds_left, cells_left),
-                facts=self._facts(),
-                columns=findings.columns[:MOST_COLUMNS],
-                further_columns=max(0, len(findings.columns) - MOST_COLUMNS),
-                odd=f"{ODD:g} deviations",
-                rare=percent(RARE),
-                style=Markup(style),
-                script=Markup(script),
-                samples=Markup(json_for_page(samples)),
-            )
+        shares = findings.shares
+        largest = max((share.high for share in shares.values()), default=1.0)
+        joint = np.clip(whole.scores["joint"][whole.fitted], 0.0, 1.0)
+        odd = [(c["name"], c["odd"]) for c in findings.columns if c["odd"]]
+        return render(
+            "report.html",
+            ("look.css", "report.css"),
+            ("sample.js", "report.js"),
+            samples,
+            name=findings.audited.name,
+            target=findings.audited.target,
+            signal=findings.signal_sentence,
+            is_judged=findings.judges_labels,
+            sentence=whole.sentence(self.threshold),
+            shares=shares,
+            axis_end=next(end for end in (0.1, 0.2, 0.5, 1.0) if largest <= end or end == 1.0),
+            actions=self.patterns.actions(),
+            patterns=self.patterns,
+            number=findings.row_number,
+            most_conflicts=MOST_CONFLICTS,
+            worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
+            n_worth=len(findings.worth_a_look),
+            fault_counts=np.histogram(joint, np.linspace(0.0, 1.0, 21))[0].tolist(),
+            classes=findings.classes,
+            confusion=findings.confusion,
+            pairs=pairs_of_classes(findings),
+            odd_columns=sorted(odd, key=lambda pair: -pair[1]),
+            n_counted=min(len(findings.flagged()), MOST_COUNTED),
+            caption=self._caption(len(table_rows), len(chosen)),
+            header=header,
+            rows=table_rows,
+            caps=_caps(len(chosen), len(table_rows), len(samples), sounds_left, cells_left),
+            facts=self._facts(),
+            columns=findings.columns,
+            most_columns=MOST_COLUMNS,
+            odd=ODD,
+            rare=RARE,
         )
 
     def _samples(self, rows: np.ndarray) -> tuple[list[dict[str, Any]], int]:
@@ -230,91 +197,6 @@ class HtmlReport:
         part = "" if n_rows == n_all else f", the first {n_rows} of {n_all}"
         return f"{what}{part}. Click a row number for details, a heading to sort."
 
-    def _shares(self) -> list[dict[str, Any]]:
-        from markupsafe import Markup
-
-        names = {"joint": "Any fault", "label": "Wrong labels", "measurement": "Bad measurements"}
-        end = round_share(max((share.high for share in self.findings.shares.values()), default=1.0))
-        return [
-            {
-                "name": names[ranking],
-                "text": share.text(),
-                "picture": Markup(interval(*share, end, label=f"{names[ranking]}: {share.text()}")),
-            }
-            for ranking, share in self.findings.shares.items()
-        ]
-
-    def _groups(self) -> list[dict[str, Any]]:
-        number = self.findings.row_number
-        return [
-            {
-                "text": f"{group.text[0].upper()}{group.text[1:]}.",
-                "rows": [number(int(row)) for row in group.rows[:20]],
-                "further": max(0, len(group.rows) - 20),
-            }
-            for group in self.patterns.groups
-        ]
-
-    def _conflicts(self) -> list[dict[str, Any]]:
-        number = self.findings.row_number
-        return [
-            {
-                "rows": ", ".join(str(number(int(row))) for row in one.rows[:20])
-                + (f" and {len(one.rows) - 20} more" if len(one.rows) > 20 else ""),
-                "labels": ", ".join(f"{label}: {n}" for label, n in one.labels.items()),
-                "values": "equal" if one.is_exact else "nearly equal",
-                "majority": one.majority or "",
-            }
-            for one in self.patterns.conflicts[:MOST_CONFLICTS]
-        ]
-
-    def _worth_text(self) -> str:
-        n = len(self.findings.worth_a_look)
-        shown = f" The first {MOST_WORTH_A_LOOK} are listed." if n > MOST_WORTH_A_LOOK else ""
-        return (
-            f"{counted(n, 'more row')} below the line: not flagged, but more likely faulty than "
-            f"the average row. With them the list has the estimated number of faulty rows.{shown}"
-        )
-
-    def _pictures(self) -> list[dict[str, Any]]:
-        from markupsafe import Markup
-
-        findings = self.findings
-        whole = findings.whole or findings
-        joint = whole.scores["joint"][whole.fitted]
-        pictures = [
-            {
-                "title": "Probability of a fault",
-                "svg": Markup(histogram(joint, FLAGGED, "Rows by probability of a fault")),
-                "text": "Number of rows by fault probability. Square-root scale.",
-            }
-        ]
-        if findings.confusion.any():
-            pairs = "given label → suggested label, the most frequent"
-            if len(findings.classes) <= MOST_CLASSES:
-                pairs = "given label (rows), suggested label (columns)"
-            text = f"Flagged rows with a suspicious label: {pairs}"
-            pictures.append(
-                {
-                    "title": "Labels in doubt",
-                    "svg": Markup(confusion(findings.confusion, findings.classes, text)),
-                    "text": f"{text}.",
-                }
-            )
-        odd = sorted((c for c in findings.columns if c["odd"]), key=lambda c: -c["odd"])
-        if odd:
-            counted = min(len(findings.flagged()), MOST_COUNTED)
-            names, counts = [c["name"] for c in odd], [c["odd"] for c in odd]
-            more = f", the first {MOST_BARS} of {len(odd)}" if len(odd) > MOST_BARS else ""
-            pictures.append(
-                {
-                    "title": "Columns in doubt",
-                    "svg": Markup(bars(names, counts, "Flagged rows in which a column is odd")),
-                    "text": f"In how many of {counted} flagged rows each column is odd{more}.",
-                }
-            )
-        return pictures
-
     def _facts(self) -> list[tuple[str, str]]:
         findings = self.findings
         whole = findings.whole or findings
@@ -339,6 +221,16 @@ class HtmlReport:
             *(held if findings.whole is None else []),
             *findings.audited.facts,
         ]
+
+
+def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
+    """The most frequent pairs of given and suggested label; none if a matrix has room for them."""
+    if len(findings.classes) <= MOST_CLASSES:
+        return []
+    short = [cut(name, LONGEST_CLASS) for name in findings.classes]
+    counts = findings.confusion.astype(int)
+    pairs = [(f"{short[i]} → {short[j]}", int(counts[i, j])) for i, j in np.argwhere(counts)]
+    return sorted(pairs, key=lambda pair: -pair[1])[:10]
 
 
 def _caps(
@@ -370,15 +262,3 @@ def _kind(name: str) -> str:
 def _cell(value: Any) -> str:
     text = "" if value is None or value != value else str(value)
     return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
-
-
-def policy(style: str, script: str) -> str:
-    """Only this style and this script, pictures and sounds inside the file, nothing else."""
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; media-src data:"
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

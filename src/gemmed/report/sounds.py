@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import os
-import struct
-import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +27,6 @@ WAVE_PARTS = 300
 SILENCE_DB = -100.0
 TOGETHER, MOST_PLACES = 0.05, 20
 """Seconds between flat tops that are marked together, and number of marks."""
-COLOURS = (
-    (0, 0, 4), (31, 12, 72), (85, 15, 109), (136, 34, 106), (186, 54, 85), (227, 89, 51),
-    (249, 140, 10), (249, 201, 50), (252, 255, 164),
-)  # fmt: skip
-"""From silent to loud; brightness rises evenly, so that it can be read without colours."""
 
 
 class Measures(NamedTuple):
@@ -116,26 +109,19 @@ def spectrogram_png(audio: Audio) -> bytes:
     loudest = float(power.max())
     level = np.clip((power - loudest + RANGE_DB) / RANGE_DB, 0.0, 1.0)
     pixels = np.rint(255 * level[::-1]).astype(np.uint8)
-    return palette_png(np.repeat(pixels, BAND_PIXELS, axis=0))
+    return _png(np.repeat(pixels, BAND_PIXELS, axis=0))
 
 
-def palette_png(pixels: np.ndarray) -> bytes:
-    """A PNG file of bytes (height, width) coloured from silent to loud."""
-    height, width = pixels.shape
-    steps = np.linspace(0.0, len(COLOURS) - 1.0, 256)
-    table = np.array(COLOURS, dtype=float)
-    palette = np.stack([np.interp(steps, np.arange(len(COLOURS)), c) for c in table.T], axis=1)
-    rows = np.hstack([np.zeros((height, 1), dtype=np.uint8), pixels]).tobytes()
-    chunks = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        (b"PLTE", np.rint(palette).astype(np.uint8).tobytes()),
-        (b"IDAT", zlib.compress(rows, 9)),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
-    )
+def _png(pixels: np.ndarray) -> bytes:
+    """A PNG file of bytes (height, width) coloured from silent to loud, readable in grey."""
+    require("matplotlib", "spectrograms need", "plot")
+    from matplotlib import colormaps
+    from PIL import Image  # comes with matplotlib
+
+    image, buffer = Image.fromarray(pixels), io.BytesIO()
+    image.putpalette(colormaps["inferno"](np.arange(256), bytes=True)[:, :3].tobytes())
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def sound_for_page(
@@ -186,16 +172,8 @@ def sound_for_page(
 
 def _runs(times: FloatArray, gap: float) -> list[tuple[float, float]]:
     """First and last of times that follow each other within a gap."""
-    if not len(times):
-        return []
-    ends = np.flatnonzero(np.diff(times) > gap)
-    return list(
-        zip(
-            times[np.r_[0, ends + 1]].tolist(),
-            times[np.r_[ends, len(times) - 1]].tolist(),
-            strict=True,
-        )
-    )
+    parts = np.split(times, np.flatnonzero(np.diff(times) > gap) + 1)
+    return [(float(part[0]), float(part[-1])) for part in parts if len(part)]
 
 
 def _clip(audio: Audio) -> str:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
 from ..estimators.fit_settings import USUAL_PRIOR
-from ..report.settled import Settled
+from ..report.audited import Settled
 
 
 class Known(NamedTuple):

@@ -14,12 +14,13 @@ from typing import Any
 from .._core.exceptions import GemmedError
 from .._core.optional import require
 from ..acoustics.audio import read_audio
-from ..report.html_report import page_file, template
+from ..report.pages import page_file, templates
 from ..report.sounds import spectrogram_png
 from .corrected import BAD_ROWS, export
 from .session import LONGEST_NAME, ReviewSession
 from .suggestions import BulkOffer
 
+PAGE = Path(__file__).with_name("page")
 MOST_LISTED = 500
 LARGEST_BODY = 10_000
 LONGEST_SEARCH = 200
@@ -35,11 +36,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-
-
-def review_file(name: str) -> str:
-    """A file of the folder ``page``."""
-    return Path(__file__).with_name("page").joinpath(name).read_text(encoding="utf-8")
 
 
 class Guard:
@@ -145,15 +141,13 @@ class _Pages:
 
     def __init__(self, session: ReviewSession) -> None:
         self._session = session
-        self._files = {
-            "look.css": (page_file("look.css"), "text/css"),
-            "sample.js": (page_file("sample.js"), "text/javascript"),
-            "review.css": (review_file("review.css"), "text/css"),
-            "icon.svg": (review_file("icon.svg"), "image/svg+xml"),
-            "review.js": (review_file("review.js"), "text/javascript"),
-        }
-        self._page = template(review_file("review.html")).render(
-            name=session.path.name, target=session.subject.target
+        shared = {name: page_file(name) for name in ("look.css", "sample.js")}
+        own = ("review.css", "review.js", "icon.svg")
+        self._files = shared | {name: PAGE.joinpath(name).read_text("utf-8") for name in own}
+        self._page = (
+            templates(PAGE)
+            .get_template("review.html")
+            .render(name=session.path.name, target=session.subject.target)
         )
 
     async def page(self, request: Any) -> Any:
@@ -167,8 +161,7 @@ class _Pages:
         name = request.path_params["name"]
         if name not in self._files:
             return PlainTextResponse("no such file", 404)
-        content, kind = self._files[name]
-        return Response(content, media_type=kind)
+        return Response(self._files[name], media_type=mimetypes.guess_type(name)[0])
 
     async def state(self, request: Any) -> Any:
         return await _answer(self._session.state)

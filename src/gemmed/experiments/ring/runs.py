@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 from sklearn.svm import SVC
 
 from ...datasets import Layout, RingData, make_ring
@@ -15,7 +16,6 @@ from ...estimators.gemmed import GEMMEDClassifier
 from ...estimators.med import MEDClassifier
 from ...paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from ...paper import RampSVC, RODClassifier, TwoStageClassifier
-from ...report.metrics import precision_recall, roc
 from ..runner import Result, Task
 
 RADII = (15, 35, 55, 75)
@@ -93,14 +93,14 @@ def _detection(anomalous: np.ndarray, model: Any) -> dict[str, Any]:
     scores = getattr(model, "anomaly_scores_", None)
     if scores is None:
         return {}
-    curve = precision_recall(anomalous, scores)
-    order = np.argsort(curve.recall, kind="stable")
+    precision, recall, _ = precision_recall_curve(anomalous, scores)
+    order = np.argsort(recall, kind="stable")
     # Precision at a recall level: the best that reaches at least that level.
-    best = np.maximum.accumulate(curve.precision[order][::-1])[::-1]
-    place = np.searchsorted(curve.recall[order], RECALL_GRID - 1e-12, side="left")
+    best = np.maximum.accumulate(precision[order][::-1])[::-1]
+    place = np.searchsorted(recall[order], RECALL_GRID - 1e-12, side="left")
     return {
-        "auc": float(roc(anomalous, scores).auc),
-        "average_precision": float(curve.average_precision),
+        "auc": float(roc_auc_score(anomalous, scores)),
+        "average_precision": float(average_precision_score(anomalous, scores)),
         "precision_at_recall": [float(p) for p in best[np.minimum(place, len(best) - 1)]],
     }
 
