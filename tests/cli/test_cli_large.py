@@ -12,9 +12,9 @@ import pytest
 
 from gemmed._core.exceptions import TableError
 from gemmed.cli import main
-from gemmed.estimators.model_files import load_model
 from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_table
 from gemmed.estimators.table_columns import Roles
+from gemmed.io.model_files import load_model
 from gemmed.rows.table_batches import BATCH_ROWS, open_batches
 from gemmed.rows.tables import read_table
 from patients import call, refusal

@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from .._core.optional import require
-from ..estimators.model_files import load_model
-from ..estimators.onnx_export import export_onnx
 from ..estimators.table_columns import plan_source
+from ..io.model_files import load_model
+from ..io.onnx_export import export_onnx
 from .outputs import check_outputs
 from .recordings import is_sound_model
 from .terminal import busy, note, print_json, say, warnings_as_notes

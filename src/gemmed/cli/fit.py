@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._core.optional import require
-from ..estimators.model_files import save_model
+from ..io.model_files import save_model
 from ..rows.tables import read_table
 from .options import reading_of
 from .outputs import check_outputs, emit_table

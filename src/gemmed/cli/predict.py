@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
 from .._core.words import counted
-from ..estimators.model_files import load_model
 from ..estimators.table_columns import plan_source, query_frame, unseen_categories
+from ..io.model_files import load_model
 from ..rows.tables import read_table
 from .options import reading_of
 from .outputs import check_outputs, emit_table

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.model_files import load_model, save_model
+from ..io.model_files import load_model, save_model
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
 from ..sensors import SensorMonitor
 from ..sensors.monitor import usual_step
