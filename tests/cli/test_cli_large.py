@@ -12,9 +12,9 @@ import pytest
 
 from gemmed._core.exceptions import TableError
 from gemmed.cli import main
-from gemmed.estimators.model_files import load_model
 from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_table
 from gemmed.estimators.table_columns import Roles
+from gemmed.io.model_files import load_model
 from gemmed.rows.table_batches import BATCH_ROWS, open_batches
 from gemmed.rows.tables import read_table
 from patients import call, refusal
@@ -361,7 +361,7 @@ def _group_exists(group):
 )
 def test_one_line_errors(folder, capsys, tmp_path, monkeypatch, extra, message):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gemmed.cli.clusters.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 0.3)
     out = tmp_path / "m"
     assert message in refusal(capsys, "fit", folder / "t.csv", *FIT, *extra, "--out", out)
     assert not out.exists()
