@@ -17,13 +17,12 @@ from ...report import plots
 from ...report.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from ..runner import Target
 from ..summary import Rows
+from .curves import ORACLE, REFERENCE
 from .grid import (
     CORRUPTION_RADIUS,
     LAYOUTS,
     NEWER,
     NOISE_RATE,
-    ORACLE,
-    REFERENCE,
     fit_methods,
     simulation_parameters,
     training_set,
