@@ -278,7 +278,7 @@ def _shape(table: FeatureTable, options: argparse.Namespace) -> tuple[FeatureTab
 def _with_text(table: FeatureTable) -> FeatureTable:
     """The table with what a spreadsheet would run as text."""
     from ..acoustics.feature_table import FeatureTable as Made
-    from ..rows.formula_cells import as_text, without_formulas
+    from ..rows.cells import as_text, without_formulas
 
     columns, n_changed = without_formulas(table.facts.values())
     names = [as_text(name) for name in table.names]

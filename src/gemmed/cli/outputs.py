@@ -64,8 +64,8 @@ def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
 
     In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
     """
+    from ..rows.cells import frame_without_formulas
     from ..rows.excel_files import EXCEL_SUFFIXES
-    from ..rows.formula_cells import frame_without_formulas
     from ..rows.tables import PARQUET_SUFFIXES, csv_text, write_table
 
     if not raw_cells and not path.lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES)):

@@ -128,7 +128,7 @@ class Clock(NamedTuple):
 
     def read(self, cell: Any, *, decimal_comma: bool = False) -> float | None:
         """Seconds of a date, or the number; None if the cell is neither."""
-        from ..rows.dates import days_of
+        from ..rows.number_formats import days_of
         from ..rows.table import number_of
 
         if not self.date_order:

@@ -22,7 +22,7 @@ from .training import (
 
 if TYPE_CHECKING:
     from ..estimators.table_blocks import Scan
-    from ..rows.table_batches import CSVBatches, ParquetBatches
+    from ..rows.tables import CSVBatches, ParquetBatches
 
     Batches = CSVBatches | ParquetBatches
 
@@ -64,7 +64,7 @@ def train_in_blocks(
     """
     from .._core.threads import block_threads
     from ..estimators.table_blocks import cluster_blocks, local_blocks, scan_table
-    from ..rows.table_batches import open_batches
+    from ..rows.tables import open_batches
 
     classifier, roles = classifier_of(options), roles_of(options, not_features=not_features)
     if options.sheet is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from ..estimators.table_columns import ColumnPlan, Handling, Roles, TrainingData
-    from ..rows.notes import Note
+    from ..rows.cells import Note
     from ..rows.tables import Table
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray, FloatArray
 from .._core.words import did_you_mean
+from .cells import Note
 from .csv_form import CSVForm
-from .notes import Note
 from .number_formats import PLAIN, NumberFormat
 
 # Columns of strings that pyarrow holds, without a Python loop: to the bit as Table's own way.
