@@ -1,20 +1,97 @@
-"""Decision functions, forests beside them, labels and probabilities as nodes of a graph."""
+"""An ONNX graph while it is made: nodes, constants, decision functions, labels, probabilities."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from ..._core.exceptions import ModelExportError
-from ..._core.types import FloatArray
-from ...model.kernels.kernel import Kernel
-from ..base_member import VOTES
-from ..kernel_classifier import StoredFunction
-from .graph_builder import ML_DOMAIN, GraphBuilder
+from .._core.exceptions import ModelExportError
+from .._core.types import FloatArray
+from ..estimators.base_member import VOTES
+from ..estimators.kernel_classifier import StoredFunction
+from ..model.kernels.kernel import Kernel
 
+ML_DOMAIN = "ai.onnx.ml"
 LABEL, DECISION, PROBABILITIES = "label", "decision", "probabilities"
+
+
+class Input(NamedTuple):
+    """What a graph is fed with: a matrix of numbers or of texts, a column for each name."""
+
+    name: str
+    columns: list[str]
+    is_text: bool
+
+
+class GraphBuilder:
+    """Collects the parts of a graph; every method gives the name of what it adds.
+
+    Parameters
+    ----------
+    dtype : float64 or float32, of all numbers in the graph
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        from onnx import helper
+
+        self.dtype = np.dtype(dtype)
+        self.element = helper.np_dtype_to_tensor_dtype(self.dtype)
+        """The type of its numbers as ONNX calls it."""
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Input] = []
+        self.needs_ml = False
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """An operator on named values; its result is called ``output`` or gets a new name."""
+        from onnx import helper
+
+        result = output or f"{kind.lower()}_{len(self.nodes)}"
+        domain = attributes.pop("domain", "")
+        self.needs_ml |= domain == ML_DOMAIN
+        self.nodes.append(
+            helper.make_node(kind, list(inputs), [result], domain=domain, **attributes)
+        )
+        return result
+
+    def numbers(self, values: Any) -> str:
+        """A constant of the graph's precision."""
+        return self._constant(np.asarray(values, dtype=self.dtype))
+
+    def whole(self, values: Any) -> str:
+        """A constant of whole numbers: positions and shapes."""
+        return self._constant(np.asarray(values, dtype=np.int64))
+
+    def labels(self, classes: np.ndarray) -> str:
+        """A constant with the classes as they are: numbers, truth values or texts."""
+        return self._constant(classes)
+
+    def _constant(self, values: np.ndarray) -> str:
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        plain = values.astype(object) if values.dtype.kind == "U" else np.asarray(values, order="C")
+        tensor = numpy_helper.from_array(plain, name)
+        self.constants.append(tensor)
+        return name
+
+    def add(self, name: str, values: Any) -> str:
+        """A constant added; nothing if it is zero."""
+        return self.node("Add", name, self.numbers(values)) if np.any(values) else name
+
+    def times(self, name: str, matrix: FloatArray) -> str:
+        """Product with a constant matrix."""
+        return self.node("MatMul", name, self.numbers(matrix))
+
+    def columns(self, name: str, positions: Any) -> str:
+        """Some columns of a matrix, in this order."""
+        return self.node("Gather", name, self.whole(positions), axis=1)
+
+    def beside(self, parts: list[str]) -> str:
+        """Matrices side by side."""
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
 
 
 def add_function(graph: GraphBuilder, rows: str, function: StoredFunction, n_columns: int) -> str:
@@ -88,12 +165,13 @@ def add_answers(
     slope : of the sigmoids
     together : whether the values of several classes are logits of one distribution
     """
+    from onnx import TensorProto
+
     scaled = graph.node("Mul", values, graph.numbers(slope))
     if len(classes) == 2:
         graph.node("Reshape", values, graph.whole([-1]), output=DECISION)
-        winner = graph.node(
-            "Cast", graph.node("Greater", DECISION, graph.numbers(0.0)), to=_int64()
-        )
+        is_second = graph.node("Greater", DECISION, graph.numbers(0.0))
+        winner = graph.node("Cast", is_second, to=TensorProto.INT64)
         second = graph.node("Sigmoid", scaled)
         first = graph.node("Sub", graph.numbers(1.0), second)
         graph.node("Concat", first, second, output=PROBABILITIES, axis=1)
@@ -110,12 +188,6 @@ def _log_sigmoid(graph: GraphBuilder, values: str) -> str:
     small = graph.node("Exp", graph.node("Neg", graph.node("Abs", values)))
     rest = graph.node("Log", graph.add(small, 1.0))
     return graph.node("Sub", graph.node("Min", values, graph.numbers(0.0)), rest)
-
-
-def _int64() -> Any:
-    from onnx import TensorProto
-
-    return TensorProto.INT64
 
 
 def add_members(
@@ -153,7 +225,7 @@ def _forest(graph: GraphBuilder, rows: str, forest: Any, n_classes: int) -> str:
     Trees compare values of float32 with thresholds of float64. The largest float32 that is not
     above the threshold splits them in the same way.
     """
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     nodes: dict[str, list[Any]] = {
         name: []
@@ -186,7 +258,7 @@ def _forest(graph: GraphBuilder, rows: str, forest: Any, n_classes: int) -> str:
     votes_name = graph.node(
         "TreeEnsembleRegressor", single, domain=ML_DOMAIN, n_targets=n_classes, **attributes
     )
-    return graph.node("Cast", votes_name, to=helper.np_dtype_to_tensor_dtype(graph.dtype))
+    return graph.node("Cast", votes_name, to=graph.element)
 
 
 def _not_above(thresholds: FloatArray) -> FloatArray:

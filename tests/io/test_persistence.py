@@ -32,7 +32,7 @@ from gemmed import (
     TwoStageClassifier,
 )
 from gemmed.datasets import make_ring
-from gemmed.estimators.model_files import (
+from gemmed.io.model_files import (
     FORMAT_VERSION,
     HEADER,
     PAYLOAD,
@@ -329,10 +329,10 @@ def schema_with(payload, change):
         (
             {
                 "__class__": "Path",
-                "__module__": "gemmed.estimators.model_files",
+                "__module__": "gemmed.io.model_files",
                 "__loader__": "TypeNode",
             },
-            "gemmed.estimators.model_files.Path",
+            "gemmed.io.model_files.Path",
         ),
         (
             {

@@ -11,7 +11,7 @@ object:
   much memory or time.
 - only types of a closed list are built: what skops trusts of numpy, scipy and scikit-learn, the
   estimators of gemmed and their parts, and what the caller names in ``trusted``. This is what keeps
-  a foreign file from running code. Forests are arrays in a file, checked by ``tree_files``.
+  a foreign file from running code. Forests are arrays in a file, checked by ``stored_trees``.
 """
 
 from __future__ import annotations
@@ -33,22 +33,28 @@ import numpy as np
 from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError, reason
 from .._core.optional import require
 from .._core.whole_files import replacing
-from .payload_limits import check_payload, refuse_expansion
-from .tree_files import with_stored_forests
+from .payload_limits import SCHEMA, check_payload, refuse_expansion
+from .stored_trees import with_stored_trees
 
 PACKAGE = __name__.partition(".")[0]
 FORMAT, FORMAT_VERSION = "gemmed-model", 2
 HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
-MODEL_ROOMS = {"estimators", "evidence", "model", "paper", "sensors"}
+MODEL_ROOMS = {"estimators", "evidence", "io", "model", "paper", "sensors"}
 """Packages whose classes hold numbers and options only; estimators are trusted anywhere."""
 
 HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
 transformers of scikit-learn 1.6 a list of columns."""
 TREE = "sklearn.tree._tree.Tree"
-"""Built by ``tree_files`` only: a crafted one can crash the process."""
+"""Built by ``stored_trees`` only: a crafted one can crash the process."""
+
+MOVED = {
+    "gemmed.estimators.boosting_files": "gemmed.io.stored_trees",
+    "gemmed.estimators.tree_files": "gemmed.io.stored_trees",
+}
+"""Modules by the names that files of earlier versions have, and where their classes are now."""
 
 
 class ModelHeader(NamedTuple):
@@ -90,7 +96,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[st
     >>> bool((same.decision_function(X) == model.decision_function(X)).all())
     True
     """
-    payload = _payload_of(model, with_stored_forests)
+    payload = _payload_of(model, with_stored_trees)
     _refuse_foreign_types(payload, trusted, f"{type(model).__name__} cannot be saved")
     header = json.dumps(_describe(model, payload)._asdict(), indent=1)
     if len(header) > HEADER_LIMIT:
@@ -222,7 +228,23 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
         raise ModelFileError(
             f"{str(path)!r} cannot be loaded: its model is not valid ({error})."
         ) from error
-    return header, payload
+    return header, _with_new_names(payload)
+
+
+def _with_new_names(payload: bytes) -> bytes:
+    """The payload with the modules that classes have moved to."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = members[SCHEMA]
+    for before, now in MOVED.items():
+        members[SCHEMA] = members[SCHEMA].replace(f'"{before}"'.encode(), f'"{now}"'.encode())
+    if members[SCHEMA] == schema:
+        return payload
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
 
 
 def _bytes_of_archive(path: Path) -> bytes:

@@ -20,7 +20,7 @@ from attack.hostile_models import (
 )
 from attack.limited import GIGABYTE, python
 from gemmed import MEDClassifier, load_model, save_model
-from gemmed.estimators.model_files import ModelFileError
+from gemmed.io.model_files import ModelFileError
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -28,7 +28,7 @@ Y = (X[:, 0] > 0).astype(int)
 LOADER = """
 import json, resource, sys, time
 from gemmed import load_model
-from gemmed.estimators.model_files import ModelFileError
+from gemmed.io.model_files import ModelFileError
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

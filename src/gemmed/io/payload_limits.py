@@ -19,7 +19,6 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.lib import format as npy
 from .._core.exceptions import PayloadError, reason
 
 SCHEMA = "schema.json"
-MOST_NODES = 5_000_000
+MAX_NODES = 5_000_000
 """A column of categories takes two nodes a category."""
 DEEPEST = 200
 """Levels of lists and dictionaries; a pipeline of pipelines has some forty."""
@@ -46,16 +45,12 @@ def check_payload(payload: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(payload)) as archive:
             refuse_expansion(archive, len(payload))
             schema = json.loads(archive.read(SCHEMA))
-            walk = _Walk(schema)
-            walk.run()
-            _check_members(archive, walk, len(payload))
+            _check_members(archive, _Walk(schema).arrays, len(payload))
     except PayloadError:
         raise
     except RecursionError as error:
         raise PayloadError("its schema is nested too deeply") from error
-    except (
-        Exception
-    ) as error:  # of zipfile, zlib, json and numpy, for bytes that are none of theirs
+    except Exception as error:  # of zipfile, zlib, json and numpy, for bytes that are not theirs
         raise PayloadError(f"{type(error).__name__}: {reason(error)}") from error
 
 
@@ -66,7 +61,11 @@ def refuse_expansion(archive: zipfile.ZipFile, size: int) -> None:
         raise PayloadError("it is compressed, which model files of gemmed never are")
     if sum(member.file_size for member in members) > size:
         raise PayloadError("it overlaps itself, which model files of gemmed never do")
-    if len({member.filename for member in members}) < len(members):
+    _refuse_twice(archive)
+
+
+def _refuse_twice(archive: zipfile.ZipFile) -> None:
+    if len(set(archive.namelist())) < len(archive.namelist()):
         raise PayloadError("it holds a member twice, which model files of gemmed never do")
 
 
@@ -74,64 +73,50 @@ class _Walk:
     """The nodes of a schema in the order in which skops meets them."""
 
     def __init__(self, schema: Any) -> None:
-        self._schema = schema
-        self._written = 0
-        self._walked = 0
+        self._written, self._walked = _count_nodes(schema), 0
         self._first: dict[int, Any] = {}
         """The node with an id that skops takes wherever the id comes again."""
         self._size: dict[int, int] = {}
         """Nodes below it and itself; missing as long as it is being walked."""
         self.arrays: dict[str, Any] = {}
         """Members and the node that each belongs to."""
-
-    def run(self) -> None:
-        self._written = _count_nodes(self._schema)
-        self._visit(self._schema, 0)
+        self._visit(schema, 0)
 
     def _visit(self, value: Any, depth: int) -> int:
         """Number of nodes that skops walks at and below a value."""
         if depth > DEEPEST:
             raise PayloadError(f"its schema has more than {DEEPEST} levels")
-        if isinstance(value, list):
-            return sum(self._visit(item, depth + 1) for item in value)
-        if not isinstance(value, dict):
-            return 0
-        if not _is_node(value):
-            return sum(self._visit(item, depth + 1) for item in value.values())
+        parts: Any = value if isinstance(value, list) else ()
+        if isinstance(value, dict):
+            parts = value.values()
+        if not isinstance(value, dict) or not _is_node(value):
+            return sum(self._visit(item, depth + 1) for item in parts)
         identity = value.get("__id__")
         if identity is not None and (type(identity) is not int or identity <= 0):
             raise PayloadError(f"a node has the id {identity!r:.40}")
         if identity in self._first:
-            return self._again(identity)
+            if identity not in self._size:
+                raise PayloadError("a node contains itself")
+            self._count(self._size[identity])
+            return self._size[identity]
         if identity is not None:
             self._first[identity] = value
-        self._claim_member(value, identity)
-        size = 1 + sum(self._visit(item, depth + 1) for item in value.values())
+        name = value.get("file")
+        if isinstance(name, str):
+            if identity is None or name in self.arrays:
+                raise PayloadError(f"more than one node may read its member {name!r:.80}")
+            self.arrays[name] = value
+        size = 1 + sum(self._visit(item, depth + 1) for item in parts)
         self._check_seed(value)
         if identity is not None:
             self._size[identity] = size
         self._count(1)
         return size
 
-    def _again(self, identity: int) -> int:
-        size = self._size.get(identity)
-        if size is None:
-            raise PayloadError("a node contains itself")
-        self._count(size)
-        return size
-
     def _count(self, nodes: int) -> None:
         self._walked += nodes
         if self._walked > self._written:
             raise PayloadError("its nodes share others without writing them out")
-
-    def _claim_member(self, node: dict[str, Any], identity: int | None) -> None:
-        name = node.get("file")
-        if not isinstance(name, str):
-            return
-        if identity is None or name in self.arrays:
-            raise PayloadError(f"more than one node may read its member {name!r:.80}")
-        self.arrays[name] = node
 
     def _check_seed(self, node: dict[str, Any]) -> None:
         """A seed sequence fills a pool of any size; the nodes of its state have been walked."""
@@ -163,20 +148,22 @@ def _count_nodes(schema: Any) -> int:
             open_values.extend(value.values())
         elif isinstance(value, list):
             open_values.extend(value)
-    if count > MOST_NODES:
-        raise PayloadError(f"it has {count} nodes, at most {MOST_NODES} are read")
+    if count > MAX_NODES:
+        raise PayloadError(f"it has {count} nodes, at most {MAX_NODES} are read")
     return count
 
 
-def _check_members(archive: zipfile.ZipFile, walk: _Walk, size: int) -> None:
+def _check_members(archive: zipfile.ZipFile, arrays: dict[str, Any], size: int) -> None:
     """Arrays as large as their members, and sparse matrices within the limits."""
     left = INFLATED_TIMES * size + INFLATED_FREE
-    for name, node in walk.arrays.items():
+    for name, node in arrays.items():
         with archive.open(name) as member:
             loader = node.get("__loader__")
             if loader == "NdArrayNode":
                 dtype = _check_array(member, archive.getinfo(name).file_size, name)
-                _check_scalar(node, dtype, name)
+                kind = TEXT_OF_LENGTH.get(str(node.get("__class__")))
+                if kind is not None and dtype.kind != kind:
+                    raise PayloadError(f"its scalar {name!r:.80} is said to be text, not {dtype}")
             elif loader == "SparseMatrixNode":
                 left -= _check_sparse(member, left, name)
 
@@ -205,17 +192,12 @@ def _array_header(member: BinaryIO) -> tuple[tuple[int, ...], np.dtype, int]:
     return shape, dtype, member.tell()
 
 
-def _check_scalar(node: dict[str, Any], dtype: np.dtype, name: str) -> None:
-    kind = TEXT_OF_LENGTH.get(str(node.get("__class__")))
-    if kind is not None and dtype.kind != kind:
-        raise PayloadError(f"its scalar {name!r:.80} is said to be text but holds {dtype}")
-
-
 def _check_sparse(member: Any, left: int, name: str) -> int:
     """Bytes that the arrays of a sparse matrix inflate to."""
     with zipfile.ZipFile(io.BytesIO(member.read())) as inner:
         total = 0
-        for part in _once(inner.infolist()):
+        _refuse_twice(inner)
+        for part in inner.infolist():
             # Other methods than these two allocate what the file asks for before they begin.
             if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise PayloadError(f"its sparse matrix {name!r:.80} is not one of scipy")
@@ -225,12 +207,3 @@ def _check_sparse(member: Any, left: int, name: str) -> int:
             with inner.open(part) as stream:
                 _check_array(stream, part.file_size, f"{name}/{part.filename}")
     return total
-
-
-def _once(members: list[zipfile.ZipInfo]) -> Iterator[zipfile.ZipInfo]:
-    seen: set[str] = set()
-    for member in members:
-        if member.filename in seen:
-            raise PayloadError(f"a sparse matrix holds {member.filename!r:.80} twice")
-        seen.add(member.filename)
-        yield member

@@ -7,9 +7,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gemmed import GEMMEDClassifier
-from gemmed.estimators.boosting_files import StoredBoosting
-from gemmed.estimators.model_files import ModelFileError, load_model, save_model
-from gemmed.estimators.tree_files import with_stored_forests
+from gemmed.io.model_files import ModelFileError, load_model, save_model
+from gemmed.io.stored_trees import StoredBoosting, with_stored_trees
 
 pytest.importorskip("skops")
 RNG = np.random.default_rng(0)
@@ -55,7 +54,7 @@ def test_a_loaded_classifier_can_be_fitted_again(tmp_path):
 def test_what_has_no_stored_form_needs_trust(options, tmp_path):
     rows = np.column_stack([RNG.integers(0, 5, 150), X])
     model = boosting(**options).fit(rows, Y)
-    assert with_stored_forests(model) is model
+    assert with_stored_trees(model) is model
     with pytest.raises(ModelFileError, match=r"trusted=\[\.\.\.\]"):
         save_model(model, tmp_path / "m")
 

@@ -12,12 +12,12 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 
-from ..._core.exceptions import ModelExportError
-from ...rows.spellings import key_of
-from ...rows.table import MISSING_TEXT
-from ..column_plan import WHOLE
-from ..table_preparation import FarLimit, TablePreparation
-from .graph_builder import ML_DOMAIN, GraphBuilder, Input
+from .._core.exceptions import ModelExportError
+from ..estimators.column_plan import WHOLE
+from ..estimators.table_preparation import FarLimit, TablePreparation
+from ..rows.spellings import key_of
+from ..rows.table import MISSING_TEXT
+from .onnx_graph import ML_DOMAIN, GraphBuilder, Input
 
 NUMBERS, CATEGORIES = "X", "categories"
 KNOWN = (
@@ -140,7 +140,7 @@ def _missing(graph: GraphBuilder, rows: str, step: MissingIndicator) -> str:
     if not _is_nan(step.missing_values):
         raise ModelExportError("MissingIndicator has an ONNX form only if missing values are NaN.")
     where = graph.columns(graph.node("IsNaN", rows), step.features_)
-    return graph.node("Cast", where, to=_element_type(graph.dtype))
+    return graph.node("Cast", where, to=graph.element)
 
 
 def _one_hot(
@@ -191,9 +191,3 @@ def _spellings(position: dict[str, int], *, merged: bool) -> dict[str, int]:
         if WHOLE.sub(r"\1", f"{word}.0") == word:
             keys.setdefault(f"{word}.0", i)
     return keys
-
-
-def _element_type(dtype: np.dtype) -> Any:
-    from onnx import helper
-
-    return helper.np_dtype_to_tensor_dtype(dtype)

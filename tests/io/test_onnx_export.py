@@ -27,7 +27,7 @@ from gemmed import (
 )
 from gemmed._core.exceptions import ModelExportError
 from gemmed.acoustics import SegmentPCA
-from gemmed.estimators.onnx_export import writing
+from gemmed.io import onnx_export as writing
 from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
 
 onnx = pytest.importorskip("onnx")

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import io
 import json
 import zipfile
 
@@ -12,6 +13,7 @@ from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
     VotingClassifier,
 )
@@ -21,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from gemmed import GEMMEDClassifier, trusted_types
-from gemmed.estimators.model_files import (
+from gemmed.io.model_files import (
     HEADER,
     PAYLOAD,
     TREE,
@@ -29,7 +31,7 @@ from gemmed.estimators.model_files import (
     load_model,
     save_model,
 )
-from gemmed.estimators.tree_files import StoredForest, with_stored_forests
+from gemmed.io.stored_trees import StoredForest, with_stored_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4))
@@ -97,10 +99,32 @@ def test_every_attribute_of_forest_and_trees_is_the_same(kind, tmp_path):
 def test_a_forest_that_stands_in_two_places_is_stored_once():
     model = make_pipeline(StandardScaler(), forest()).fit(X, Y)
     model.same = [model[-1]]
-    stored = with_stored_forests(model)
+    stored = with_stored_trees(model)
     assert stored.same[0] is stored.steps[-1][1]
     assert type(stored.same[0]) is StoredForest
     assert type(model.same[0]) is type(model[-1]) is RandomForestClassifier
+
+
+@pytest.mark.parametrize("model", [forest(), HistGradientBoostingClassifier(max_iter=3)])
+def test_files_that_name_the_earlier_modules_are_loaded(model, tmp_path):
+    save_model(model.fit(X, Y), tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        header, payload = json.loads(archive.read(HEADER)), archive.read(PAYLOAD)
+    place = "boosting_files" if isinstance(model, HistGradientBoostingClassifier) else "tree_files"
+    with zipfile.ZipFile(io.BytesIO(payload)) as inner:
+        members = {name: inner.read(name) for name in inner.namelist()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as inner:
+        for name, content in members.items():
+            now, before = b'"gemmed.io.stored_trees"', f'"gemmed.estimators.{place}"'.encode()
+            assert (now in content) == (name == "schema.json")
+            inner.writestr(name, content.replace(now, before))
+    header["sha256"] = hashlib.sha256(buffer.getvalue()).hexdigest()
+    with zipfile.ZipFile(tmp_path / "m", "w") as archive:
+        archive.writestr(HEADER, json.dumps(header))
+        archive.writestr(PAYLOAD, buffer.getvalue())
+    again = load_model(tmp_path / "m")
+    assert again.predict_proba(QUERY).tobytes() == model.predict_proba(QUERY).tobytes()
 
 
 # -- changed files -----------------------------------------------------------------------------

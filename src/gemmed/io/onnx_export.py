@@ -10,15 +10,24 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.exceptions import ModelExportError
-from ..._core.optional import require
-from ..._core.whole_files import replacing
-from ..annotators import AnnotatorGEMMEDClassifier
-from ..kernel_classifier import KernelMarginClassifier
-from ..validation import check_choice
-from .decision_values import DECISION, LABEL, PROBABILITIES, add_answers, add_function, add_members
-from .graph_builder import ML_DOMAIN, GraphBuilder, Input
-from .preparation_steps import add_steps
+from .._core.exceptions import ModelExportError
+from .._core.optional import require
+from .._core.whole_files import replacing
+from ..estimators.annotators import AnnotatorGEMMEDClassifier
+from ..estimators.kernel_classifier import KernelMarginClassifier
+from ..estimators.validation import check_choice
+from .onnx_graph import (
+    DECISION,
+    LABEL,
+    ML_DOMAIN,
+    PROBABILITIES,
+    GraphBuilder,
+    Input,
+    add_answers,
+    add_function,
+    add_members,
+)
+from .onnx_steps import add_steps
 
 DTYPES = ("float64", "float32")
 OPSET, ML_OPSET, IR_VERSION = 13, 2, 8
@@ -102,7 +111,8 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
         values,
         classes,
         float(classifier.probability_slope_),
-        together=_is_calibrated_together(classifier),
+        # Those of the annotator model always are.
+        together=getattr(classifier, "_calibrated_together", True),
     )
     size = sum(tensor.ByteSize() for tensor in graph.constants)
     if size > LARGEST_FILE:
@@ -145,12 +155,6 @@ def _names_of(first: Any, model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _is_calibrated_together(classifier: Any) -> bool:
-    if isinstance(classifier, AnnotatorGEMMEDClassifier):
-        return True
-    return bool(classifier._calibrated_together)
-
-
 def _plain_classes(classes: np.ndarray) -> np.ndarray:
     """Classes of a type that ONNX has."""
     if classes.dtype.kind in "iu":
@@ -168,9 +172,9 @@ def _plain_classes(classes: np.ndarray) -> np.ndarray:
 def _model_proto(graph: GraphBuilder, classes: np.ndarray, classifier: Any) -> Any:
     from onnx import TensorProto, helper
 
-    from ... import __version__
+    from .. import __version__
 
-    number = helper.np_dtype_to_tensor_dtype(graph.dtype)
+    number = graph.element
     kinds = {"i": TensorProto.INT64, "b": TensorProto.BOOL, "f": TensorProto.DOUBLE}
     label = kinds.get(classes.dtype.kind, TensorProto.STRING)
     n_classes = len(classes)
