@@ -189,7 +189,7 @@ def test_a_streamed_fit_says_what_a_fit_in_memory_says(folder, capsys, tmp_path)
 
 def test_large_files_and_folders_are_streamed_unasked(folder, tmp_path, monkeypatch):
     explicit = fitted(folder / "t.parquet", "--stream", tmp_path / "m")
-    monkeypatch.setattr("gemmed.cli.streaming.STREAM_FROM", 1000)
+    monkeypatch.setattr("gemmed.cli.streaming.STREAM_FROM_BYTES", 1000)
     unasked = fitted(folder / "t.parquet", tmp_path / "m")
     np.testing.assert_array_equal(unasked[-1].dual_coef_, explicit[-1].dual_coef_)
     monkeypatch.undo()
@@ -360,7 +360,7 @@ def _group_exists(group):
 )
 def test_one_line_errors(folder, capsys, tmp_path, monkeypatch, extra, message):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_SECONDS", 0.3)
     out = tmp_path / "m"
     assert message in refusal(capsys, "fit", folder / "t.csv", *FIT, *extra, "--out", out)
     assert not out.exists()

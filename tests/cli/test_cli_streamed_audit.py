@@ -95,7 +95,7 @@ def test_the_report_speaks_of_all_rows(folder, capsys, small_blocks, tmp_path):
 
 
 def test_more_rows_than_can_be_listed_are_counted(folder, capsys, monkeypatch, small_blocks):
-    monkeypatch.setattr("gemmed.cli.streaming.MOST_LISTED", 20)
+    monkeypatch.setattr("gemmed.cli.streaming.MAX_LISTED", 20)
     code, out, err = call(
         capsys, "audit", folder / "t.parquet", *AUDIT, "--stream", "--threshold", "0.9", "--json"
     )

@@ -85,7 +85,7 @@ def simulate_footsteps(options: argparse.Namespace) -> int:
     """Write recordings, manifest and truth."""
     require("rich", "the command line needs", "cli")
     require("soundfile", "recordings need", "audio")
-    from ..experiments.footsteps.files import write_footsteps
+    from ..experiments.footsteps.data import write_footsteps
 
     with target_progress(enabled=not options.json) as update:
         summary = write_footsteps(
