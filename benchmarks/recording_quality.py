@@ -90,8 +90,9 @@ def main():
         groups = found.recording.astype(str) if segments > 1 else None
         model = GEMMEDClassifier(random_state=0).fit(X, labels[found.recording], groups=groups)
         score = np.bincount(found.recording, model.anomaly_scores_) / segments
-        print(f"audit, {segments} segment(s): AUC {auc(poor, score)}, called {(score > 0.5).sum()}, "
-              f"of them poor {poor[score > 0.5].sum()} of {poor.sum()}")  # fmt: skip
+        called = score > 0.5
+        print(f"audit, {segments} segment(s): AUC {auc(poor, score)}")
+        print(f"  called {called.sum()}, of them poor {poor[called].sum()} of {poor.sum()}")
     rows = read(files)
     for name, column in zip(MEASURES, rows.T, strict=True):
         print(f"little of {name}: AUC {auc(poor, -column)}")
@@ -104,8 +105,8 @@ def main():
     digits = -sum(map(deviations, read(sorted((data / "fsdd").rglob("*.wav"))[::3])[:, 1:].T))
     for cut in CUTS:
         flagged = deviations(together) > cut
-        print(f"beyond {cut:g} deviations: {flagged.sum()} heart sounds, {poor[flagged].sum()} poor; "
-              f"{(deviations(digits) > cut).sum()} of {len(digits)} digits")  # fmt: skip
+        others = f"{(deviations(digits) > cut).sum()} of {len(digits)} digits"
+        print(f"beyond {cut:g} deviations: {flagged.sum()} heart sounds; {others}")
 
 
 if __name__ == "__main__":
