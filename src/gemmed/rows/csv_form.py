@@ -1,8 +1,8 @@
 """How a CSV file is written: encoding, separator, comment lines, header; found from its beginning.
 
 Whoever writes the table again needs all of it. Both readers take it, so that they agree on what the
-rows are: ``records`` here, which names what is wrong in which line and needs no further package,
-and the faster ``csv_arrow``, which leaves to it what it is not sure of.
+rows are. ``records``, here, names what is wrong in which line and needs no further package.
+``csv_arrow`` is faster and leaves to it what it is not sure of.
 """
 
 from __future__ import annotations
