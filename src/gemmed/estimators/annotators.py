@@ -29,8 +29,7 @@ from ..model.margin_loss import class_scores
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD, doubts
 from ..model.tuning import KernelChoice
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import ArrayRows, BlockRows
+from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
 from .answers import answers_of
 from .fit_settings import TUNED, make_kernel, what_is_tuned
 from .kernel_classifier import StoredFunction, function_of_solution

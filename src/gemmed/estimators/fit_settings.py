@@ -15,7 +15,7 @@ from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import ToTune
-from ..rows.training_rows import BlockRows, TrainingRows
+from ..rows.blocks import BlockRows, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
 from .validation import (
     check_choice,

@@ -15,8 +15,7 @@ from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for, f
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
-from ..rows.blocks import LocalBlocks, block_variance
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks, TrainingRows, block_variance
 from .base_member import check_pred_probs
 from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (

@@ -16,8 +16,7 @@ from ..model.kernels.centre_space import CentreSpace
 from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Solver, record_of
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import BlockRows
+from ..rows.blocks import BlockRows, LocalBlocks
 from .fit_settings import make_kernel
 from .kernel_classifier import (
     KernelMarginClassifier,

@@ -27,7 +27,7 @@ from ..model.med import groups_to_hold_out, learn_checked, learn_med
 from ..model.states.label_model import LabelModel, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
 from .kernel_classifier import StoredFunction, stored_function
