@@ -18,7 +18,6 @@ from gemmed import (
     save_model,
 )
 from gemmed.model.settings import record_of
-from gemmed.model.states.label_model import LabelPriors
 
 RECORDS = {
     "priors": Priors(bad_rate=0.1, rate_shape=(1.0, 1.0)),
@@ -87,8 +86,6 @@ def test_none_is_the_default_record():
         for options in ({}, given)
     )
     np.testing.assert_array_equal(one.state_proba_, two.state_proba_)
-    own, shared = vars(Priors()), vars(LabelPriors())
-    assert own == shared
 
 
 def test_clone_parameters_and_repr(model):

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from .._core.parameter_checks import check_choice, check_number, check_number_or_auto
-from .states.label_model import LabelPriors
 
 _Record = TypeVar("_Record", "Priors", "Selection", "Solver")
 
 
 @dataclass(frozen=True)
-class Priors(LabelPriors):
+class Priors:
     """Prior beliefs of :class:`GEMMEDClassifier` about faults and predictions.
 
     Parameters
@@ -29,8 +28,8 @@ class Priors(LabelPriors):
     deviation_spread : float, default=1.5
         How far the log-odds of a wrong label may differ between classes (standard deviation).
     slope_spread, bias_spread : float, default=5.0, 1.5
-        Standard deviations of the slopes of the members and of the class biases that turn held-out
-        scores into probabilities.
+        Standard deviations of the slopes of the members (for scores of unit spread) and of the
+        class biases that turn held-out scores into probabilities. One-sided errors move biases.
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
     sharpness, sharpness_weight : float, default=2.0, 0.55
@@ -44,6 +43,16 @@ class Priors(LabelPriors):
     >>> model.priors.bad_rate
     0.1
     """
+
+    slope_spread: float = 5.0
+    bias_spread: float = 1.5
+    deviation_spread: float = 1.5
+    bad_rate: float = 0.02
+    bad_spread: float = 1.5
+    rate_shape: tuple[float, float] = (0.3, 4.0)
+    power: float = 0.5
+    sharpness: float = 2.0
+    sharpness_weight: float = 0.55
 
     def __post_init__(self) -> None:
         spreads = ("slope_spread", "bias_spread", "deviation_spread", "bad_spread")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
+from gemmed.model.settings import Priors
 from gemmed.model.states.label_model import (
     LabelModel,
-    LabelPriors,
     minus_log_posterior,
     states_at,
 )
@@ -151,7 +151,7 @@ def test_extreme_rates_and_slopes_stay_finite():
 
 
 def test_priors_are_those_of_the_record():
-    wide = LabelPriors(bias_spread=3.0, bad_rate=0.1)
+    wide = Priors(bias_spread=3.0, bad_rate=0.1)
     model = random_model(6)
     other = LabelModel(model.scores, model.class_index, model.log_bayes, model.weights, priors=wide)
     assert other.prior_mean[model.places.bad] == pytest.approx(special.logit(0.1))

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from gemmed.model.states.label_model import LabelModel, LabelPriors, states_at
+from gemmed.model.settings import Priors
+from gemmed.model.states.label_model import LabelModel, states_at
 from gemmed.model.states.posterior import infer_states
 
-PLAIN = LabelPriors(sharpness_weight=0.0)
+PLAIN = Priors(sharpness_weight=0.0)
 """One reading only: the posterior of the likelihood itself."""
 
 

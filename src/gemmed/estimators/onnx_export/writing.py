@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core.exceptions import ModelExportError
 from ..._core.optional import require
 from ..._core.whole_files import replacing
-from ..annotators import AnnotatorGEMMEDClassifier
 from ..kernel_classifier import KernelMarginClassifier
 from ..validation import check_choice
 from .decision_values import DECISION, LABEL, PROBABILITIES, add_answers, add_function, add_members
@@ -102,7 +101,7 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
         values,
         classes,
         float(classifier.probability_slope_),
-        together=_is_calibrated_together(classifier),
+        together=bool(classifier._calibrated_together),
     )
     size = sum(tensor.ByteSize() for tensor in graph.constants)
     if size > LARGEST_FILE:
@@ -126,7 +125,7 @@ def _parts_of(model: Any) -> tuple[list[Any], Any]:
         else:  # a two-stage classifier: screening has no part in its predictions
             model = model.classifier_
     steps = [step for step in steps if step is not None and not isinstance(step, str)]
-    if not isinstance(model, (KernelMarginClassifier, AnnotatorGEMMEDClassifier)):
+    if not isinstance(model, KernelMarginClassifier):
         raise ModelExportError(
             f"{type(model).__name__} has no ONNX form here: GEMMEDClassifier, MEDClassifier, "
             "AnnotatorGEMMEDClassifier, RODClassifier, RampSVC and TrimmedSVC have one. Fit one "
@@ -143,12 +142,6 @@ def _names_of(first: Any, model: Any) -> list[str]:
         n_columns = model.n_features_in_ if n_columns is None else n_columns
         return [f"x{i}" for i in range(n_columns)]
     return [str(name) for name in names]
-
-
-def _is_calibrated_together(classifier: Any) -> bool:
-    if isinstance(classifier, AnnotatorGEMMEDClassifier):
-        return True
-    return bool(classifier._calibrated_together)
 
 
 def _plain_classes(classes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ mislabelled, theta is maximised; each mode counts by its Laplace approximation. 
 random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
-either. Probabilities of single rows average both readings (``LabelPriors.sharpness``). The interval
+either. Probabilities of single rows average both readings (``Priors.sharpness``). The interval
 of the share of wrong labels holds under both: its lower end takes all softness for overlap. Its
 upper end takes all of it for errors: a label is wrong with the probability of the other classes.
 """
@@ -78,6 +78,11 @@ class StatePosterior(NamedTuple):
     is_informative: bool
     """Whether held-out predictions are better than the shares of the classes."""
 
+    @property
+    def states(self) -> FloatArray:
+        """Probabilities of the states, shape (n_samples, 3)."""
+        return np.column_stack([self.nominal, self.wrong, self.bad])
+
 
 class _Mode(NamedTuple):
     common: float
@@ -106,6 +111,8 @@ def _modes(model: LabelModel) -> list[_Mode]:
     common = special.logit(RATE_GRID)
     theta = model.prior_mean.copy()
     theta[model.places.slopes] = 3.0 / model.n_members
+    if model.answers is not None:  # no error rate is left to learn
+        return [_climb(model, theta, common[0], 0.0)]
     modes = []
     for position in range(len(RATE_GRID)):
         mode = _climb(model, theta, common[position], log_prior[position])
@@ -163,7 +170,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     wrong: FloatArray = np.zeros(n)
     bad: FloatArray = np.zeros(n)
     gained: FloatArray = np.zeros(n)
-    clean, if_wrong = np.zeros((n, k)), np.zeros((n, k))
+    clean, if_wrong, if_nominal = np.zeros((3, n, k))
     total = max(float(model.weights.sum()), 1e-300)
     shares = np.empty((len(modes), 3, 2))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
@@ -178,6 +185,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         bad += weight * is_bad
         clean += weight * states.clean
         if_wrong += weight * states.clean * rates
+        if_nominal += weight * states.clean * model.if_nominal
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
         gained += weight * labels[rows, given]
@@ -190,8 +198,9 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     informative = _is_informative(model, gained, model.weights * (1.0 - bad))
     doubted = _wrong_at_most(model, nominal, wrong, if_wrong, informative)
     nominal, wrong = nominal + wrong - doubted, doubted
-    true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
-    true_label[rows, given] += nominal
+    if_nominal /= np.maximum(if_nominal.sum(axis=1, keepdims=True), 1e-300)
+    true_label = nominal[:, None] * if_nominal + wrong[:, None] * if_wrong
+    true_label += bad[:, None] * (clean if model.answers is None else model.without_measurement)
     lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
     is_open = _is_open(model)
     checked_wrong = float((wrong * ~is_open) @ model.weights) / total
