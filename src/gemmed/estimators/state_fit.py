@@ -28,7 +28,7 @@ from ..model.kernels.kernel import Kernel
 from ..model.margin_loss import class_scores
 from ..model.med import groups_to_hold_out, learn_checked
 from ..model.states.answers import TrueLabels, infer_states_of
-from ..model.states.label_model import LabelModel, doubts, label_costs, lessons
+from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import TrainingRows
@@ -36,7 +36,7 @@ from .base_member import fit_with_states, held_out_scores, log_votes, members_of
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
 from .kernel_classifier import StoredFunction, function_of_solution
 
-ANSWER_ROUNDS = 2
+ANSWER_ROUNDS = 4
 """Predictions and labels by turns where samples have several answers."""
 
 
@@ -168,7 +168,9 @@ def fit_states(
         prior = prior_of(rows, kernel, index, samples.weights, good, settings)
         groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
-        doubt = None if answers is None else doubts(answers.labels, signs)
+        doubt, sure = None, np.ones(rows.n_samples)
+        if answers is not None:
+            doubt, sure = doubts(answers.labels, signs), certainty(answers.labels)
         for _ in range(1 if answers is None else ANSWER_ROUNDS):
             report("probabilities")
             watch.begin("kernel")
@@ -179,7 +181,7 @@ def fit_states(
             watch.begin("base")
             members += [
                 held_out_scores(
-                    own, in_memory, index, weights, samples.groups, base_seed, n_classes
+                    own, in_memory, index, weights * sure, samples.groups, base_seed, n_classes
                 )
                 for own in bases
             ]
@@ -199,7 +201,7 @@ def fit_states(
                 states, true_label = posterior.states, posterior.true_label
                 index = np.argmax(true_label, axis=1)
                 signs = samples.columns(index)
-                doubt = doubts(true_label, signs)
+                doubt, sure = doubts(true_label, signs), certainty(true_label)
         cost, slopes = None, None
         if answers is None:
             if pred_probs is not None:

@@ -312,6 +312,13 @@ def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
     return found
 
 
+def certainty(true_label: FloatArray) -> FloatArray:
+    """How much the likeliest label exceeds chance, from 0 to 1; shape (n_samples,)."""
+    n_classes = true_label.shape[1]
+    found: FloatArray = (n_classes * true_label.max(axis=1) - 1.0) / (n_classes - 1)
+    return np.clip(found, 0.0, 1.0)
+
+
 def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> FloatArray:
     """Costs of the given labels, of the shape of ``signs``; all 1 if no side errs more.
 
