@@ -17,10 +17,8 @@ from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "gemmed"
-STATISTICAL = ("evidence", "model", "fit", "estimators")
-NUMERICAL = ("model/kernels/", "estimators/onnx_export/", "estimators/payload_limits.py")
-NUMERICAL += ("estimators/model_files.py", "estimators/tree_files.py", "estimators/validation.py")
-NUMERICAL += ("estimators/boosting_files.py",)
+STATISTICAL = ("evidence", "model", "fit", "estimators", "io")
+NUMERICAL = ("model/kernels/", "io/", "estimators/validation.py")
 RECORDS = ("Priors", "Selection", "Solver")
 PUBLIC = ("gemmed", "gemmed.acoustics", "gemmed.checks", "gemmed.datasets", "gemmed.inspection")
 PUBLIC += ("gemmed.paper", "gemmed.report", "gemmed.rows", "gemmed.sensors")

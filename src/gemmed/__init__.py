@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from .estimators.detector import GEMDetector
     from .estimators.gemmed import GEMMEDClassifier
     from .estimators.med import MEDClassifier
-    from .estimators.model_files import load_model, save_model, trusted_types
-    from .estimators.onnx_export import export_onnx
     from .estimators.table_preparation import TablePreparation
+    from .io.model_files import load_model, save_model, trusted_types
+    from .io.onnx_export import export_onnx
     from .model.settings import Priors, Selection, Solver
     from .paper import (
         GenerativeMEDClassifier,
@@ -83,12 +83,12 @@ _HOMES = {
     "TrimmedSVC": ".paper",
     "TwoStageClassifier": ".paper",
     "audit": ".report.audit",
-    "export_onnx": ".estimators.onnx_export",
+    "export_onnx": ".io.onnx_export",
     "listening": "._core.progress",
-    "load_model": ".estimators.model_files",
-    "save_model": ".estimators.model_files",
+    "load_model": ".io.model_files",
+    "save_model": ".io.model_files",
     "stop_on_interrupt": "._core.interrupts",
-    "trusted_types": ".estimators.model_files",
+    "trusted_types": ".io.model_files",
 }
 
 

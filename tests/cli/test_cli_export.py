@@ -8,7 +8,7 @@ import pytest
 from gemmed import GEMMEDClassifier, save_model
 from gemmed.acoustics import write_audio
 from gemmed.cli import main
-from gemmed.estimators.model_files import load_model
+from gemmed.io.model_files import load_model
 from patients import FIT, call, patients, refusal
 
 pd = pytest.importorskip("pandas")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from gemmed.estimators.model_files import load_model
+from gemmed.io.model_files import load_model
 from patients import FIT, FLIPPED, call, refusal
 
 pd = pytest.importorskip("pandas")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.estimators.model_files import load_model, read_header, save_model
+from gemmed.io.model_files import load_model, read_header, save_model
 from patients import FIT, FLIPPED, call, refusal
 
 pd = pytest.importorskip("pandas")

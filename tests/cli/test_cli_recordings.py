@@ -9,7 +9,7 @@ import pytest
 from gemmed import listening
 from gemmed.acoustics import read_audio, recording_features, write_audio
 from gemmed.cli import main
-from gemmed.estimators.model_files import load_model
+from gemmed.io.model_files import load_model
 from patients import call, refusal
 
 pd = pytest.importorskip("pandas")

@@ -8,7 +8,7 @@ import pytest
 
 from gemmed.acoustics import write_audio
 from gemmed.acoustics.several_sensors import SensorComponents, moments_of
-from gemmed.estimators.model_files import load_model
+from gemmed.io.model_files import load_model
 from patients import call, refusal
 
 pd = pytest.importorskip("pandas")

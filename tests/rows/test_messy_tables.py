@@ -302,7 +302,7 @@ def test_written_tables_are_what_their_name_says(tmp_path, name):
 def test_later_tables_are_read_in_the_same_way(data, tmp_path):
     """Units, thousands and spellings of the training table hold for rows to predict."""
     from gemmed import MEDClassifier
-    from gemmed.estimators.model_files import load_model, save_model
+    from gemmed.io.model_files import load_model, save_model
 
     content = lines(
         lambda i: f"{number(i)} mV",

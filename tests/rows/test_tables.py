@@ -6,7 +6,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed._core.exceptions import TableError
-from gemmed.estimators.model_files import load_model, save_model
 from gemmed.estimators.table_columns import (
     feature_frame,
     fit_pipeline,
@@ -17,6 +16,7 @@ from gemmed.estimators.table_columns import (
     unseen_categories,
 )
 from gemmed.estimators.table_preparation import FarLimit
+from gemmed.io.model_files import load_model, save_model
 from gemmed.rows.tables import Table, csv_text, read_table, write_table
 
 pd = pytest.importorskip("pandas")

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._core.words import counted
-from .outputs import emit_table
-from .progress import FitProgress
-from .reading_options import reading_of
-from .terminal import note, print_table, say, warnings_as_notes
+from ..estimators.annotators import AnnotatorGEMMEDClassifier
+from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
+from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
+from ..rows.tables import Table, read_table
+from .options import option_name, reading_of
+from .outputs import emit_found
+from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
 from .training import report_left_out
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..report.annotators import AnnotatorFindings
-    from ..rows.tables import Table
-
-UNCLEAR = 0.2
+MIN_DOUBT = 0.2
 """Probability from which on the likeliest label may be wrong for a row to be called unclear."""
-NO_MEANING = (
+REFUSED_OPTIONS = (
     "target", "weight", "prior", "known", "each", "unlabelled", "plan", "strata", "pred_probs",
     "embeddings", "sensor", "prefix", "order", "spans",
 )  # fmt: skip
 """Options of other audits."""
 
 
-class Asked(NamedTuple):
+class Answers(NamedTuple):
     """What was answered, and what is known of it."""
 
     rows: np.ndarray
-    """Rows of the table that stand for what was asked, from 0."""
+    """Rows of the table that stand for what was answered, from 0."""
     names: dict[str, np.ndarray]
     """How it is called: columns of the list of unclear rows."""
     answers: dict[str, Any]
@@ -42,43 +40,21 @@ class Asked(NamedTuple):
     """Columns that are not learned from."""
 
 
-def add_annotator_options(parser: Any) -> None:
-    """The two ways to name answers of several people."""
-    parser.add_argument(
-        "--annotators",
-        nargs="+",
-        metavar="COLUMN",
-        help="instead of --target: columns with the answers of several people, empty where one "
-        "gave none; reports how often each of them is right, and unclear rows",
-    )
-    parser.add_argument(
-        "--answers",
-        nargs=3,
-        metavar=("ITEM", "ANNOTATOR", "LABEL"),
-        help="the same for a table with one answer per row: the columns with the item, the "
-        "annotator and the label; other columns are learned from if they are equal within an item",
-    )
-
-
 def audit_annotators(options: argparse.Namespace) -> int:
     """Fit to the answers of several people, report annotators and unclear rows."""
     given = "--annotators" if options.answers is None else "--answers"
     if options.annotators is not None and options.answers is not None:
         raise ValueError("--annotators and --answers: give one of them")
-    for name in NO_MEANING:
+    for name in REFUSED_OPTIONS:
         if getattr(options, name) not in (None, []):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} has no meaning with {given}: leave it out")
+            raise ValueError(f"{option_name(name)} has no meaning with {given}: leave it out")
     findings = _findings(options)
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(findings.ranked, options.out, raw_cells=options.raw_cells)
+    emit_found(findings.ranked, options)
     if options.html is not None:
-        from ..report.annotators import AnnotatorReport
-
         AnnotatorReport(findings).save(options.html)
     if options.json:
         records = findings.unclear.to_dict(orient="records")
-        print(json.dumps({**findings.as_json(), "unclear": records}, indent=1, default=str))
+        print_json({**findings.as_json(), "unclear": records})
     elif options.out != "-":
         _print(findings, options)
     return 0
@@ -115,24 +91,20 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
 
 
 def _findings(options: argparse.Namespace) -> AnnotatorFindings:
-    from ..report.annotators import annotator_findings
-    from ..rows.tables import read_table
-
     table = read_table(options.table, **reading_of(options))
     further = [*options.id, *(() if options.group is None else (options.group,))]
     table.require_columns(further, "id or group")
     table.require_columns(list(options.drop), "drop")
     table.require_columns(list(options.categorical), "categorical")
-    asked = _by_annotator(options, table) if options.answers is None else _long(options, table)
-    classifier = _fit(options, table, asked, further)
-    names = {**asked.names, **{own: table.text(own)[0][asked.rows] for own in options.id}}
-    threshold = UNCLEAR if options.threshold is None else options.threshold
+    answered = _by_annotator(options, table) if options.answers is None else _long(options, table)
+    classifier = _fit(options, table, answered, further)
+    names = {**answered.names, **{own: table.text(own)[0][answered.rows] for own in options.id}}
+    threshold = MIN_DOUBT if options.threshold is None else options.threshold
     return annotator_findings(classifier, names, threshold, table.name.strip("'"))
 
 
-def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
+def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
     """One column per annotator."""
-    import numpy as np
     import pandas as pd
 
     columns = [name for part in options.annotators for name in part.split(",") if name]
@@ -150,7 +122,7 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
     matrix = pd.DataFrame(answers)
     rows = np.flatnonzero(matrix.notna().any(axis=1).to_numpy())
     given = matrix.iloc[rows].reset_index(drop=True)
-    return Asked(rows, {"row": rows + 1}, {"y": given}, columns)
+    return Answers(rows, {"row": rows + 1}, {"y": given}, columns)
 
 
 def note_answers(options: argparse.Namespace, table: Table) -> None:
@@ -179,10 +151,8 @@ def _command(options: argparse.Namespace, names: list[str]) -> str:
     return f"gemmed audit {shlex.quote(options.table)} --answers {shlex.join(names)}"
 
 
-def _long(options: argparse.Namespace, table: Table) -> Asked:
+def _long(options: argparse.Namespace, table: Table) -> Answers:
     """One answer a row."""
-    import numpy as np
-
     item, annotator, label = options.answers
     if len({item, annotator, label}) < 3:
         raise ValueError(f"--answers {' '.join(options.answers)}: name three different columns")
@@ -209,13 +179,10 @@ def _long(options: argparse.Namespace, table: Table) -> Asked:
         if not np.array_equal(values[answered], values[answered[first]][number.reshape(-1)]):
             note(f"column {name!r} is left out: it differs between the answers to one {item!r}")
             excluded.append(name)
-    return Asked(answered[first], {item: names}, answers, excluded)
+    return Answers(answered[first], {item: names}, answers, excluded)
 
 
-def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[str]) -> Any:
-    from ..estimators.annotators import AnnotatorGEMMEDClassifier
-    from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
-
+def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: list[str]) -> Any:
     classifier = AnnotatorGEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
@@ -224,21 +191,21 @@ def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[
         max_iter=options.max_iter,
         random_state=options.seed,
     )
-    excluded = [*asked.excluded, *options.drop, *further]
+    excluded = [*answered.excluded, *options.drop, *further]
     X = None
     if any(name not in excluded for name in table.columns):
         plan = plan_columns(
-            table, exclude=excluded, categorical=list(options.categorical), rows=asked.rows
+            table, exclude=excluded, categorical=list(options.categorical), rows=answered.rows
         )
-        left_out = len(table) - len(asked.rows) if options.answers is None else 0
+        left_out = len(table) - len(answered.rows) if options.answers is None else 0
         report_left_out(plan, left_out)
-        frame = feature_frame(table, plan).iloc[asked.rows].reset_index(drop=True)
+        frame = feature_frame(table, plan).iloc[answered.rows].reset_index(drop=True)
         pipeline = table_pipeline(classifier, frame, plan, scaling=options.scaling)
         X = pipeline[0].transform_frame(frame)
     else:
         note("there is no column to learn from: true labels are inferred from the answers alone")
-    groups = None if options.group is None else table.text(options.group)[0][asked.rows]
-    with warnings_as_notes(), FitProgress():
+    groups = None if options.group is None else table.text(options.group)[0][answered.rows]
+    with warnings_as_notes(), fit_progress():
         fit = classifier.fit if options.answers is None else classifier.fit_answers
-        fit(X, **asked.answers, groups=groups)
+        fit(X, **answered.answers, groups=groups)
     return classifier

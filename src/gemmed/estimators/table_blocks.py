@@ -18,12 +18,16 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
-from ..rows.dask_blocks import DaskBlocks, partition_bounds, partition_homes, submit_partition
-from ..rows.dask_partitions import Partition
-from ..rows.notes import Note
+from ..rows.cells import Note
+from ..rows.dask_blocks import (
+    DaskBlocks,
+    Partition,
+    partition_bounds,
+    partition_homes,
+    submit_partition,
+)
 from ..rows.sources import spool_rows
-from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
-from ..rows.tables import Table
+from ..rows.tables import CSVBatches, ParquetBatches, RowGroup, Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns
 from .table_columns import Handling, Roles, table_pipeline
 

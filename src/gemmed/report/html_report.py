@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 
 from ..estimators.reasons import ODD, RARE
-from .findings import MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from .findings import MAX_COUNTED, MAX_SHOWN_COLUMNS, Findings
 from .pages import cut, json_for_page, render, save_page
 from .patterns import Patterns
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Suspicious rows in the table of a report."""
-MOST_CELLS = 30
+MAX_CELLS = 30
 """Columns of the file that this table shows."""
-MOST_CELL = 200
+MAX_CELL_LENGTH = 200
 """Characters of a cell."""
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 DETAIL_BYTES = 4_000_000
 """Of samples with their reasons; those that do not fit have a row in the table only."""
 SOUND_BYTES = 3_500_000
 """Of recordings and their spectrograms."""
 ROW_BYTES = 1_500_000
 """Of the table."""
-MOST_WORTH_A_LOOK = 100
+MAX_WORTH_A_LOOK = 100
 """Rows below the line."""
-MOST_CONFLICTS = 50
+MAX_CONFLICTS = 50
 """Sets of copies that are listed."""
-MOST_CLASSES = 12
+MAX_CLASSES = 12
 """Beyond, pairs of classes are drawn as bars in place of a matrix."""
 LONGEST_CLASS = 27
 """Characters of a class in such a pair."""
@@ -79,7 +79,7 @@ class HtmlReport:
         findings = self.findings
         whole = findings.whole or findings
         chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
-        rows = chosen[:MOST_ROWS]
+        rows = chosen[:MAX_ROWS]
         samples, sounds_left = self._samples(rows)
         table_rows, header, cells_left = self._table(rows, {sample["index"] for sample in samples})
         shares = findings.shares
@@ -101,22 +101,22 @@ class HtmlReport:
             actions=self.patterns.actions(),
             patterns=self.patterns,
             number=findings.row_number,
-            most_conflicts=MOST_CONFLICTS,
-            worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
+            most_conflicts=MAX_CONFLICTS,
+            worth=self.patterns.worth_a_look(MAX_WORTH_A_LOOK),
             n_worth=len(findings.worth_a_look),
             fault_counts=np.histogram(joint, np.linspace(0.0, 1.0, 21))[0].tolist(),
             classes=findings.classes,
             confusion=findings.confusion,
             pairs=pairs_of_classes(findings),
             odd_columns=sorted(odd, key=lambda pair: -pair[1]),
-            n_counted=min(len(findings.flagged()), MOST_COUNTED),
+            n_counted=min(len(findings.flagged()), MAX_COUNTED),
             caption=self._caption(len(table_rows), len(chosen)),
             header=header,
             rows=table_rows,
             caps=_caps(len(chosen), len(table_rows), len(samples), sounds_left, cells_left),
             facts=self._facts(),
             columns=findings.columns,
-            most_columns=MOST_COLUMNS,
+            most_columns=MAX_COLUMNS,
             odd=ODD,
             rare=RARE,
         )
@@ -150,7 +150,7 @@ class HtmlReport:
         names = [] if cells is None else [str(name) for name in cells.columns]
         known = {findings.audited.target, *findings.audited.identifiers}
         names = [name for name in names if name not in known]
-        shown = names[:MOST_CELLS]
+        shown = names[:MAX_CELLS]
         ids = list(findings.audited.identifiers)
         numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
         header: list[dict[str, Any]] = [{"name": "row", "num": True}]
@@ -225,7 +225,7 @@ class HtmlReport:
 
 def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
     """The most frequent pairs of given and suggested label; none if a matrix has room for them."""
-    if len(findings.classes) <= MOST_CLASSES:
+    if len(findings.classes) <= MAX_CLASSES:
         return []
     short = [cut(name, LONGEST_CLASS) for name in findings.classes]
     counts = findings.confusion.astype(int)
@@ -248,7 +248,7 @@ def _caps(
     if cells_left > 0:
         caps.append(
             f"{cells_left} further columns are not in this list; a sample's page shows its "
-            f"{MOST_SHOWN_COLUMNS} oddest columns."
+            f"{MAX_SHOWN_COLUMNS} oddest columns."
         )
     if sounds_left > 0:
         caps.append(f"{sounds_left} recordings are left out: there is no room for their sound.")
@@ -261,4 +261,4 @@ def _kind(name: str) -> str:
 
 def _cell(value: Any) -> str:
     text = "" if value is None or value != value else str(value)
-    return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
+    return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"

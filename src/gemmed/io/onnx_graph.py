@@ -1,0 +1,267 @@
+"""An ONNX graph while it is made: nodes, constants, decision functions, labels, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from .._core.exceptions import ModelExportError
+from .._core.types import FloatArray
+from ..estimators.base_member import VOTES
+from ..estimators.kernel_classifier import StoredFunction
+from ..model.kernels.kernel import Kernel
+
+ML_DOMAIN = "ai.onnx.ml"
+LABEL, DECISION, PROBABILITIES = "label", "decision", "probabilities"
+
+
+class Input(NamedTuple):
+    """What a graph is fed with: a matrix of numbers or of texts, a column for each name."""
+
+    name: str
+    columns: list[str]
+    is_text: bool
+
+
+class GraphBuilder:
+    """Collects the parts of a graph; every method gives the name of what it adds.
+
+    Parameters
+    ----------
+    dtype : float64 or float32, of all numbers in the graph
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        from onnx import helper
+
+        self.dtype = np.dtype(dtype)
+        self.element = helper.np_dtype_to_tensor_dtype(self.dtype)
+        """The type of its numbers as ONNX calls it."""
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Input] = []
+        self.needs_ml = False
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """An operator on named values; its result is called ``output`` or gets a new name."""
+        from onnx import helper
+
+        result = output or f"{kind.lower()}_{len(self.nodes)}"
+        domain = attributes.pop("domain", "")
+        self.needs_ml |= domain == ML_DOMAIN
+        self.nodes.append(
+            helper.make_node(kind, list(inputs), [result], domain=domain, **attributes)
+        )
+        return result
+
+    def numbers(self, values: Any) -> str:
+        """A constant of the graph's precision."""
+        return self._constant(np.asarray(values, dtype=self.dtype))
+
+    def whole(self, values: Any) -> str:
+        """A constant of whole numbers: positions and shapes."""
+        return self._constant(np.asarray(values, dtype=np.int64))
+
+    def labels(self, classes: np.ndarray) -> str:
+        """A constant with the classes as they are: numbers, truth values or texts."""
+        return self._constant(classes)
+
+    def _constant(self, values: np.ndarray) -> str:
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        plain = values.astype(object) if values.dtype.kind == "U" else np.asarray(values, order="C")
+        tensor = numpy_helper.from_array(plain, name)
+        self.constants.append(tensor)
+        return name
+
+    def add(self, name: str, values: Any) -> str:
+        """A constant added; nothing if it is zero."""
+        return self.node("Add", name, self.numbers(values)) if np.any(values) else name
+
+    def times(self, name: str, matrix: FloatArray) -> str:
+        """Product with a constant matrix."""
+        return self.node("MatMul", name, self.numbers(matrix))
+
+    def columns(self, name: str, positions: Any) -> str:
+        """Some columns of a matrix, in this order."""
+        return self.node("Gather", name, self.whole(positions), axis=1)
+
+    def beside(self, parts: list[str]) -> str:
+        """Matrices side by side."""
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+
+def add_function(graph: GraphBuilder, rows: str, function: StoredFunction, n_columns: int) -> str:
+    """f at the rows, shape (n_rows, n_functions); ``n_columns`` is the width of the rows."""
+    kernel = function.kernel
+    if callable(kernel.name):
+        raise ModelExportError(
+            f"kernel={kernel.name!r} is a function of Python, which an ONNX graph cannot hold: fit "
+            "with kernel='rbf', 'linear' or 'poly'."
+        )
+    if function.weights is not None:
+        return graph.add(graph.times(rows, _matrix(function.weights)), function.offset)
+    coefficients = _matrix(function.coefficients)
+    if function.samples is None:  # rows are those of a precomputed kernel
+        weights = np.zeros((n_columns, coefficients.shape[1]))
+        weights[function.used] = kernel.function_variance * coefficients
+        return graph.add(graph.times(rows, weights), function.offset)
+    if not len(function.samples):  # a function without any coefficient
+        constant = np.zeros((n_columns, coefficients.shape[1]))
+        return graph.add(graph.times(rows, constant), function.offset)
+    # The variance goes into the coefficients and the bias into the offset: no pass over the matrix.
+    values = _kernel_values(graph, rows, kernel, function.samples)
+    offset = function.offset + kernel.bias_variance * coefficients.sum(axis=0)
+    return graph.add(graph.times(values, kernel.function_variance * coefficients), offset)
+
+
+def _matrix(values: FloatArray) -> FloatArray:
+    return values.reshape(len(values), -1)
+
+
+def _kernel_values(graph: GraphBuilder, rows: str, kernel: Kernel, samples: FloatArray) -> str:
+    if kernel.has_width:
+        return _radial(graph, rows, samples, kernel)
+    if kernel.name == "poly":
+        products = graph.add(graph.times(rows, kernel.gamma * samples.T), kernel.coef0)
+        return graph.node("Pow", products, graph.numbers(kernel.degree))
+    if kernel.name == "linear":
+        return graph.times(rows, samples.T)
+    raise ModelExportError(f"kernel={kernel.name!r} has no ONNX form.")
+
+
+def _radial(graph: GraphBuilder, rows: str, samples: FloatArray, kernel: Kernel) -> str:
+    """-gamma |x - z|^2 as the product of [x, |x|^2, 1] and gamma [2 z, -1, -|z|^2], and k of it.
+
+    Relative to the mean of the samples less cancels, as in ``model/kernels/kernel.py``.
+    """
+    gamma = kernel.gamma
+    centre = samples.mean(axis=0)
+    Z = samples - centre
+    left = graph.node("Sub", rows, graph.numbers(centre))
+    squares = graph.node("ReduceSum", graph.node("Mul", left, left), graph.whole([1]), keepdims=1)
+    exponents = graph.times(left, 2.0 * gamma * Z.T)
+    exponents = graph.node("Sub", exponents, graph.node("Mul", squares, graph.numbers(gamma)))
+    exponents = graph.add(exponents, -gamma * np.einsum("ij,ij->i", Z, Z))
+    # Rounding makes no distance negative.
+    exponents = graph.node("Min", exponents, graph.numbers(0.0))
+    if kernel.name == "rbf":
+        return graph.node("Exp", exponents)
+    widened = graph.add(graph.node("Mul", exponents, graph.numbers(-2.0)), 1.0)
+    return graph.node("Reciprocal", graph.node("Sqrt", widened))
+
+
+def add_answers(
+    graph: GraphBuilder, values: str, classes: np.ndarray, slope: float, *, together: bool
+) -> None:
+    """The outputs: label, decision values and probabilities.
+
+    Parameters
+    ----------
+    values : decision values of shape (n_rows, n_functions)
+    slope : of the sigmoids
+    together : whether the values of several classes are logits of one distribution
+    """
+    from onnx import TensorProto
+
+    scaled = graph.node("Mul", values, graph.numbers(slope))
+    if len(classes) == 2:
+        graph.node("Reshape", values, graph.whole([-1]), output=DECISION)
+        is_second = graph.node("Greater", DECISION, graph.numbers(0.0))
+        winner = graph.node("Cast", is_second, to=TensorProto.INT64)
+        second = graph.node("Sigmoid", scaled)
+        first = graph.node("Sub", graph.numbers(1.0), second)
+        graph.node("Concat", first, second, output=PROBABILITIES, axis=1)
+    else:
+        graph.node("Identity", values, output=DECISION)
+        winner = graph.node("ArgMax", values, axis=1, keepdims=0)
+        logits = scaled if together else _log_sigmoid(graph, scaled)
+        graph.node("Softmax", logits, output=PROBABILITIES, axis=1)
+    graph.node("Gather", graph.labels(classes), winner, output=LABEL, axis=0)
+
+
+def _log_sigmoid(graph: GraphBuilder, values: str) -> str:
+    """min(x, 0) - log(1 + exp(-|x|)): far from every class all sigmoids may vanish."""
+    small = graph.node("Exp", graph.node("Neg", graph.node("Abs", values)))
+    rest = graph.node("Log", graph.add(small, 1.0))
+    return graph.node("Sub", graph.node("Min", values, graph.numbers(0.0)), rest)
+
+
+def add_members(
+    graph: GraphBuilder,
+    rows: str,
+    values: str,
+    bases: Any,
+    weights: FloatArray,
+    n_classes: int,
+) -> str:
+    """Decision values with those of the further members, as ``decision_function`` adds them."""
+    values = graph.node("Mul", values, graph.numbers(weights[0]))
+    for base, weight in zip(bases, weights[1:], strict=True):
+        if type(base) not in (RandomForestClassifier, ExtraTreesClassifier):
+            raise ModelExportError(
+                f"base={type(base).__name__} takes part in predictions and has no ONNX form here: "
+                "fit with base='forest' or base=None, or serve the model file with Python "
+                "(load_model)."
+            )
+        votes = _forest(graph, rows, base, n_classes)
+        smoothed = graph.node("Mul", votes, graph.numbers(VOTES / (VOTES + 0.5 * n_classes)))
+        smoothed = graph.add(smoothed, 0.5 / (VOTES + 0.5 * n_classes))
+        # Class 1 against class 0, or each class against the mean of all.
+        contrast = np.array([[-1.0], [1.0]])
+        if n_classes > 2:
+            contrast = np.eye(n_classes) - 1.0 / n_classes
+        scores = graph.times(graph.node("Log", smoothed), weight * contrast)
+        values = graph.node("Add", values, scores)
+    return values
+
+
+def _forest(graph: GraphBuilder, rows: str, forest: Any, n_classes: int) -> str:
+    """Mean vote of the trees, shape (n_rows, n_classes), to the last digit of float32.
+
+    Trees compare values of float32 with thresholds of float64. The largest float32 that is not
+    above the threshold splits them in the same way.
+    """
+    from onnx import TensorProto
+
+    nodes: dict[str, list[Any]] = {
+        name: []
+        for name in ("treeids", "nodeids", "featureids", "values", "modes")
+        + ("truenodeids", "falsenodeids")
+    }
+    target: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+    for number, own in enumerate(forest.estimators_):
+        tree = own.tree_
+        is_leaf = tree.children_left < 0
+        n = tree.node_count
+        nodes["treeids"] += [number] * n
+        nodes["nodeids"] += range(n)
+        nodes["featureids"] += np.maximum(tree.feature, 0).tolist()
+        nodes["values"] += np.where(is_leaf, 0.0, _not_above(tree.threshold)).tolist()
+        nodes["modes"] += np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist()
+        nodes["truenodeids"] += np.maximum(tree.children_left, 0).tolist()
+        nodes["falsenodeids"] += np.maximum(tree.children_right, 0).tolist()
+        leaves = np.flatnonzero(is_leaf)
+        votes = tree.value[leaves, 0]
+        votes = votes / votes.sum(axis=1, keepdims=True) / len(forest.estimators_)
+        for column, label in enumerate(forest.classes_.astype(int).tolist()):
+            target["treeids"] += [number] * len(leaves)
+            target["nodeids"] += leaves.tolist()
+            target["ids"] += [label] * len(leaves)
+            target["weights"] += votes[:, column].tolist()
+    attributes: dict[str, Any] = {f"nodes_{name}": values for name, values in nodes.items()}
+    attributes |= {f"target_{name}": values for name, values in target.items()}
+    single = graph.node("Cast", rows, to=TensorProto.FLOAT)
+    votes_name = graph.node(
+        "TreeEnsembleRegressor", single, domain=ML_DOMAIN, n_targets=n_classes, **attributes
+    )
+    return graph.node("Cast", votes_name, to=graph.element)
+
+
+def _not_above(thresholds: FloatArray) -> FloatArray:
+    rounded = thresholds.astype(np.float32)
+    lower: FloatArray = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded.astype(np.float64) > thresholds, lower, rounded)
