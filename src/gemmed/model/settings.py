@@ -33,8 +33,8 @@ class Priors:
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
     sample_error : float, default=0.12
-        Odds of a label error that depends on the sample: where the given label has probability p
-        and the likeliest one q, it counts as wrong with odds of sample_error * q / p.
+        Size of label errors that depend on the sample. Let the given label have probability p and
+        the likeliest one q. The label is wrong with odds of sample_error * q / p.
 
     Examples
     --------
