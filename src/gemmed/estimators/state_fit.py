@@ -168,7 +168,8 @@ def fit_states(
         prior = prior_of(rows, kernel, index, samples.weights, good, settings)
         groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
-        doubt, sure = None, np.ones(rows.n_samples)
+        doubt: FloatArray | None = None
+        sure: FloatArray = np.ones(rows.n_samples)
         if answers is not None:
             doubt, sure = doubts(answers.labels, signs), certainty(answers.labels)
         for _ in range(1 if answers is None else ANSWER_ROUNDS):
