@@ -50,12 +50,21 @@ class Calibration:
         """
         if self.n == 0:
             return np.asarray(proba, dtype=np.float64)
+        middle, error = self._log_odds(proba)
+        found: FloatArray = expit(middle / np.sqrt(1.0 + np.pi / 8.0 * error**2))
+        return found
+
+    def interval(self, proba: Any, z: float = 1.645) -> tuple[FloatArray, FloatArray]:
+        """Corrected probabilities at ``z`` standard errors of the map below and above."""
+        middle, error = self._log_odds(proba)
+        return expit(middle - z * error), expit(middle + z * error)
+
+    def _log_odds(self, proba: Any) -> tuple[FloatArray, FloatArray]:
+        """Corrected log-odds and their standard errors."""
         odds = log_odds(proba)
         features = np.stack([np.ones_like(odds), odds], axis=-1)
-        variance = np.einsum("...i,ij,...j->...", features, self.covariance, features)
-        middle = self.shift + self.slope * odds
-        found: FloatArray = expit(middle / np.sqrt(1.0 + np.pi / 8.0 * variance))
-        return found
+        error = np.sqrt(np.einsum("...i,ij,...j->...", features, self.covariance, features))
+        return self.shift + self.slope * odds, error
 
 
 def log_odds(proba: Any) -> FloatArray:
