@@ -214,7 +214,8 @@ def _long(options: argparse.Namespace, table: Table) -> Asked:
 
 def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[str]) -> Any:
     from ..estimators.annotators import AnnotatorGEMMEDClassifier
-    from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
+    from ..estimators.column_plan import feature_frame, plan_columns
+    from ..estimators.table_columns import table_pipeline
 
     classifier = AnnotatorGEMMEDClassifier(
         options.kernel,

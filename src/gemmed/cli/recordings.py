@@ -94,7 +94,7 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     from sklearn.pipeline import Pipeline
 
     from ..acoustics import SegmentPCA
-    from ..estimators.table_columns import ColumnPlan
+    from ..estimators.column_plan import ColumnPlan
 
     options.target = options.target or LABEL
     classifier, roles = classifier_of(options), roles_of(options)

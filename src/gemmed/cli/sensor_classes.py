@@ -47,7 +47,7 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan
+    from ..estimators.column_plan import ColumnPlan
 
     classifier, roles = classifier_of_sensors(options), roles_of(options)
     roles.check(table)

@@ -81,7 +81,7 @@ def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
     from sklearn.pipeline import Pipeline
 
     from ..acoustics.several_sensors import SensorComponents
-    from ..estimators.table_columns import ColumnPlan
+    from ..estimators.column_plan import ColumnPlan
 
     options.target = options.target or LABEL
     classifier, roles = classifier_of_sensors(options), roles_of(options)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from sklearn.pipeline import Pipeline
 
-    from ..estimators.table_columns import ColumnPlan, Handling, Roles, TrainingData
+    from ..estimators.column_plan import ColumnPlan
+    from ..estimators.table_columns import Handling, Roles, TrainingData
     from ..rows.notes import Note
     from ..rows.tables import Table
 
@@ -142,12 +143,8 @@ def train_on_table(
     options: argparse.Namespace, table: Table, *, not_features: tuple[str, ...] = ()
 ) -> Training:
     """Fit a table; what was left out is said on standard error."""
-    from ..estimators.table_columns import (
-        feature_frame,
-        fit_pipeline,
-        table_pipeline,
-        training_data,
-    )
+    from ..estimators.column_plan import feature_frame
+    from ..estimators.table_columns import fit_pipeline, table_pipeline, training_data
 
     classifier = classifier_of(options)
     roles = roles_of(options, not_features=not_features)

@@ -30,7 +30,7 @@ from ..model.tuning import Candidate, KernelChoice
 from ..rows.training_rows import TrainingRows
 from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
-from .kernel_classifier import StoredFunction, stored_function
+from .kernel_classifier import StoredFunction, function_of_solution
 
 
 class StateFit(NamedTuple):
@@ -178,7 +178,7 @@ def fit_states(
         lam = np.column_stack([own.certificate.lam for own in solutions])
         dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
         parameters = tuple(own.decision.parameters for own in solutions)
-        function = stored_function(rows, kernel, prior, dual_coef, parameters)
+        function = function_of_solution(kernel, rows.X, prior, dual_coef, parameters)
         watch.begin("base")
         bases = [
             fit_with_states(own, in_memory, class_index, true_label, kept, base_seed)
