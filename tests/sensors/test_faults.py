@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gemmed import SensorDetector
-from gemmed.sensors.chains.sequences import sequences_of
-from gemmed.sensors.faults.detection import detect_faults
-from gemmed.sensors.faults.fault_groups import GRID, fault_groups
+from gemmed.sensors.chains import sequences_of
+from gemmed.sensors.detection import detect_faults
+from gemmed.sensors.readings import GRID, fault_groups
 
 
 def detect(views, *, order=None, bursts=False):

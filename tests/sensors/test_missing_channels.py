@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmed import GemmedWarning, SensorDetector, SensorGEMMEDClassifier
-from gemmed.sensors.missing_channels import channel_fills, fill_channels
+from gemmed.sensors.sensor_columns import learn_columns
 
 
 def data(seed=0):
@@ -16,14 +16,15 @@ def data(seed=0):
 def test_fill_is_regression_on_the_other_channels():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5000, 3)) @ np.array([[1, 1, 0], [0, 0.1, 0], [0, 0, 1.0]]) + 5
-    fills = channel_fills(X, [{"a": np.arange(3)}])
+    columns = learn_columns(X, {"a": np.arange(3)}, {"a": np.arange(3)})
     hidden = X[:200].copy()
     hidden[:, 1] = np.nan
-    filled = fill_channels(hidden, fills)
+    filled = columns.of(hidden).blocks[0]
     assert np.corrcoef(filled[:, 1], X[:200, 1])[0, 1] > 0.98
     assert np.array_equal(filled[:, [0, 2]], X[:200, [0, 2]])
     hidden[:, 2] = np.nan  # one of three channels is too few
-    assert np.isnan(fill_channels(hidden, fills)[:, 1:]).all()
+    found = columns.of(hidden)
+    assert np.isnan(found.blocks[0][:, 1:]).all() and not found.present.any()
 
 
 @pytest.mark.parametrize("value", [np.nan, 3.0])

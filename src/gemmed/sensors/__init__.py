@@ -4,8 +4,7 @@ from .classifier import SensorGEMMEDClassifier
 from .detector import SensorDetector
 from .judging import MonitorResult
 from .monitor import SensorMonitor
-from .screens import SensorScreen
-from .spans import Span
+from .results import SensorScreen, Span
 from .stream import FaultEvent, FaultSpan, SensorStream
 
 __all__ = [

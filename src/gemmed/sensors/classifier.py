@@ -6,14 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..estimators.fit_settings import TUNED, kernel_name, what_is_tuned
+from ..estimators.fit_settings import TUNED, make_kernel, what_is_tuned
 from ..estimators.validation import (
     check_choice,
     check_groups,
@@ -25,23 +25,26 @@ from ..estimators.validation import (
     check_weights,
 )
 from ..estimators.whole_fit import fit_method
-from ..model.kernels.kernel import RADIAL, Kernel
-from .chains.learning import has_shared_chain
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences, sequences_of
-from .explained import explained
-from .missing_channels import channel_fills, fill_channels, without_silent
-from .recordings import held_out_groups, with_new
-from .screens import SensorScreen
+from ..model.kernels.kernel import RADIAL
+from ..rows.foreign_frames import frame_of
+from .chains import Inferred, Sequences, has_shared_chain, sequences_of
+from .detector import FaultFinder
+from .results import SensorScreen, Span
+from .sensor_columns import (
+    Readings,
+    held_out_groups,
+    learn_columns,
+    resolve_screening,
+    resolve_views,
+    with_new,
+)
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
-from .spans import Span, spans_of
-from .view_columns import blocks_of, resolve_screening, resolve_views
 from .view_function import Settings
 
 KERNELS = (TUNED, *RADIAL, "linear", "poly")
 
 
-class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
+class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
     """GEM-MED for samples of several sensors: a broken sensor drops out, and the sample stays.
 
     The decision is a sum of one function per sensor. Every sensor of every sample has an indicator
@@ -62,7 +65,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     bursts : bool, default=True
         Whether neighbours by ``order`` and ``groups`` depend on each other.
     shared : bool or "auto", default="auto"
-        Faults of all sensors at once; "auto" for up to nine sensors, whose inference is exact.
+        Faults of all sensors at once; "auto" for up to nine sensors.
     at_use : bool, default=True
         Whether new samples have indicators, too.
     scale : bool, default=True
@@ -98,7 +101,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     duality_gap_, n_iter_, converged_ : float, int, bool
         Of the functions.
     inference_residual_ : float
-        0 if sensors were inferred exactly (up to nine of them); else the fixed-point residual.
+        Largest change of a probability in the last sweep of messages.
 
     Examples
     --------
@@ -154,11 +157,6 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @fit_method
     def fit(
         self,
@@ -190,102 +188,71 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         """
         if y is None:
             raise ValueError(f"{self!r} requires y to be passed, but the target y is None.")
-        settings = self._settings()
         X, y, names = check_sensor_data(self, X, y)
+        settings = self._settings(X)
         weights = check_weights(sample_weight, X, y)
         classes, class_index = np.unique(y, return_inverse=True)
         n = len(X)
-        own_groups, stamps = check_groups(groups, n), check_order("order", order, n)
-        everything, all_groups, all_stamps = X, own_groups, stamps
+        known = X, check_groups(groups, n), check_order("order", order, n)
+        everything, recordings, stamps = known
         if X_new is not None:
             more = check_sensor_data(self, X_new)[0]
-            everything, all_groups, all_stamps = with_new(
-                (X, own_groups, stamps),
-                (
-                    more,
-                    check_groups(groups_new, len(more)),
-                    check_order("order_new", order_new, len(more)),
-                ),
+            new = (
+                more,
+                check_groups(groups_new, len(more)),
+                check_order("order_new", order_new, len(more)),
             )
+            everything, recordings, stamps = with_new(known, new)
         views = resolve_views(self.views, X.shape[1], names)
         screening = resolve_screening(self.screen_views, views, X.shape[1], names)
-        views, screening = without_silent(everything, views, screening)
-        fills = channel_fills(everything, (views, screening))
-        everything = fill_channels(everything, fills)
-        blocks, screened, present = blocks_of(everything, views, screening)
-        sequences = sequences_of(len(everything), all_stamps, all_groups)
-        if not self.bursts:
-            sequences = sequences_of(len(everything))
+        columns = learn_columns(everything, views, screening)
+        n_rows = len(everything)
+        sequences = sequences_of(n_rows)
+        if self.bursts:
+            sequences = sequences_of(n_rows, stamps, recordings)
         rows = Rows(
-            blocks,
-            screened,
-            present,
+            columns.of(everything),
             sequences,
-            held_out_groups(len(everything), all_stamps, all_groups),
+            held_out_groups(n_rows, stamps, recordings),
             class_index.reshape(-1),
             weights,
-            own_groups,
+            known[1],
         )
-        ordered = sequences.samples.shape[1] > 1
-        shared = has_shared_chain(self.shared, len(everything), len(views))
-        options = Options(bool(self.indicators), bool(self.bursts) and ordered, shared)
+        options = Options(
+            bool(self.indicators),
+            bool(self.bursts) and sequences.samples.shape[1] > 1,
+            has_shared_chain(self.shared, len(columns.views)),
+        )
         rng = np.random.default_rng(settings.seed)
         with blas_threads(self.n_jobs, n):
             found = fit_sensors(rows, len(classes), settings, options, rng)
-        self._views, self._screening, self._fills = views, screening, fills
-        self._store(found, classes, y, stamps, groups, n)
+        self.classes_, self._columns = classes, columns
+        self.sensor_names_ = tuple(columns.views)
+        self._y, self._order, self._groups = y, known[2], groups
+        self._store(found, n)
         return self
 
-    def _settings(self) -> Settings:
+    def _settings(self, X: FloatArray) -> Settings:
         check_margin_rate(self.C)
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
         check_choice("kernel", self.kernel, KERNELS)
-        check_number("degree", self.degree, at_least=1, whole=True)
-        check_number("coef0", self.coef0)
-        for name in ("function_variance", "bias_variance"):
-            if getattr(self, name) != TUNED:
-                check_number(name, getattr(self, name), above=0, hint=f"{TUNED!r} is allowed too.")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, (TUNED, "scale"))
-        else:
-            check_number("gamma", self.gamma, above=0)
-        to_tune = what_is_tuned(self)
-        kernel = Kernel(
-            kernel_name(self.kernel),
-            1.0 if isinstance(self.gamma, str) else float(self.gamma),
-            self.degree,
-            self.coef0,
-            1.0 if to_tune.bias else float(self.bias_variance),
-            1.0 if to_tune.variance else float(self.function_variance),
-        )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Settings(
-            kernel,
-            to_tune,
+            make_kernel(self, np.nan_to_num(X), tunable=True),
+            what_is_tuned(self),
             float(self.C),
             self.max_iter,
             self.tol,
-            seed,
+            int(check_random_state(self.random_state).randint(2**31 - 1)),
             bool(self.scale),
             self.gamma == "scale",
             self.kernel == TUNED and self.gamma == TUNED,
         )
 
-    def _store(
-        self,
-        found: SensorFit,
-        classes: np.ndarray,
-        y: np.ndarray,
-        stamps: FloatArray | None,
-        groups: Any,
-        n: int,
-    ) -> None:
-        self.classes_ = classes
-        self.sensor_names_ = tuple(self._views)
-        self._fit = found
-        self._y = y
+    def _store(self, found: SensorFit, n: int) -> None:
         self.broken_proba_ = found.inferred.broken[:n]
         self.no_good_sensor_proba_ = found.inferred.none_good[:n]
         self.true_label_proba_ = found.posterior.true_label
@@ -300,8 +267,6 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(learner.n_iter for learner in learners)
         self.converged_ = all(learner.converged for learner in learners)
         self.inference_residual_ = found.inferred.residual
-        self._stamps = stamps
-        self._groups = None if groups is None else np.asarray(groups)
         # What only the fit needs does not go into files.
         self._fit = found._replace(learners=[])
         if not self.converged_:
@@ -312,25 +277,14 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    def _inferred(self, X: Any, order: Any, groups: Any) -> tuple[Inferred, np.ndarray, Sequences]:
-        check_is_fitted(self)
-        X = fill_channels(check_sensor_data(self, X, reset=False)[0], self._fills)
-        blocks, screened, present = blocks_of(X, self._views, self._screening)
-        sequences = sequences_of(
-            len(X), check_order("order", order, len(X)), check_groups(groups, len(X))
+    def _infer(self, readings: Readings, sequences: Sequences) -> Inferred:
+        return infer_new(
+            self._fit,
+            readings,
+            sequences,
+            n_classes=len(self.classes_),
+            indicators=bool(self.at_use),
         )
-        along = sequences if self.bursts else sequences_of(len(X))
-        with blas_threads(self.n_jobs, len(X)):
-            found = infer_new(
-                self._fit,
-                blocks,
-                screened,
-                present,
-                along,
-                n_classes=len(self.classes_),
-                indicators=bool(self.at_use),
-            )
-        return found, present, sequences
 
     def predict_proba(self, X: Any, *, order: Any = None, groups: Any = None) -> FloatArray:
         """Class probabilities of a batch, shape (n_samples, n_classes).
@@ -342,55 +296,26 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         ----------
         order, groups : as in ``fit``; without them every sample stands alone
         """
-        return self._inferred(X, order, groups)[0].labels
+        return self._judged(X, order, groups)[0].labels
 
     def predict(self, X: Any, *, order: Any = None, groups: Any = None) -> np.ndarray:
         """Predicted classes of a batch, shape (n_samples,)."""
         proba = self.predict_proba(X, order=order, groups=groups)
         return self.classes_[np.argmax(proba, axis=1)]
 
-    def screen(
-        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
-    ) -> SensorScreen:
-        """Which sensors of which samples are broken.
-
-        Parameters
-        ----------
-        threshold : P(broken) above which a sensor is called broken
-        """
-        check_number("threshold", threshold, at_least=0, at_most=1)
-        found, present, _ = self._inferred(X, order, groups)
-        proba = np.where(present, found.broken, 0.0)
-        return SensorScreen(
-            self.sensor_names_, proba > threshold, proba, ~present, found.none_good > threshold
-        )
-
     def spans(
-        self,
-        X: Any = None,
-        *,
-        order: Any = None,
-        groups: Any = None,
-        threshold: float = 0.5,
+        self, X: Any = None, *, order: Any = None, groups: Any = None, threshold: float = 0.5
     ) -> list[Span]:
         """Faults as stretches of time; of the training samples if X is None.
 
         Times are those of ``order``, or positions.
         """
+        if X is not None:
+            return super().spans(X, order=order, groups=groups, threshold=threshold)
         check_is_fitted(self)
         check_number("threshold", threshold, at_least=0, at_most=1)
-        if X is None:
-            proba, present = self.broken_proba_, np.ones(self.broken_proba_.shape, dtype=bool)
-            stamps, names = self._stamps, self._groups
-            sequences = sequences_of(len(proba), stamps, check_groups(names, len(proba)))
-        else:
-            found, present, sequences = self._inferred(X, order, groups)
-            proba = found.broken
-            stamps = check_order("order", order, len(proba))
-            names = None if groups is None else np.asarray(groups)
-        if stamps is None:
-            stamps = np.arange(len(proba), dtype=np.float64)
-        return spans_of(proba, present, sequences, stamps, self.sensor_names_, names, threshold)
+        present = np.ones(self.broken_proba_.shape, dtype=bool)
+        return self._spans(self.broken_proba_, present, self._order, self._groups, threshold)
 
     def explain(self, output: str | None = None) -> Any:
         """What is wrong with each training sample.
@@ -407,14 +332,23 @@ class SensorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
             ``broken_NAME``: P(broken) of each sensor.
         """
         check_is_fitted(self)
-        return explained(
-            self._y,
-            self.classes_,
-            self.sensor_names_,
-            self.broken_proba_,
-            self.no_good_sensor_proba_,
-            self._fit.posterior.wrong,
-            self.true_label_proba_,
-            self.nominal_proba_,
-            output,
-        )
+        broken, label = self.broken_proba_ > 0.5, self._fit.posterior.wrong > 0.5
+        hopeless = self.no_good_sensor_proba_ > 0.5
+        verdict = np.full(len(label), "ok", dtype=object)
+        verdict[label] = "suspicious label"
+        verdict[broken.any(axis=1)] = "broken sensor"
+        verdict[label & broken.any(axis=1)] = "both"
+        verdict[hopeless] = "no good sensor"
+        missing = np.zeros(broken.shape, dtype=bool)
+        screened = SensorScreen(self.sensor_names_, broken, self.broken_proba_, missing, hopeless)
+        likeliest = self.classes_[np.argmax(self.true_label_proba_, axis=1)]
+        by_sensor = zip(self.sensor_names_, self.broken_proba_.T, strict=True)
+        columns: dict[str, Any] = {
+            "label": self._y,
+            "nominal_proba": self.nominal_proba_,
+            "verdict": verdict,
+            "sensors": np.array([", ".join(own) for own in screened.named()], dtype=object),
+            "suggested_label": np.where(hopeless, self._y, likeliest),
+            **{f"broken_{name}": proba for name, proba in by_sensor},
+        }
+        return frame_of(columns, output)

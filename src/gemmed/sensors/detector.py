@@ -1,4 +1,4 @@
-"""SensorDetector: which sensors are broken when, without labels."""
+"""SensorDetector: broken sensors without labels; what it has in common with the classifier."""
 
 from __future__ import annotations
 
@@ -19,18 +19,85 @@ from ..estimators.validation import (
     check_sensor_data,
 )
 from ..estimators.whole_fit import fit_method
-from .chains.factors import Factors
-from .chains.learning import has_shared_chain, infer
-from .chains.sequences import Sequences, sequences_of
-from .faults.detection import detect_faults
-from .missing_channels import channel_fills, fill_channels, without_silent
-from .recordings import held_out_groups
-from .screens import SensorScreen
-from .spans import Span, spans_of
-from .view_columns import blocks_of, resolve_views
+from .chains import Factors, Inferred, Sequences, has_shared_chain, infer, sequences_of
+from .detection import detect_faults
+from .results import SensorScreen, Span, spans_of
+from .sensor_columns import Readings, SensorColumns, held_out_groups, learn_columns, resolve_views
 
 
-class SensorDetector(BaseEstimator):
+class FaultFinder(BaseEstimator):
+    """Estimators that judge every sensor of every sample.
+
+    A ``fit`` sets ``_columns`` and ``sensor_names_``; ``_infer`` judges samples.
+    """
+
+    bursts: bool
+    n_jobs: int | None
+    sensor_names_: tuple[str, ...]
+    _columns: SensorColumns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _infer(self, readings: Readings, sequences: Sequences) -> Inferred:
+        raise NotImplementedError
+
+    def _judged(self, X: Any, order: Any, groups: Any) -> tuple[Inferred, np.ndarray]:
+        """Posterior of new samples, and which of their sensors are there."""
+        check_is_fitted(self)
+        X = check_sensor_data(self, X, reset=False)[0]
+        sequences = self._sequences(len(X), order, groups)
+        readings = self._columns.of(X)
+        with blas_threads(self.n_jobs, len(X)):
+            return self._infer(readings, sequences), readings.present
+
+    def _sequences(self, n: int, order: Any, groups: Any) -> Sequences:
+        stamps, recordings = check_order("order", order, n), check_groups(groups, n)
+        return sequences_of(n, stamps, recordings) if self.bursts else sequences_of(n)
+
+    def screen(
+        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
+    ) -> SensorScreen:
+        """Which sensors of which samples are broken.
+
+        Parameters
+        ----------
+        order, groups : as in ``fit``; without them every sample stands alone
+        threshold : P(broken) above which a sensor is called broken
+        """
+        check_number("threshold", threshold, at_least=0, at_most=1)
+        found, present = self._judged(X, order, groups)
+        proba = np.where(present, found.broken, 0.0)
+        return SensorScreen(
+            self.sensor_names_, proba > threshold, proba, ~present, found.none_good > threshold
+        )
+
+    def spans(
+        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
+    ) -> list[Span]:
+        """Faults as stretches of time, in units of ``order`` or positions."""
+        screened = self.screen(X, order=order, groups=groups, threshold=threshold)
+        return self._spans(screened.proba, ~screened.missing, order, groups, threshold)
+
+    def _spans(
+        self, broken: FloatArray, present: np.ndarray, order: Any, groups: Any, threshold: float
+    ) -> list[Span]:
+        n = len(broken)
+        stamps = check_order("order", order, n)
+        return spans_of(
+            broken,
+            present,
+            sequences_of(n, stamps, check_groups(groups, n)),
+            np.arange(n, dtype=np.float64) if stamps is None else stamps,
+            self.sensor_names_,
+            None if groups is None else np.asarray(groups),
+            threshold,
+        )
+
+
+class SensorDetector(FaultFinder):
     """Broken sensors of samples without labels, one indicator a sensor, in bursts.
 
     What :class:`~gemmed.SensorGEMMEDClassifier` learns from readings alone: where they lie, whether
@@ -43,7 +110,7 @@ class SensorDetector(BaseEstimator):
     bursts : bool, default=True
         Whether neighbours depend on each other.
     shared : bool or "auto", default="auto"
-        Whether there are faults of all sensors at once. "auto" if inference is exact, as in
+        Whether there are faults of all sensors at once, as in
         :class:`~gemmed.SensorGEMMEDClassifier`.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
@@ -81,11 +148,6 @@ class SensorDetector(BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @fit_method
     def fit(
         self, X: Any, y: Any = None, *, order: Any = None, groups: Any = None
@@ -99,68 +161,35 @@ class SensorDetector(BaseEstimator):
         """
         check_n_jobs(self.n_jobs)
         X, _, names = check_sensor_data(self, X)
-        if len(X) < 2:
-            raise ValueError(f"X has n_samples={len(X)}: readings of two samples are needed.")
+        n = len(X)
+        if n < 2:
+            raise ValueError(f"X has n_samples={n}: readings of two samples are needed.")
         views = resolve_views(self.views, X.shape[1], names)
-        views = without_silent(X, views, views)[0]
-        fills = channel_fills(X, (views,))
-        blocks, _, present = blocks_of(fill_channels(X, fills), views, views)
-        stamps, recordings = check_order("order", order, len(X)), check_groups(groups, len(X))
-        sequences = self._sequences(len(X), stamps, recordings)
+        columns = learn_columns(X, views, views)
+        readings = columns.of(X)
+        sequences = self._sequences(n, order, groups)
+        held = held_out_groups(n, check_order("order", order, n), check_groups(groups, n))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with blas_threads(self.n_jobs, len(X)):
+        with blas_threads(self.n_jobs, n):
             found = detect_faults(
-                blocks,
-                present,
-                held_out_groups(len(X), stamps, recordings),
+                readings.screened,
+                readings.present,
+                held,
                 sequences,
                 bursts=bool(self.bursts) and sequences.samples.shape[1] > 1,
-                shared=has_shared_chain(self.shared, len(X), len(views)),
+                shared=has_shared_chain(self.shared, len(columns.views)),
                 rng=np.random.default_rng(seed),
             )
-        self._views, self._rules, self._rates = views, found.rules, found.rates
-        self._fills = fills
-        self.sensor_names_ = tuple(views)
-        self.broken_proba_ = np.where(present, found.found.broken, 0.0)
+        self._columns, self._rules, self._rates = columns, found.rules, found.rates
+        self.sensor_names_ = tuple(columns.views)
+        self.broken_proba_ = np.where(readings.present, found.found.broken, 0.0)
         self.fault_rates_ = found.rates.described(self.sensor_names_)
         return self
 
-    def _sequences(self, n: int, stamps: FloatArray | None, groups: np.ndarray | None) -> Sequences:
-        return sequences_of(n, stamps, groups) if self.bursts else sequences_of(n)
-
-    def screen(
-        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
-    ) -> SensorScreen:
-        """Which sensors of which samples are broken, as in :class:`SensorGEMMEDClassifier`."""
-        check_is_fitted(self)
-        check_number("threshold", threshold, at_least=0, at_most=1)
-        X = fill_channels(check_sensor_data(self, X, reset=False)[0], self._fills)
-        blocks, _, present = blocks_of(X, self._views, self._views)
-        n = len(X)
-        sequences = self._sequences(n, check_order("order", order, n), check_groups(groups, n))
-        nats = self._rules.nats(blocks, present, np.full(n, -1), sequences)
-        silent = np.zeros((*present.shape, 1))
-        factors = Factors(nats.single, silent, np.zeros((n, 1)), nats.at_once)
-        found = infer(factors, self._rates, sequences, present)
-        proba = np.where(present, found.broken, 0.0)
-        return SensorScreen(
-            self.sensor_names_, proba > threshold, proba, ~present, found.none_good > threshold
-        )
-
-    def spans(
-        self, X: Any, *, order: Any = None, groups: Any = None, threshold: float = 0.5
-    ) -> list[Span]:
-        """Faults as stretches of time, in units of ``order`` or positions."""
-        screened = self.screen(X, order=order, groups=groups, threshold=threshold)
-        n = len(screened.proba)
-        stamps = check_order("order", order, n)
-        sequences = sequences_of(n, stamps, check_groups(groups, n))
-        return spans_of(
-            screened.proba,
-            ~screened.missing,
-            sequences,
-            np.arange(n, dtype=np.float64) if stamps is None else stamps,
-            self.sensor_names_,
-            None if groups is None else np.asarray(groups),
-            threshold,
-        )
+    def _infer(self, readings: Readings, sequences: Sequences) -> Inferred:
+        present = readings.present
+        nats = self._rules.nats(readings.screened, present, sequences)
+        n = len(present)
+        mute = np.zeros((*present.shape, 1))
+        factors = Factors(nats.single, mute, np.zeros((n, 1)), nats.at_once)
+        return infer(factors, self._rates, sequences, present)

@@ -17,8 +17,8 @@ from ..estimators.validation import check_groups, check_number, check_order, che
 from .judging import Judge, MonitorResult
 from .normal_fit import MIN_BLOCKS, fit_normal
 from .running import State
+from .sensor_columns import resolve_views
 from .stream import MAX_GAP, FaultSpan, SensorStream, span_of
-from .view_columns import resolve_views
 
 ROWS_AT_ONCE = 1000
 MIN_MISSING = 2

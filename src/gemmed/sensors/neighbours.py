@@ -1,4 +1,4 @@
-"""Distances to the nearest normal vectors: the geometric entropy statistic."""
+"""Readings in standard units, and distances to the nearest normal ones (geometric entropy)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import numpy as np
 
 from .._core.types import FloatArray
 
-N_NEIGHBORS = 5
 VALUES_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Columns in standard units, cut at a limit; columns of infinite width are 0."""
+
+    centre: FloatArray
+    width: FloatArray
+    limit: float
+
+    def of(self, X: FloatArray) -> FloatArray:
+        """Of the shape of X."""
+        return np.clip((X - self.centre) / self.width, -self.limit, self.limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +33,7 @@ class References:
     """Shape (n_items, n_references, n_dimensions)."""
     blocks: np.ndarray
     """Block of the training rows that each reference is from, shape (n_references,)."""
+    n_neighbors: int = 5
 
     def in_blocks(self, blocks: np.ndarray) -> References:
         """The same with blocks instead of row numbers; ``blocks`` are those of all rows."""
@@ -40,7 +53,7 @@ class References:
         """
         n, n_items, n_dimensions = values.shape
         n_references = self.vectors.shape[1]
-        k = max(1, min(N_NEIGHBORS, n_references // 4))
+        k = max(1, min(self.n_neighbors, n_references // 4))
         size = max(1, VALUES_AT_ONCE // max(1, n_items * n_references))
         found = np.empty((n, n_items))
         for start in range(0, n, size):
@@ -56,7 +69,8 @@ class References:
                 own = blocks[start : start + size, None] == self.blocks
                 distance = np.where(own[None], np.inf, distance)
             nearest = np.partition(distance, k - 1, axis=2)[:, :, :k]
-            nearest = np.sqrt(np.maximum(nearest, 0.0))
+            # Infinite if all references are of the same block: nothing is said then.
+            nearest = np.sqrt(np.where(np.isfinite(nearest), np.maximum(nearest, 0.0), 0.0))
             found[start : start + size] = nearest.mean(axis=2).T
         return np.log(found + 1e-3)
 

@@ -1,16 +1,15 @@
 """The fit of a classifier of several sensors: faults, functions, labels, and all of them together.
 
-1. Readings say which sensors are broken when (evidence/sensor_faults), along chains.
+1. Readings say which sensors are broken when (detection), along chains.
 2. Every sensor learns a function from rows in which it is good; held-out scores.
 3. Scores of good sensors, added, and the labels give slopes, rates of wrong labels and true labels
    (model/states).
-4. Given these, sensors and labels are inferred together along the chains (model/chains), and every
+4. Given these, sensors and labels are inferred together along the chains (chains), and every
    function is fitted once more to what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,11 +22,9 @@ from ..model.margin_loss import class_scores
 from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import margin_cost
-from .chains.factors import Factors
-from .chains.learning import Rates, infer, learn_rates, usual_rates
-from .chains.product_space import Inferred
-from .chains.sequences import Sequences
-from .faults.detection import Detected, Nats, SensorRules, detect_faults
+from .chains import Factors, Inferred, Rates, Sequences, first_rates, infer, learn_rates
+from .detection import Detected, Nats, SensorRules, detect_faults
+from .sensor_columns import Readings
 from .view_function import Settings, ViewFunction, ViewLearner
 
 LEAST_GOOD = 1e-3
@@ -40,9 +37,7 @@ LAST_ROUNDS = 5
 class Rows(NamedTuple):
     """What is known of the training rows; unlabelled rows come last."""
 
-    blocks: Sequence[FloatArray]
-    screened: Sequence[FloatArray]
-    present: np.ndarray
+    readings: Readings
     sequences: Sequences
     held_out_groups: np.ndarray
     """Readings of rows with the same number are not compared with each other."""
@@ -51,6 +46,11 @@ class Rows(NamedTuple):
     weights: FloatArray
     groups: np.ndarray | None
     """Of the labelled rows: groups to hold out."""
+
+    @property
+    def present(self) -> np.ndarray:
+        """Which sensors the labelled rows have, shape (n_labelled, n_views)."""
+        return self.readings.present[: len(self.class_index)]
 
 
 class Options(NamedTuple):
@@ -86,28 +86,27 @@ def fit_sensors(
     rows: Rows, n_classes: int, settings: Settings, options: Options, rng: np.random.Generator
 ) -> SensorFit:
     """Learn functions, sensors and labels."""
-    n_labelled, n_views = len(rows.class_index), rows.present.shape[1]
-    n_rows = len(rows.present)
+    present = rows.present
+    n_labelled, n_views = present.shape
     detected = None
-    broken: FloatArray = np.zeros((n_rows, n_views))
+    broken: FloatArray = np.zeros(present.shape)
     if options.indicators:
         detected = detect_faults(
-            rows.screened,
-            rows.present,
+            rows.readings.screened,
+            rows.readings.present,
             rows.held_out_groups,
             rows.sequences,
             bursts=options.bursts,
             shared=options.shared,
             rng=rng,
         )
-        broken = detected.found.broken
+        broken = detected.found.broken[:n_labelled]
     signs = signs_of(rows.class_index, n_classes)
-    present = rows.present[:n_labelled]
-    good = np.where(present, 1.0 - broken[:n_labelled], 0.0)
+    good = np.where(present, 1.0 - broken, 0.0)
     learners, scores = _learn(rows, signs, good, n_classes, settings)
     posterior = _labels(scores, good, rows)
     log_prior = np.log(class_shares(rows, n_classes))
-    inferred, rates = None, usual_rates(n_views, bursts=options.bursts, shared=options.shared)
+    inferred, rates = None, first_rates(n_views, bursts=options.bursts, shared=options.shared)
     if detected is not None:
         inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
@@ -133,16 +132,14 @@ def fit_sensors(
 
 def infer_new(
     fit: SensorFit,
-    blocks: Sequence[FloatArray],
-    screened: Sequence[FloatArray],
-    present: np.ndarray,
+    readings: Readings,
     sequences: Sequences,
     *,
     n_classes: int,
     indicators: bool,
 ) -> Inferred:
     """Sensors and labels of new rows, from what training has learned."""
-    n = len(present)
+    present, n = readings.present, len(readings.present)
     scores = np.zeros((present.shape[1], n, n_classes))
     n_functions = 1 if n_classes == 2 else n_classes
     there = present.copy()
@@ -151,15 +148,15 @@ def infer_new(
             there[:, view] = False
             continue
         rows = np.flatnonzero(present[:, view])
-        scores[view, rows] = class_scores(function.values(blocks[view][rows], n_functions))
+        scores[view, rows] = class_scores(function.values(readings.blocks[view][rows], n_functions))
     votes = votes_of(scores, fit.slopes, fit.intercepts, fit.log_prior, there)
     prior = np.tile(fit.log_prior, (n, 1))
     if fit.rules is None or not indicators:
         labels = special.softmax(prior + votes.sum(axis=1), axis=1)
         nobody = (~there.any(axis=1)).astype(float)
         nothing = np.zeros(n)
-        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0, 0)
-    nats = fit.rules.nats(screened, there, np.full(n, -1), sequences)
+        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0)
+    nats = fit.rules.nats(readings.screened, there, sequences)
     return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
 
 
@@ -265,13 +262,13 @@ def _learn_with(
     learners: list[ViewLearner | None] = []
     balanced = balanced_weights(rows, n_classes)
     for view in range(n_views):
-        own = np.flatnonzero(rows.present[:n, view])
+        own = np.flatnonzero(rows.present[:, view])
         weights = balanced[own] * good[own, view]
         if not _learnable(rows.class_index[own], weights, n_classes):
             learners.append(None)
             continue
         learner = ViewLearner(
-            rows.blocks[view][own],
+            rows.readings.blocks[view][own],
             signs[own],
             rows.class_index[own],
             None if rows.groups is None else rows.groups[own],
@@ -322,7 +319,7 @@ def _together(
     n_labelled, n_classes = len(rows.class_index), len(log_prior)
     nats: Nats = detected.nats
     votes = np.zeros((*nats.single.shape, n_classes))
-    present = rows.present[:n_labelled]
+    present = rows.present
     intercepts = intercepts_of(scores, posterior.slopes, log_prior, present)
     votes[:n_labelled] = votes_of(scores, posterior.slopes, intercepts, log_prior, present)
     wrong = posterior.rates[:, None] / (n_classes - 1) * (1.0 - np.eye(n_classes))
@@ -334,7 +331,7 @@ def _together(
         detected.rates,
         rows.sequences,
         bursts=options.bursts,
-        present=rows.present,
+        present=rows.readings.present,
         max_rounds=LAST_ROUNDS,
     )
     return found, rates
@@ -355,7 +352,7 @@ def _refit(
         if learner is None:
             functions.append(None)
             continue
-        own = np.flatnonzero(rows.present[: len(good), view])
+        own = np.flatnonzero(rows.present[:, view])
         weights = balanced[own] * good[own, view]
         scores[view, own] = class_scores(learner.held_out(weights, doubt[own]))
         functions.append(learner.refit(weights, doubt[own]))
@@ -366,4 +363,4 @@ def _everybody_good(posterior: StatePosterior, present: np.ndarray) -> Inferred:
     nothing = np.zeros(len(present))
     nobody = (~present.any(axis=1)).astype(float)
     broken = np.zeros(present.shape)
-    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0, 0)
+    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0)

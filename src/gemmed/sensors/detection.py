@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.types import FloatArray
-from ..chains.factors import Factors
-from ..chains.learning import Rates, learn_rates, usual_rates
-from ..chains.product_space import Inferred
-from ..chains.sequences import Sequences
-from .fault_groups import FaultGroups, fault_groups, first_guess
+from .._core.types import FloatArray
+from .chains import Factors, Inferred, Rates, Sequences, first_rates, learn_rates
 from .readings import (
     FEWEST_FOR_DISAGREEMENT,
+    FaultGroups,
     Prediction,
     ReadingRule,
+    fault_groups,
+    first_guess,
     prediction_rule,
     reading_rule,
     repeated_readings,
@@ -74,33 +73,35 @@ class SensorRules:
     levels: tuple[FloatArray | None, ...]
     """Usual levels of the statistics of a recording; None if unknown."""
 
-    def nats(
-        self,
-        views: Sequence[FloatArray],
-        present: np.ndarray,
-        groups: np.ndarray,
-        sequences: Sequences,
-    ) -> Nats:
-        """Of all sensors; 0 where one is missing."""
-        statistics = _statistics(self.readings, self.predictions, views, present, groups)
+    def nats(self, views: Sequence[FloatArray], present: np.ndarray, sequences: Sequences) -> Nats:
+        """Of all sensors in new rows; 0 where one is missing."""
+        statistics = _statistics(self.readings, self.predictions, views, present, None)
         statistics = _within_recordings(statistics, present, sequences, self.levels)
+        is_held = np.zeros(present.shape, dtype=bool)
+        for view, (X, stuck) in enumerate(zip(views, self.stuck, strict=True)):
+            there = np.flatnonzero(present[:, view])
+            if self.continuous[view] and len(there):
+                copies = repeated_readings(np.concatenate([stuck, X[there]]))[len(stuck) :]
+                known = np.all(X[there][:, None] == stuck[None], axis=2).any(axis=1)
+                is_held[there, view] = (copies >= REPEATED) | known
+        return self.nats_of(statistics, present, is_held)
+
+    def nats_of(
+        self, statistics: Sequence[FloatArray], present: np.ndarray, is_held: np.ndarray
+    ) -> Nats:
+        """From the statistics of every sensor, and where its readings repeat."""
         nats = np.zeros(present.shape)
         for view, own in enumerate(statistics):
             there = present[:, view]
-            if not np.any(there):
-                continue
             nats[there, view] = self.groups[view].of(own[there]) + self.not_stuck[view]
-            if self.continuous[view]:
-                rows = np.concatenate([self.stuck[view], views[view][there]])
-                copies = repeated_readings(rows)[len(self.stuck[view]) :]
-                held = copies >= REPEATED
-                if len(self.stuck[view]):
-                    held |= np.any(
-                        np.all(views[view][there][:, None] == self.stuck[view][None], axis=2),
-                        axis=1,
-                    )
-                nats[np.flatnonzero(there)[held], view] = REPEATED_NATS
-        return Nats(nats, _nats_at_once(self.at_once, self.groups, statistics, present, nats))
+        nats[is_held] = REPEATED_NATS
+        if self.at_once is None:
+            return Nats(nats, nats.sum(axis=1))
+        score = _lower_half(self.groups, statistics, present)
+        known = np.isfinite(score)
+        at_once = np.zeros(len(score))
+        at_once[known] = self.at_once.of(score[known, None])
+        return Nats(nats, at_once)
 
 
 class Detected(NamedTuple):
@@ -142,8 +143,10 @@ def detect_faults(
     not_stuck = np.zeros(n_views)
     shares = shared and n_views > 1
     shared_broken = np.full(n, 0.02)
-    rates = usual_rates(n_views, bursts=bursts, shared=shared)
-    rules = None
+    rates = first_rates(n_views, bursts=bursts, shared=shared)
+    stuck = tuple(
+        np.unique(X[is_held[:, v]], axis=0) if continuous[v] else X[:0] for v, X in enumerate(views)
+    )
     for number in range(PASSES):
         trusted = _trusted(broken, present)
         readings = tuple(
@@ -157,7 +160,9 @@ def detect_faults(
         )
         predictions = _predictions(readings, views, trusted)
         statistics = _statistics(readings, predictions, views, present, groups)
-        levels = _usual_levels(statistics, present, sequences)
+        levels = tuple(
+            _usual_level(own, present[:, v], sequences) for v, own in enumerate(statistics)
+        )
         statistics = _within_recordings(statistics, present, sequences, levels)
         if not number:
             for v, own in enumerate(statistics):
@@ -169,13 +174,12 @@ def detect_faults(
                 for v, own in enumerate(statistics)
                 for there in [present[:, v] & ~is_held[:, v]]
             )
-            nats = np.zeros(present.shape)
-            for v, own in enumerate(statistics):
-                nats[present[:, v], v] = fitted[v].of(own[present[:, v]]) + not_stuck[v]
-            nats[is_held] = REPEATED_NATS
             common = _at_once(fitted, statistics, present, shared_broken) if shares else None
-            together = _nats_at_once(common, fitted, statistics, present, nats)
-            silent = Factors(nats, np.zeros((n, n_views, 1)), np.zeros((n, 1)), together)
+            rules = SensorRules(
+                readings, predictions, fitted, common, continuous, stuck, not_stuck, levels
+            )
+            nats = rules.nats_of(statistics, present, is_held)
+            silent = Factors(nats.single, np.zeros((n, n_views, 1)), np.zeros((n, 1)), nats.at_once)
             rates, found = learn_rates(
                 silent, rates, sequences, bursts=bursts, present=present, max_rounds=3
             )
@@ -186,63 +190,41 @@ def detect_faults(
             not_stuck = np.log(moving / (moving + n_held))
             if change <= SETTLED:
                 break
-        stuck = tuple(
-            np.unique(X[is_held[:, v]], axis=0) if continuous[v] else X[:0]
-            for v, X in enumerate(views)
-        )
-        rules = SensorRules(
-            readings, predictions, fitted, common, continuous, stuck, not_stuck, levels
-        )
-    assert rules is not None
-    return Detected(rules, Nats(nats, together), rates, found)
+    return Detected(replace(rules, not_stuck=not_stuck), nats, rates, found)
 
 
-def _recordings(sequences: Sequences) -> list[np.ndarray]:
-    """Samples of each recording that is long enough to have a level."""
-    rows = [row[row >= 0] for row in sequences.samples]
-    return [row for row in rows if len(row) >= LONG_ENOUGH]
+def _levels(
+    own: FloatArray, there: np.ndarray, sequences: Sequences
+) -> list[tuple[np.ndarray, FloatArray]]:
+    """Samples of each recording that is long enough to have a level, and the level."""
+    if sequences.samples.shape[1] < LONG_ENOUGH:
+        return []
+    recordings = [row[row >= 0] for row in sequences.samples]
+    known = [(rows, own[rows[there[rows]]]) for rows in recordings]
+    return [
+        (rows, np.quantile(values, LEVEL_QUANTILE, axis=0))
+        for rows, values in known
+        if len(values) >= LONG_ENOUGH
+    ]
 
 
-def _level(statistics: FloatArray, there: np.ndarray, samples: np.ndarray) -> FloatArray | None:
-    own = samples[there[samples]]
-    if len(own) < LONG_ENOUGH:
-        return None
-    found: FloatArray = np.quantile(statistics[own], LEVEL_QUANTILE, axis=0)
-    return found
-
-
-def _usual_levels(
-    statistics: Sequence[FloatArray], present: np.ndarray, sequences: Sequences
-) -> tuple[FloatArray | None, ...]:
-    recordings = _recordings(sequences)
-    levels: list[FloatArray | None] = []
-    for view, own in enumerate(statistics):
-        known = [
-            level
-            for samples in recordings
-            if (level := _level(own, present[:, view], samples)) is not None
-        ]
-        usual = np.median(known, axis=0) if len(known) >= ENOUGH_RECORDINGS else None
-        levels.append(usual)
-    return tuple(levels)
+def _usual_level(own: FloatArray, there: np.ndarray, sequences: Sequences) -> FloatArray | None:
+    levels = [level for _, level in _levels(own, there, sequences)]
+    return np.median(levels, axis=0) if len(levels) >= ENOUGH_RECORDINGS else None
 
 
 def _within_recordings(
     statistics: Sequence[FloatArray],
     present: np.ndarray,
     sequences: Sequences,
-    levels: Sequence[FloatArray | None],
+    usual: Sequence[FloatArray | None],
 ) -> list[FloatArray]:
     """Statistics without a part of what makes a whole recording unusual."""
-    recordings = _recordings(sequences)
-    moved = []
-    for view, (own, usual) in enumerate(zip(statistics, levels, strict=True)):
-        relative = own.copy()
-        for samples in recordings if usual is not None else ():
-            level = _level(own, present[:, view], samples)
-            if level is not None and usual is not None:
-                relative[samples] -= LEVEL_SHARE * (level - usual)
-        moved.append(relative)
+    moved = [own.copy() for own in statistics]
+    for view, (own, normal) in enumerate(zip(statistics, usual, strict=True)):
+        if normal is not None:
+            for samples, level in _levels(own, present[:, view], sequences):
+                moved[view][samples] -= LEVEL_SHARE * (level - normal)
     return moved
 
 
@@ -271,22 +253,6 @@ def _at_once(
     score = _lower_half(groups, statistics, present)
     known = np.isfinite(score)
     return fault_groups(score[known, None], broken[known])
-
-
-def _nats_at_once(
-    rule: FaultGroups | None,
-    groups: Sequence[FaultGroups],
-    statistics: Sequence[FloatArray],
-    present: np.ndarray,
-    nats: FloatArray,
-) -> FloatArray:
-    if rule is None:
-        return nats.sum(axis=1)
-    score = _lower_half(groups, statistics, present)
-    found = np.zeros(len(score))
-    known = np.isfinite(score)
-    found[known] = rule.of(score[known, None])
-    return found
 
 
 def _repeated(X: FloatArray, there: np.ndarray) -> np.ndarray | None:
@@ -326,8 +292,8 @@ def _predictions(
             both = trusted[:, target] & trusted[:, source]
             if target != source and both.sum() >= FEWEST_TRUSTED:
                 rule = prediction_rule(
-                    readings[target].scaled(views[target][both]),
-                    readings[source].scaled(views[source][both]),
+                    readings[target].scaling.of(views[target][both]),
+                    readings[source].scaling.of(views[source][both]),
                 )
                 own.append((source, rule))
         rules.append(tuple(own))
@@ -339,15 +305,17 @@ def _statistics(
     predictions: Predictions,
     views: Sequence[FloatArray],
     present: np.ndarray,
-    groups: np.ndarray,
+    groups: np.ndarray | None,
 ) -> list[FloatArray]:
     n = len(present)
-    scaled = [rule.scaled(X) for rule, X in zip(readings, views, strict=True)]
+    scaled = [rule.scaling.of(X) for rule, X in zip(readings, views, strict=True)]
     found: list[FloatArray] = []
     for view, rule in enumerate(readings):
         there = present[:, view]
         columns = [np.zeros(n)]
-        columns[0][there] = rule.place(scaled[view][there], groups[there])
+        columns[0][there] = rule.place(
+            scaled[view][there], None if groups is None else groups[there]
+        )
         misfit = rule.misfit(scaled[view][there])
         if misfit is not None:
             columns.append(np.zeros(n))

@@ -1,4 +1,4 @@
-"""Faults as stretches of time: which sensor, in which recording, from when to when."""
+"""Answers about sensors: which ones are broken in which samples, and spans of time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.types import FloatArray
-from .chains.sequences import Sequences
+from .._core.types import BoolArray, FloatArray
+from .chains import Sequences
+
+
+class SensorScreen(NamedTuple):
+    """Sensors of a batch of samples."""
+
+    names: tuple[str, ...]
+    """Of the sensors, in the order of the columns."""
+    broken: BoolArray
+    """Which sensors are called broken, shape (n_samples, n_sensors)."""
+    proba: FloatArray
+    """P(broken), of the same shape; 0 for missing sensors."""
+    missing: BoolArray
+    """Which sensors were not there (NaN), of the same shape."""
+    no_good_sensor: BoolArray
+    """Samples for which no sensor is left: their answer is the prior; shape (n_samples,)."""
+
+    def named(self) -> list[tuple[str, ...]]:
+        """The names of the broken sensors of every sample."""
+        return [
+            tuple(name for name, flag in zip(self.names, row, strict=True) if flag)
+            for row in self.broken
+        ]
 
 
 class Span(NamedTuple):
