@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from gemmed._core.types import FloatArray
-from gemmed.paper.baselines.rod_certificate import (
+from gemmed.paper.baselines.rod_solver import (
     PRIVATE,
     RodSolution,
     lower_bound,
@@ -39,7 +39,7 @@ def solve_cone(
     solver: str = "SCS",
     eps: float = 1e-6,
     max_iter: int = 200_000,
-) -> RodSolution:
+) -> tuple[RodSolution, float]:
     """Solve the semidefinite program of ROD with a general cone solver.
 
     Parameters
@@ -53,10 +53,9 @@ def solve_cone(
 
     Returns
     -------
-    RodSolution
+    RodSolution and the value that the solver itself reports
         ``objective`` and ``lower_bound`` are computed from the solver's W and tau and hold at any
-        accuracy of it; eta and alpha are the solver's own, clipped to [0, 1]. The value the solver
-        itself reports is the only entry of ``history``, given twice.
+        accuracy of it; eta and alpha are the solver's own, clipped to [0, 1].
     """
     import cvxpy as cp
 
@@ -78,17 +77,16 @@ def solve_cone(
     W = reduced.Z.T @ (alpha[:, None] * V)
     point = raise_total(reduced, W, tau)
     bound = lower_bound(reduced, W, tau, PRIVATE, point.value).value
-    return RodSolution(
+    solution = RodSolution(
         eta=np.clip(X[0, 1:], 0.0, 1.0),
         alpha=alpha,
         objective=point.value,
         lower_bound=bound,
-        duality_gap=point.value - bound,
         n_iter=int(problem.solver_stats.num_iters or 0),
         converged=problem.status == "optimal",
-        history=((float(problem.value), float(problem.value)),),
         factor=V,
     )
+    return solution, float(problem.value)
 
 
 def _build(cp: Any, G: FloatArray, C: float, need: float) -> tuple[Any, dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""Check pages, docstrings and messages: python tools/lint_prose.py [--counts] [FILE ...]
+"""Check pages, docstrings and messages: python tools/lint_prose.py [FILE ...]
 
 Three rules: a sentence has at most 30 words, a line outside tables and code has at most 120
 characters, and words that only insiders understand are replaced. The last rule holds for messages
-and help texts of src/, too. tools/prose.toml has the limits, the words, and the files that must
-have no finding. Exit code 1 if one of these has any.
+and help texts of src/, too. tools/prose.toml has the limits and the words. Exit code 1 if there is
+a finding.
 """
 
 import argparse
@@ -41,13 +41,12 @@ class Settings(NamedTuple):
     max_words: int
     max_columns: int
     words: list[tuple[re.Pattern[str], str]]
-    checked: list[str]
 
 
 def read_settings(path: Path = ROOT / "tools" / "prose.toml") -> Settings:
     given = tomllib.loads(path.read_text(encoding="utf-8"))
     words = [(re.compile(rf"\b(?:{k})\b", re.I), v) for k, v in given["words"].items()]
-    return Settings(given["max_words"], given["max_columns"], words, given["checked"])
+    return Settings(given["max_words"], given["max_columns"], words)
 
 
 def paragraphs_of_page(lines: list[str]) -> Iterator[Paragraph]:
@@ -172,21 +171,12 @@ def check_file(path: Path, settings: Settings) -> list[Finding]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, help="these, even if they are not listed")
-    parser.add_argument("--counts", action="store_true", help="findings per file, of all files")
+    parser.add_argument("files", nargs="*", type=Path, help="these only")
     options = parser.parse_args(arguments)
     settings = read_settings()
     every = {path for pattern in (*PAGES, *MODULES) for path in ROOT.glob(pattern)}
     every = {path for path in every if "generated" not in path.parts and "build" not in path.parts}
-    listed = {path for pattern in settings.checked for path in ROOT.glob(pattern)}
-    if options.counts:
-        counts = {path.relative_to(ROOT): len(check_file(path, settings)) for path in sorted(every)}
-        for name, count in counts.items():
-            if count:
-                print(f"{count:5} {name}")
-        print(f"{sum(counts.values()):5} findings in {len(counts)} files")
-        return 0
-    files = [path.resolve() for path in options.files] or sorted(listed & every)
+    files = [path.resolve() for path in options.files] or sorted(every)
     found = [finding for path in files for finding in check_file(path, settings)]
     for path, line, message in found:
         print(f"{path}:{line}: {message}")

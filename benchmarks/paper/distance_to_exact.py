@@ -20,7 +20,7 @@ from gemmed.datasets import make_ring
 from gemmed.evidence.neighbours import Neighbourhood
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.paper import Enumeration, Gibbs, MeanField, PaperAlgorithm, Quadrature
-from gemmed.paper.problem import Constraints, build_problem
+from gemmed.paper.dual import Constraints, build_problem
 
 SMALL = [(4, 15), (4, 55), (5, 15), (5, 35), (5, 55), (6, 15), (6, 35), (6, 55)]
 """Samples a class and R of the eight small problems; a quarter of the samples is anomalous."""

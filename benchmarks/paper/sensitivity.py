@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from gemmed.datasets import make_ring
-from gemmed.experiments.footsteps import methods
+from gemmed.experiments.footsteps import data as segments
+from gemmed.experiments.footsteps import runs
 from gemmed.paper import GEMMEDClassifier
 
 CHANGED = {
@@ -48,11 +49,11 @@ def on_ring(options, rate, seed):
 def footsteps(mix, split):
     """A split, its features, and C and gamma by cross-validation of the SVM."""
     seen = (FOOTSTEP_SEED, 84, 66)
-    train, components = methods.reduced(*seen, 25, split, mix)
-    data = methods.simulated_segments(*seen, mix)
-    own = methods.split_of(data, train, components, methods.SENSORS[methods.ALL])
+    train, components = segments.reduced(*seen, 25, split, mix)
+    data = segments.simulated_segments(*seen, mix)
+    own = segments.split_of(data, train, components, segments.SENSORS[segments.ALL])
     X, X_test = own.together()
-    chosen = methods.choose(X, own.train.y, own.train.subjects, split)
+    chosen = runs.choose(X, own.train.y, own.train.subjects, split)
     return own, X, X_test, chosen
 
 
@@ -60,9 +61,9 @@ def on_footsteps(options, mix, split):
     """Of the paper's model with these options; of the SVM if there are none."""
     own, X, X_test, chosen = footsteps(mix, split)
     if not options:
-        model = methods.peer("SVM", chosen, split).fit(X, own.train.y)
+        model = runs.peer("SVM", chosen, split).fit(X, own.train.y)
         return 100.0 * model.score(X_test, own.test.y), np.nan
-    model = methods.peer(methods.REFERENCE, chosen, split).set_params(**options)
+    model = runs.peer(runs.REFERENCE, chosen, split).set_params(**options)
     model.fit(X, own.train.y, groups=own.train.subjects)
     auc = 100.0 * roc_auc_score(own.train.faulty.any(axis=1), model.anomaly_scores_)
     return 100.0 * model.score(X_test, own.test.y), auc

@@ -6,10 +6,10 @@ python benchmarks/sensors/rates.py fresh
 
 Recorded series as in real_series.py: learned from the first 70 % of the normal rows, judged on the
 rest. Simulated plants: learned from 3,000 rows, judged on 6,000 rows of another run; six plants of
-8 sensors and four of 32. Varied: plants of 4, 12 and 32 sensors, as they are and five times slower,
-learned from 600, 2,000 and 6,000 rows, judged on 4,000 of another run; also the independent
-stretches that the rows are worth, and the rate in percent that they can promise. Fresh: a part of
-this with seeds that no rule was chosen by.
+8 sensors and four of 32. Varied: plants of 4, 12 and 32 sensors, as they are and five times slower.
+They are learned from 600, 2,000 and 6,000 rows and judged on 4,000 of another run. Also printed are
+the independent stretches that the rows are worth, and the rate in percent that they can promise.
+Fresh: a part of this with seeds that no rule was chosen by.
 """
 
 import sys

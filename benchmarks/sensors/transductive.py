@@ -12,24 +12,25 @@ import time
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from gemmed.experiments.footsteps import methods
-from gemmed.experiments.footsteps.methods import sensor_model
+from gemmed.acoustics import SegmentPCA
+from gemmed.experiments.footsteps import data as footsteps
+from gemmed.experiments.footsteps.runs import sensor_model
 
 
 def compare(data, split):
     """Percent right, AUC and seconds, without and with the test segments."""
-    train = methods.training_mask(data, methods.FULL_SIZE.n_train, split)
+    train = footsteps.training_mask(data, footsteps.FULL_SIZE.n_train, split)
     components = [
-        methods.SegmentPCA(methods.N_COMPONENTS).fit(rows[train]).transform(rows)
+        SegmentPCA(footsteps.N_COMPONENTS).fit(rows[train]).transform(rows)
         for rows in np.moveaxis(data.mfcc, 1, 0)
     ]
-    known, new = methods.split_of(data, train, components, range(len(components)))
+    known, new = footsteps.split_of(data, train, components, range(len(components)))
     more = {"X_new": new.columns, "order_new": new.starts, "groups_new": new.subjects}
     found = []
     for options in ({}, more):
         start = time.process_time()
         model = sensor_model(
-            len(components), methods.N_COMPONENTS, new.summaries[0].shape[1], split
+            len(components), footsteps.N_COMPONENTS, new.summaries[0].shape[1], split
         ).fit(known.columns, known.y, order=known.starts, groups=known.subjects, **options)
         seconds = time.process_time() - start
         where = {"order": new.starts, "groups": new.subjects}
@@ -47,7 +48,7 @@ def main():
     options = parser.parse_args()
     rows = []
     for seed in options.seeds:
-        data = methods.simulated_segments(seed, *methods.FULL_SIZE[:2])
+        data = footsteps.simulated_segments(seed, *footsteps.FULL_SIZE[:2])
         for split in range(options.splits):
             rows.append(compare(data, split))
             print(seed, split, np.round(rows[-1], 1).tolist(), flush=True)

@@ -13,7 +13,6 @@ The paper, figure by figure
 # first figure has the boundaries, the whole ring and its centre.
 import matplotlib.pyplot as plt
 import numpy as np
-
 from gemmed.experiments.ring.runs import (
     BAYES_ERROR,
     RECALL_GRID,
@@ -21,6 +20,7 @@ from gemmed.experiments.ring.runs import (
     fit_methods,
     training_set,
 )
+
 from gemmed.report import plot_boundaries
 from gemmed.report.palette import method_style
 

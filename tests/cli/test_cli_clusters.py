@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gemmed._core.exceptions import WorkerDiedError
-from gemmed.cli import clusters, main
-from gemmed.cli.clusters import cluster
+from gemmed.cli import main, streaming
+from gemmed.cli.streaming import cluster
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -93,7 +93,7 @@ def certificates(tmp_path):
 
 
 def test_a_scheduler_with_certificates(certificates, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gemmed.cli.clusters.ANSWER_WITHIN", 4)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 4)
     X = np.random.default_rng(0).normal(size=(300, 2))
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=(X[:, 0] > 0).astype(int))
     table.to_parquet(tmp_path / "t.parquet")
@@ -192,7 +192,7 @@ def server():
 
 @pytest.mark.parametrize("talk", [talk_nothing, talk_back, talk_http, talk_ssh, hang_up])
 def test_a_server_that_is_no_scheduler_is_named(talk, server, monkeypatch):
-    monkeypatch.setattr(clusters, "ANSWER_WITHIN", 1)
+    monkeypatch.setattr(streaming, "ANSWER_WITHIN", 1)
     options = argparse.Namespace(**{**vars(LOCAL), "scheduler": f"tcp://127.0.0.1:{server(talk)}"})
     begin = time.perf_counter()
     with pytest.raises(ValueError, match="no Dask scheduler answers there"), cluster(options):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gemmed.cli.completion import SHELLS
+from gemmed.cli.commands import SHELLS
 from gemmed.cli.main import build_parser
 from patients import call, refusal
 

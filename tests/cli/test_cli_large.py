@@ -361,7 +361,7 @@ def _group_exists(group):
 )
 def test_one_line_errors(folder, capsys, tmp_path, monkeypatch, extra, message):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gemmed.cli.clusters.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 0.3)
     out = tmp_path / "m"
     assert message in refusal(capsys, "fit", folder / "t.csv", *FIT, *extra, "--out", out)
     assert not out.exists()

@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 def small_blocks(monkeypatch):
     """Blocks and samples that are less than the table."""
     monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 512)
-    monkeypatch.setattr("gemmed.cli.streamed_audit.SAMPLE_ROWS", 800)
+    monkeypatch.setattr("gemmed.cli.streaming.SAMPLE_ROWS", 800)
 
 
 def audit(capsys, *arguments):
@@ -95,7 +95,7 @@ def test_the_report_speaks_of_all_rows(folder, capsys, small_blocks, tmp_path):
 
 
 def test_more_rows_than_can_be_listed_are_counted(folder, capsys, monkeypatch, small_blocks):
-    monkeypatch.setattr("gemmed.cli.streamed_audit.MOST_LISTED", 20)
+    monkeypatch.setattr("gemmed.cli.streaming.MOST_LISTED", 20)
     code, out, err = call(
         capsys, "audit", folder / "t.parquet", *AUDIT, "--stream", "--threshold", "0.9", "--json"
     )
@@ -129,14 +129,14 @@ def test_what_needs_the_whole_table_is_refused(
 
 def test_memory_does_not_grow_with_the_columns_of_the_table(tmp_path, capsys, monkeypatch):
     """What is kept of a row that is not listed: its label and probabilities, no cells."""
-    monkeypatch.setattr("gemmed.cli.streamed_audit.SAMPLE_ROWS", 500)
+    monkeypatch.setattr("gemmed.cli.streaming.SAMPLE_ROWS", 500)
     monkeypatch.setattr("gemmed.estimators.table_blocks.SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 40))
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(40)])
     frame = frame.assign(state=np.where(X[:, 0] > 0, "p", "q"))
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=1000)
-    from gemmed.cli import streamed_audit
+    from gemmed.cli import streaming
 
     peaks = []
 
@@ -147,8 +147,8 @@ def test_memory_does_not_grow_with_the_columns_of_the_table(tmp_path, capsys, mo
         tracemalloc.stop()
         return found
 
-    plain = streamed_audit._read
-    monkeypatch.setattr(streamed_audit, "_read", read)
+    plain = streaming._read
+    monkeypatch.setattr(streaming, "_read", read)
     del X, frame
     options = ["--target", "state", "--gamma", "0.02", "--components", "20", "--stream"]
     code, _, err = call(capsys, "audit", tmp_path / "t.parquet", *options)

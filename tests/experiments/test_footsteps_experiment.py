@@ -8,8 +8,16 @@ import pytest
 from gemmed.acoustics import read_manifest
 from gemmed.cli.main import main
 from gemmed.experiments.footsteps import runs as footsteps
-from gemmed.experiments.footsteps.methods import (
+from gemmed.experiments.footsteps.data import (
     ALL,
+    SENSORS,
+    Size,
+    reduced,
+    simulated_segments,
+    split_of,
+    training_mask,
+)
+from gemmed.experiments.footsteps.runs import (
     COSTS,
     GAMMA_STEPS,
     LATE,
@@ -18,17 +26,17 @@ from gemmed.experiments.footsteps.methods import (
     OF_PAPER,
     ORACLE,
     PARTS,
-    SENSORS,
-    Size,
     choose,
     fit_oracle,
-    reduced,
-    simulated_segments,
-    split_of,
-    training_mask,
 )
-from gemmed.experiments.footsteps.tables import TABLES, markdown, table_rows, verdict
-from gemmed.experiments.footsteps.target import footsteps_target, paper_target
+from gemmed.experiments.footsteps.target import (
+    TABLES,
+    footsteps_target,
+    markdown,
+    paper_target,
+    table_rows,
+    verdict,
+)
 
 SMALL = Size(n_human=5, n_animal=5, n_train=3)
 

@@ -11,7 +11,7 @@ from gemmed.cli.main import build_parser
 from gemmed.experiments.registry import SIMULATION, TARGETS, names_of, resolve_targets
 from gemmed.experiments.reproduce import reproduce
 from gemmed.experiments.ring import grid
-from gemmed.experiments.ring.runs import ring_task
+from gemmed.experiments.ring.grid import ring_task
 from gemmed.experiments.summary import summarise
 
 

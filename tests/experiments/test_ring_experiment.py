@@ -3,8 +3,7 @@
 import pytest
 
 from gemmed.experiments.ring import algorithm_one, concepts
-from gemmed.experiments.ring.grid import markdown
-from gemmed.experiments.ring.runs import LAYOUTS, METHODS, evaluate_run
+from gemmed.experiments.ring.grid import LAYOUTS, METHODS, evaluate_run, markdown
 from gemmed.experiments.summary import summarise
 
 

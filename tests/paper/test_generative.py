@@ -5,8 +5,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from gemmed.paper.generative import classes
-from gemmed.paper.generative.classes import solve_generative
-from gemmed.paper.generative.dual import GenerativeProblem, LevelPrior
+from gemmed.paper.generative.classes import GenerativeProblem, LevelPrior, solve_generative
 from gemmed.paper.generative.gaussian import (
     NormalGamma,
     NormalInverseWishart,

@@ -9,7 +9,7 @@ from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.margin_loss import margin_loss
 from gemmed.paper import Enumeration, MeanField
 from gemmed.paper.dual import DualProblem
-from gemmed.paper.nominal_step import (
+from gemmed.paper.engines.mean_field import (
     _marginal_cost,
     _solve_logits,
     bernoulli_kl,

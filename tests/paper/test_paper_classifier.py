@@ -24,7 +24,7 @@ from gemmed.paper import (
     RODClassifier,
     TrimmedSVC,
 )
-from gemmed.paper.problem import entropy_bound
+from gemmed.paper.dual import entropy_bound
 
 AS_SVC = {
     "check_sample_weight_equivalence_on_dense_data": (

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gemmed.experiments.ring.runs import METHODS as OF_THE_RING
+from gemmed.experiments.ring.grid import METHODS as OF_THE_RING
 from gemmed.report import palette
 from gemmed.report.palette import SAME, SERIES, STYLES, method_style
 from studies.recordings.runs import CLASSIFIERS as OF_RECORDINGS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gemmed.rows.blocks import ArrayBlocks, LocalBlocks, sum_blocks, take_rows
-from gemmed.rows.sources import as_row_source, read_blocks, read_parquet
+from gemmed.rows.sources import as_matrix, read_blocks, read_parquet
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def test_no_rows_no_sum():
 
 def test_npy_file_is_mapped(X, tmp_path):
     np.save(tmp_path / "rows.npy", X)
-    source = as_row_source(tmp_path / "rows.npy")
-    assert (source.n_rows, source.n_features) == X.shape
-    np.testing.assert_array_equal(source.read(10, 20), X[10:20])
+    matrix = as_matrix(tmp_path / "rows.npy")
+    assert isinstance(matrix, np.memmap)
+    np.testing.assert_array_equal(matrix, X)
     np.testing.assert_array_equal(take_rows(LocalBlocks(tmp_path / "rows.npy"), [4]), X[[4]])
 
 
@@ -96,7 +96,7 @@ def test_stream_of_blocks_is_written_once_and_removed(X, tmp_path, as_factory):
     y = np.arange(1003) % 3
     made = lambda: ((X[i : i + 200], y[i : i + 200]) for i in range(0, 1003, 200))  # noqa: E731
     data = read_blocks(made if as_factory else made(), dtype=np.float64, folder=tmp_path)
-    np.testing.assert_array_equal(data.X.read(0, 1003), X)
+    np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, y)
     assert any(tmp_path.iterdir())
     del data
@@ -123,22 +123,22 @@ def test_parquet_files_give_rows_and_labels(X, tmp_path):
     frame[500:].to_parquet(tmp_path / "1.parquet")
     for paths in (tmp_path, [tmp_path / "0.parquet", str(tmp_path / "1.parquet")]):
         data = read_parquet(paths, label="label", dtype=np.float64)
-        np.testing.assert_array_equal(data.X.read(0, 1003), X)
+        np.testing.assert_array_equal(data.X, X)
         np.testing.assert_array_equal(data.y, frame["label"])
     only = read_parquet(tmp_path, columns=["c"])
     assert only.y is None
-    np.testing.assert_allclose(only.X.read(0, 1003)[:, 0], X[:, 2], rtol=1e-6)
+    np.testing.assert_allclose(only.X[:, 0], X[:, 2], rtol=1e-6)
     with pytest.raises(ValueError, match="no column 'z'"):
         read_parquet(tmp_path, label="z")
 
 
 def test_what_is_no_source_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"not a .npy file"):
-        as_row_source(Path("data.csv"))
+        as_matrix(Path("data.csv"))
     with pytest.raises(ValueError, match="1 dimension"):
-        as_row_source(np.zeros(3))
+        as_matrix(np.zeros(3))
     with pytest.raises(ValueError, match="dtype int64"):
-        as_row_source(np.zeros((3, 2), dtype=np.int64))
+        as_matrix(np.zeros((3, 2), dtype=np.int64))
     with pytest.raises(ValueError, match=r"no .parquet file"):
         read_parquet(tmp_path)
 

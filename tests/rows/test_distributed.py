@@ -347,7 +347,8 @@ def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(clien
 def test_passes_longer_than_a_look_after_the_actor_arrive(client, monkeypatch):
     import dask.array as da
 
-    monkeypatch.setattr("gemmed.rows.dask_partitions.ANSWER_SECONDS", 0.02)
+    module = importlib.import_module("gemmed.rows.dask_blocks")
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.02)
     X, _ = sample(400)
     blocks = dask_blocks(da.from_array(X, chunks=(200, 6)), client)
     np.testing.assert_array_equal(np.concatenate(list(blocks.map(slowly))), X)

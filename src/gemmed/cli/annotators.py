@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._core.words import counted
-from .outputs import emit_table
-from .progress import FitProgress
-from .reading_options import reading_of
-from .terminal import note, print_table, say, warnings_as_notes
+from ..estimators.annotators import AnnotatorGEMMEDClassifier
+from ..estimators.column_plan import feature_frame, plan_columns
+from ..estimators.table_columns import table_pipeline
+from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
+from ..rows.tables import Table, read_table
+from .options import option_name, reading_of
+from .outputs import emit_found
+from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
 from .training import report_left_out
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..report.annotators import AnnotatorFindings
-    from ..rows.tables import Table
 
 UNCLEAR = 0.2
 """Probability from which on the likeliest label may be wrong for a row to be called unclear."""
@@ -42,24 +41,6 @@ class Asked(NamedTuple):
     """Columns that are not learned from."""
 
 
-def add_annotator_options(parser: Any) -> None:
-    """The two ways to name answers of several people."""
-    parser.add_argument(
-        "--annotators",
-        nargs="+",
-        metavar="COLUMN",
-        help="instead of --target: columns with the answers of several people, empty where one "
-        "gave none; reports how often each of them is right, and unclear rows",
-    )
-    parser.add_argument(
-        "--answers",
-        nargs=3,
-        metavar=("ITEM", "ANNOTATOR", "LABEL"),
-        help="the same for a table with one answer per row: the columns with the item, the "
-        "annotator and the label; other columns are learned from if they are equal within an item",
-    )
-
-
 def audit_annotators(options: argparse.Namespace) -> int:
     """Fit to the answers of several people, report annotators and unclear rows."""
     given = "--annotators" if options.answers is None else "--answers"
@@ -67,18 +48,14 @@ def audit_annotators(options: argparse.Namespace) -> int:
         raise ValueError("--annotators and --answers: give one of them")
     for name in NO_MEANING:
         if getattr(options, name) not in (None, []):
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} has no meaning with {given}: leave it out")
+            raise ValueError(f"{option_name(name)} has no meaning with {given}: leave it out")
     findings = _findings(options)
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(findings.ranked, options.out, raw_cells=options.raw_cells)
+    emit_found(findings.ranked, options)
     if options.html is not None:
-        from ..report.annotators import AnnotatorReport
-
         AnnotatorReport(findings).save(options.html)
     if options.json:
         records = findings.unclear.to_dict(orient="records")
-        print(json.dumps({**findings.as_json(), "unclear": records}, indent=1, default=str))
+        print_json({**findings.as_json(), "unclear": records})
     elif options.out != "-":
         _print(findings, options)
     return 0
@@ -115,9 +92,6 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
 
 
 def _findings(options: argparse.Namespace) -> AnnotatorFindings:
-    from ..report.annotators import annotator_findings
-    from ..rows.tables import read_table
-
     table = read_table(options.table, **reading_of(options))
     further = [*options.id, *(() if options.group is None else (options.group,))]
     table.require_columns(further, "id or group")
@@ -132,7 +106,6 @@ def _findings(options: argparse.Namespace) -> AnnotatorFindings:
 
 def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
     """One column per annotator."""
-    import numpy as np
     import pandas as pd
 
     columns = [name for part in options.annotators for name in part.split(",") if name]
@@ -181,8 +154,6 @@ def _command(options: argparse.Namespace, names: list[str]) -> str:
 
 def _long(options: argparse.Namespace, table: Table) -> Asked:
     """One answer a row."""
-    import numpy as np
-
     item, annotator, label = options.answers
     if len({item, annotator, label}) < 3:
         raise ValueError(f"--answers {' '.join(options.answers)}: name three different columns")
@@ -213,10 +184,6 @@ def _long(options: argparse.Namespace, table: Table) -> Asked:
 
 
 def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[str]) -> Any:
-    from ..estimators.annotators import AnnotatorGEMMEDClassifier
-    from ..estimators.column_plan import feature_frame, plan_columns
-    from ..estimators.table_columns import table_pipeline
-
     classifier = AnnotatorGEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
@@ -239,7 +206,7 @@ def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[
     else:
         note("there is no column to learn from: true labels are inferred from the answers alone")
     groups = None if options.group is None else table.text(options.group)[0][asked.rows]
-    with warnings_as_notes(), FitProgress():
+    with warnings_as_notes(), fit_progress():
         fit = classifier.fit if options.answers is None else classifier.fit_answers
         fit(X, **asked.answers, groups=groups)
     return classifier

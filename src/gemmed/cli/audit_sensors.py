@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from .outputs import emit_table
+import numpy as np
+
+from ..report.timeline import SensorReadings, ShownSpan, write_timeline
+from .outputs import emit_found, emit_table
 from .recordings import SOME_FAILED
-from .sensor_tables import Clock, plain
-from .sensors import sensor_lines, sensors_of
-from .span_files import span_records
-from .terminal import counted_names, print_table, say
-from .training import Training, summary_of, table_lines
-from .unlabelled import score_unlabelled
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..report.timeline import SensorReadings, ShownSpan
+from .sensor_tables import clock_in, shown_by, span_records
+from .terminal import counted_names, print_json, print_table, say
+from .training import Training, score_unlabelled, sensor_lines, summary_of, table_lines
 
 LABEL = "label"
 """Lane of the timeline for suspicious labels."""
@@ -41,14 +36,11 @@ def audit_sensors(
     found = ranked[is_found].sort_values("anomaly_score", ascending=False, kind="stable")
     if options.unlabelled is not None:
         emit_table(score_unlabelled(training, identifiers), options.unlabelled)
-    if options.out is not None and not (options.json and options.out == "-"):
-        emit_table(found, options.out, raw_cells=options.raw_cells)
+    emit_found(found, options)
     if options.html is not None:
         _write_page(training, ranked, options)
-    classifier = training.learned.classifier
     summary = {
-        **summary_of(training.learned),
-        **sensors_of(classifier),
+        **summary_of(training),
         "threshold": options.threshold,
         "suspicious_rows": len(found),
         "verdicts": dict(Counter(ranked["verdict"])),
@@ -57,35 +49,25 @@ def audit_sensors(
         summary["problems"] = training.problems
     if options.json:
         records = found.to_dict(orient="records")
-        faults = span_records(classifier.spans(), _clock(classifier))
-        print(json.dumps({**summary, "suspicious": records, "faults": faults}, indent=1))
+        faults = span_records(training.classifier.spans(), clock_in(training.classifier))
+        print_json({**summary, "suspicious": records, "faults": faults})
     elif options.out != "-":
         _show(summary, found, options)
     return SOME_FAILED if training.problems else 0
 
 
-def rank_samples(training: Training, identifiers: tuple[str, ...] = ()) -> Any:
-    """One row per sample, in the order of the fit.
+def rank_samples(training: Training, identifiers: Sequence[str] = ()) -> Any:
+    """A DataFrame of one row per sample, in the order of the fit.
 
-    Returns
-    -------
-    pandas.DataFrame
-        row, the identifiers, recording and time if there are any, label, anomaly_score, verdict,
-        sensors, suggested_label, and broken_SENSOR of each sensor. The anomaly score is the larger
-        one of P(the label is wrong or no sensor is good) and the largest P(broken) of a sensor.
+    The anomaly score is the larger one of P(the label is wrong or no sensor is good) and the
+    largest P(broken) of a sensor.
     """
-    import numpy as np
     import pandas as pd
 
-    classifier, rows = training.learned.classifier, training.rows
-    explained = classifier.explain("dict")
-    columns: dict[str, Any] = {"row": rows + 1}
-    for name in identifiers:
-        columns[name] = training.table.text(name)[0][rows]
-    columns |= {name: v for name, v in training.facts.items() if name not in columns}
-    clock = _clock(classifier)
+    classifier, columns = training.classifier, training.named(identifiers)
+    explained, clock = classifier.explain("dict"), clock_in(classifier)
     if "time" in training.facts and clock is not None:
-        columns["time"] = [clock.shown(time) for time in training.facts["time"]]
+        columns["time"] = [shown_by(clock)(time) for time in training.facts["time"]]
     columns["label"] = explained["label"]
     broken = classifier.broken_proba_.max(axis=1)
     columns["anomaly_score"] = np.maximum(1.0 - explained["nominal_proba"], broken)
@@ -93,11 +75,6 @@ def rank_samples(training: Training, identifiers: tuple[str, ...] = ()) -> Any:
     columns |= {name: explained[name] for name in rest}
     columns |= {name: v for name, v in explained.items() if name.startswith("broken_")}
     return pd.DataFrame(columns)
-
-
-def _clock(classifier: Any) -> Clock | None:
-    stored = getattr(classifier, "time_column_", None)
-    return None if stored is None else Clock(*stored)
 
 
 def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> None:
@@ -124,19 +101,13 @@ def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> N
 
 def _write_page(training: Training, ranked: Any, options: argparse.Namespace) -> None:
     """A timeline with a lane per sensor, and one of suspicious labels."""
-    import numpy as np
-
-    from ..report.timeline import ShownSpan, write_timeline
-
-    classifier, n = training.learned.classifier, len(ranked)
-    groups = training.facts.get("recording")
+    classifier, n = training.classifier, len(ranked)
     times = np.asarray(training.facts.get("time", np.arange(n)), dtype=float)
-    number = np.zeros(n, dtype=int)
+    groups, number = training.facts.get("recording"), np.zeros(n, dtype=int)
     if groups is not None:
         number = np.unique(groups, return_inverse=True)[1]
     order = np.lexsort((times, number))
-    clock = _clock(classifier)
-    show = plain if clock is None else clock.shown
+    show = shown_by(clock_in(classifier))
 
     def shown_time(row: int) -> str:
         sample = order[row]
@@ -168,10 +139,8 @@ def _write_page(training: Training, ranked: Any, options: argparse.Namespace) ->
     )
 
 
-def _label_spans(ranked: Any, shown_time: Any) -> list[ShownSpan]:
+def _label_spans(ranked: Any, shown_time: Callable[[int], str]) -> list[ShownSpan]:
     """Neighbours whose label is suspicious in the same way, as stretches."""
-    from ..report.timeline import ShownSpan
-
     found, first = [], 0
     said = [
         f"{own.label} → {own.suggested_label}"
@@ -193,12 +162,8 @@ def _label_spans(ranked: Any, shown_time: Any) -> list[ShownSpan]:
 
 def _readings(training: Training, order: np.ndarray) -> list[SensorReadings]:
     """Columns of each sensor; of recordings the mean of the first MFCC, which is their loudness."""
-    import numpy as np
-
-    from ..report.timeline import SensorReadings
-
-    classifier, frame = training.learned.classifier, training.learned.frame
-    if training.learned.recordings is None:
+    classifier, frame = training.classifier, training.features
+    if training.recordings is None:
         return [
             SensorReadings(name, tuple(classifier.views[name]), frame[own].to_numpy()[order])
             for name, own in classifier.views.items()

@@ -1,62 +1,528 @@
-"""What the parsers of all commands have in common."""
+"""All commands: their options, what ``--help`` says of them, and the function that runs each.
+
+Only the parser is here, so that help is instant. The function is imported when the command runs.
+"""
 
 from __future__ import annotations
 
-import argparse
-import os
-from collections.abc import Callable
 from typing import Any
 
+from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of
+from .options import (
+    JOBS,
+    JSON,
+    RAW_CELLS,
+    READING,
+    SPANS,
+    add,
+    add_command,
+    add_data,
+    add_monitor,
+    add_streaming,
+    add_training,
+)
 
-def add_parser(
-    commands: Any,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    summary: str,
-    description: str,
-    epilog: str,
-) -> Any:
-    """A parser of a command; the epilog is shown as it is written.
+SHELLS = ("bash", "zsh", "tcsh", "fish")
+REQUIRED = {"required": True}
+STRATA = "draw small groups more often; a column, or class, or verdict"
 
-    Parameters
-    ----------
-    run : what the command does; its result is the exit code
-    summary : one line in the list of commands
-    """
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+
+def add_commands(commands: Any) -> None:
+    """Register all commands, in the order of the help."""
+    _add_models(commands)
+    _add_audit(commands)
+    _add_review(commands)
+    _add_monitors(commands)
+    _add_features(commands)
+    _add_experiments(commands)
+
+
+def _add_models(commands: Any) -> None:
+    fit = add_command(
+        commands,
+        "fit",
+        "fit:run",
+        "train a classifier on a table and save it",
+        "Train a robust classifier on a CSV or Parquet table and save it to a file.",
+        """examples:
+  gemmed fit patients.csv --target diagnosis --out diagnosis.gemmed
+  gemmed fit steps.parquet --target foot --group recording --drop date --out foot.gemmed
+  gemmed fit parts.csv --target ok --prior trust --kernel linear --C 10 --out parts.gemmed --json
+  gemmed fit readings/ --target state --out state.gemmed          (a folder of Parquet files)
+  gemmed fit plant.csv --target state --prefix _ --order time --out plant.gemmed
+  gemmed fit manifest.csv --out digits.gemmed                     (columns path and label: sounds)
+  gemmed fit readings.parquet --target state --scheduler local --workers 4 --out state.gemmed
+  gemmed fit /shared/readings --target state --scheduler tcp://10.0.0.5:8786 --out state.gemmed
+
+Missing numbers become the median of their column, and a further column marks them. Text becomes
+one column per value. Text that differs from row to row (names, identifiers) is left out. The model
+file contains no code: gemmed predict refuses files that would run any.
+
+A table with a column path that names sound files is a manifest. The model then holds sample rate,
+window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
+means that some recordings could not be used; the others were. With the columns subject and sensor,
+recordings of a subject at the same time are one sample, of which single sensors may be broken.
+
+With --sensor or --prefix the columns of a table are sensors. Single sensors may be broken for a
+while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
+
+Large tables are read in blocks. 50,000 random rows then decide how columns are read and scaled. On
+a cluster the workers read Parquet files themselves: all of them need the same path. The rows of a
+CSV file are sent to them.
+""",
     )
-    parser.set_defaults(run=run)
-    return parser
+    add(
+        fit,
+        {"--out MODEL": "model file to write", "--json": "print the summary as JSON"},
+        out=REQUIRED,
+    )
+    add_training(fit)
+    add_data(fit)
+    add_streaming(fit)
+    predict = add_command(
+        commands,
+        "predict",
+        "predict:run",
+        "predict the classes of a table with a saved model",
+        "Predict the class of each row of a table with a model of gemmed fit.",
+        """examples:
+  gemmed predict diagnosis.gemmed new.csv > predicted.csv
+  gemmed predict diagnosis.gemmed new.csv --proba --screen 0.05 --out predicted.parquet
+  gemmed predict digits.gemmed new/*.wav --screen 0.05 --out predicted.csv   (recordings)
+  cat new.csv | gemmed predict diagnosis.gemmed - --json | jq '.predictions[0]'
 
+The table is written again with further columns: prediction; with --proba proba_CLASS for each
+class; with --screen p_value and suspicious; with a model of sensors broken_SENSOR, a probability.
+Columns are found by name, others are kept but not used.
 
-def add_json_option(parser: Any, what: str = "print a summary as JSON") -> None:
-    """``--json``: results for programs."""
-    parser.add_argument("--json", action="store_true", help=what)
+A model of gemmed fit MANIFEST takes sound files or a manifest and processes them exactly as in
+training. The column flags has silent, clipped, truncated, or why a file could not be used (exit
+code 3).
+""",
+    )
+    predict.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
+    predict.add_argument(
+        "table",
+        nargs="+",
+        metavar="TABLE",
+        help="CSV, Parquet or Excel file, - for standard input; for a model of recordings a "
+        "manifest or sound files",
+    )
+    add(
+        predict,
+        {
+            "--out FILE=-": "CSV, Parquet or Excel file to write (default: -, CSV to standard "
+            "output)",
+            "--proba": "add the class probabilities",
+            "--screen RATE:float": "mark rows unlike the trusted training rows; RATE is the share "
+            "of good rows that may be marked by mistake, such as 0.05",
+            **SPANS,
+            **RAW_CELLS,
+            "--json": "print JSON: a summary, and the predictions if no --out",
+        },
+    )
+    add(predict.add_argument_group("reading the table"), READING)
+    export = add_command(
+        commands,
+        "export",
+        "export:run",
+        "write a saved model as an ONNX graph",
+        "Write a model of gemmed fit as an ONNX graph, for devices and services without Python.",
+        """examples:
+  gemmed export diagnosis.gemmed --out diagnosis.onnx
+  gemmed export diagnosis.gemmed --out diagnosis.onnx --dtype float32 --json
 
-
-def add_jobs_option(parser: Any) -> None:
-    """``--jobs``: worker processes."""
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
+The graph has the inputs X (numbers, NaN where one is missing) and, if the model has such columns,
+categories (texts, "" where one is missing). Its outputs are label, decision and probabilities. The
+order of the columns is printed and stored in the file. A model of recordings is exported from its
+MFCCs on. Screening and explanations stay with gemmed.
+""",
+    )
+    export.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
+    add(
+        export,
+        {
+            "--out FILE": "file to write, NAME.onnx",
+            "--dtype=float64|float32": "of all numbers; float32 is half as large, with errors of "
+            "1e-6 to 2e-4 in what was measured (default: float64)",
+            **JSON,
+        },
+        out=REQUIRED,
     )
 
 
-def add_raw_cells_option(parser: Any) -> None:
-    """``--raw-cells``: formulas stay formulas."""
-    parser.add_argument(
-        "--raw-cells",
-        action="store_true",
-        help="write cells that begin like a formula (=, @, + or - before a word) to CSV as they "
-        "are; without it they get ' in front, so that a spreadsheet does not run them",
+def _add_audit(commands: Any) -> None:
+    audit = add_command(
+        commands,
+        "audit",
+        "audit:run",
+        "find the rows of a table that are not to be trusted",
+        "Rank the rows of a labelled table by how suspicious they are, with reasons.",
+        """examples:
+  gemmed audit patients.csv --target diagnosis
+  gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
+  gemmed audit patients.csv --target diagnosis --id patient ward --html report.html
+  gemmed audit patients.csv --target diagnosis --each 50 --out suspicious.csv
+  gemmed audit parts.csv --target ok --threshold 0.9 --out - | head
+  gemmed audit manifest.csv --out suspicious.csv            (sound files: columns path and label)
+  gemmed audit clips.csv --annotators ann bob cy --out labels.csv   (one column per annotator)
+  gemmed audit answers.csv --answers clip worker label              (one answer per row)
+  gemmed audit clips.csv --target genre --pred-probs net.npy forest.csv
+  gemmed audit plant.csv --target state --prefix _ --order time --html timeline.html
+  gemmed audit parts.csv --target ok --json | jq ".suspicious[].row"
+  gemmed audit large.parquet --target ok --stream --out suspicious.csv --html report.html
+
+columns of --out, one row per suspicious row:
+  row                its number, from 1 below the header
+  anomaly_score      probability of a fault; the list is sorted by it
+  verdict            what is suspicious: the label or the measurement
+  suggested_label    the most likely other class
+  reasons            why, in words
+  odd_columns        which columns are evidence against the row
+  conflicting_rows   trusted rows to compare it with
+  prior, label_term, measurement_term
+                     terms that add up to the log-odds that the row is correct: how frequent faults
+                     are, what predictions say of the label, what the values say of the measurement
+
+--threshold 0 lists every row. --html writes one page that can be mailed. gemmed review lets you
+judge the rows.
+
+Recordings (a manifest with path and label) have a column flags: silent, clipped, truncated.
+Recordings with a flag are always listed, and so are files that cannot be read.
+
+With --sensor or --prefix, and with recordings that have the columns subject and sensor, single
+sensors of a row may be broken. verdict and sensors name them, --spans writes when, and --html is a
+timeline.
+""",
+    )
+    add(
+        audit,
+        {
+            "--out FILE": "table for the suspicious rows: .csv, .parquet, .xlsx, or -",
+            "--top=20": "rows to print (default: 20)",
+            "--threshold P:float": "list rows with a fault probability above P (default: rows of "
+            "which a fault is more likely than none)",
+            "--each N:int": "list the N most suspicious labels and the N most suspicious "
+            "measurements; with --threshold, those above it",
+            "--id COLUMN ...": "columns that name the rows (identifier, annotator); copied, not "
+            "learned from; rows of one patient or machine are kept together by --group",
+            "--html FILE": "a report to look at: one file, nothing is loaded",
+            "--annotators COLUMN": "instead of --target: columns with the answers of several "
+            "people, empty where one gave none; reports how often each of them is right, and "
+            "unclear rows",
+            "--answers": "the same for a table with one answer per row: the columns with the item, "
+            "the annotator and the label; other columns are learned from if they are equal within "
+            "an item",
+            "--pred-probs FILE ...": "out-of-sample probabilities of your own models, one file "
+            "each: a table with one column per class, or .npy of shape (rows, classes), classes "
+            "sorted; rows as in the table",
+            "--embeddings FILE": ".npy of shape (rows, dimensions): embeddings of texts, images or "
+            "sounds, learned from beside the columns of the table",
+            "--plan FILE": "write a plan of 120 rows to check by hand as JSON, for gemmed review "
+            "--plan and gemmed.checks.load_plan; --seed fixes the draws",
+            "--strata COLUMN": f"with --plan: {STRATA}",
+            **RAW_CELLS,
+            "--json": "print everything as JSON",
+        },
+        annotators={"nargs": "+"},
+        answers={"nargs": 3, "metavar": ("ITEM", "ANNOTATOR", "LABEL")},
+    )
+    add_training(audit)
+    add_streaming(audit, cluster=False)
+    add_data(audit)
+
+
+def _add_review(commands: Any) -> None:
+    review = add_command(
+        commands,
+        "review",
+        "review:run",
+        "judge suspicious rows in a browser and correct the table",
+        "Judge the suspicious rows of a labelled table one after another.",
+        """examples:
+  gemmed review patients.csv --target diagnosis --id patient
+  gemmed review clips.csv
+  gemmed review patients.csv --target diagnosis --checks 120 --until 0.02
+  gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
+
+A page opens on this computer and shows one suspicious row after another: its values with the odd
+ones marked, the usual values, its neighbours, the suggested class. A table with a column path that
+names sound files is a manifest. The page then plays the recordings, and the classes are in column
+label unless --target names another one.
+
+Marks are kept in TABLE.review.sqlite beside the table. Each is on disk before the next row appears.
+The same command continues where it stopped.
+
+--checks draws rows at random. The page then shows the share of faults with an interval. --until and
+--until-precision set a goal.
+
+--export writes the table as it was with the corrected labels, and a log of the changes beside it.
+It needs no fit and no browser.
+""",
+    )
+    add(
+        review,
+        {
+            "--id COLUMN ...": "columns that name the rows (identifier, annotator); shown, not "
+            "learned from",
+            "--marks FILE": "where marks are kept (default: TABLE.review.sqlite)",
+            "--reviewer NAME": "(default: your login name)",
+            "--changed=refuse|match": "if the table has changed since: refuse, or follow the rows "
+            "by their content",
+            "--export FILE": "write the corrected table and stop",
+            "--bad=drop|flag|keep": "with --export: bad measurements are left out, flagged in a "
+            "column, or kept",
+            "--labels=corrected|given": "with --export: corrected labels, or labels as given and a "
+            "column known_label with the true ones, for gemmed fit --known known_label",
+            "--checks N:int": "draw N rows at random, likely faults more often, and estimate the "
+            "share of faults from them; --seed fixes the draws; draw before the first mark",
+            "--until SHARE:float": "goal of the checks: with 95 %% confidence at most this share "
+            "of the unchecked labels is wrong (as 0.02); likely faults then come between the "
+            "draws, to reach it sooner",
+            "--until-precision SHARE:float": "another goal: with 95 %% confidence at least this "
+            "share of the flagged rows is faulty (as 0.9); rows are then drawn from the flagged "
+            "ones only",
+            "--strata COLUMN": f"with --checks: {STRATA}",
+            "--plan FILE": "take the draws that gemmed audit --plan FILE has written",
+            "--port=0": "(default: a free one)",
+            "--no-browser": "only print the address",
+            **RAW_CELLS,
+            "--json": "with --export: print the summary as JSON",
+        },
+    )
+    add_training(review)
+
+
+def _add_monitors(commands: Any) -> None:
+    sensors = add_command(
+        commands,
+        "sensors",
+        "sensors:run",
+        "find faults of sensors in a table of readings",
+        "Find when sensors were broken, and how, from normal rows without labels.",
+        """examples:
+  gemmed sensors today.csv --normal lastweek.csv --order time
+  gemmed sensors today.csv --normal lastweek.csv --order time --out spans.csv --report today.html
+  gemmed sensors today.csv --normal lastweek.csv --sensor pump=px,py,pz --sensor flow=f1
+  gemmed sensors today.csv --model plant.gemmed --false-alarms 2/day --json
+
+No labels are needed: --normal is a table of rows during which all sensors worked. Kinds of faults:
+stuck, drift, offset, scale (also a changed unit), spikes, noisy, swapped, missing. The sensor plant
+stands for whole rows that are unusual. gemmed watch says the same of a stream.
+""",
+    )
+    text = "CSV or Parquet file, - for standard input"
+    sensors.add_argument("table", metavar="TABLE", help=text)
+    add(
+        sensors,
+        {
+            "--out FILE": "all faults, as CSV, Parquet or JSON by its name; - for CSV",
+            "--report FILE": "timeline of every sensor as HTML page",
+            "--json": "print all faults as JSON",
+            **RAW_CELLS,
+        },
+    )
+    add_monitor(sensors)
+    watch = add_command(
+        commands,
+        "watch",
+        "watch:run",
+        "say when sensors of a stream break, and how",
+        "Judge the rows of a stream by what normal rows were like.",
+        """examples:
+  gemmed watch today.csv --normal lastweek.csv --order time
+  gemmed watch today.csv --normal lastweek.csv --order time --save plant.gemmed
+  tail -n +1 -f log.csv | gemmed watch - --model plant.gemmed --state plant.state --json
+  gemmed watch readings.jsonl --model plant.gemmed --rows --json
+
+Rows are CSV with a header or JSON, one object a line. Empty cells and absent keys are missing
+readings. A line is printed when a fault begins, when its kind is known better, and when it ends.
+Kinds: stuck, drift, offset, scale, spikes, noisy, swapped, missing; unusual for the whole plant.
+
+With --state everything that is remembered is in one file, which is written after every event and
+every five seconds. The same command continues where it stopped, also after a crash. Rows up to the
+last time in the state are skipped. Without --order, as many rows of a file are skipped as were
+read; a pipe continues with its next row. An event that was printed just before a crash can be
+printed again.
+""",
+    )
+    watch.add_argument("source", metavar="FILE", help="CSV or JSON lines; - for standard input")
+    add(
+        watch,
+        {
+            "--state FILE": "go on from this file, and keep it",
+            "--rows": "also print what is said of every row",
+            "--json": "print JSON lines",
+        },
+    )
+    add_monitor(watch)
+
+
+def _add_features(commands: Any) -> None:
+    features = add_command(
+        commands,
+        "features",
+        "features:run",
+        "MFCC features of recordings",
+        "Write MFCC features of the segments of recordings; defaults as in the paper.",
+        """The manifest is a CSV or Parquet table with the columns path, label and perhaps subject,
+sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV, FLAC or
+OGG. They are resampled to one rate and mixed down to one channel. gemmed fit and gemmed audit take
+a manifest directly. This command is for several sensors and other tools.
+
+examples:
+  gemmed features manifest.csv --out features.parquet --jobs 2
+  gemmed features manifest.csv --out features.parquet --components 50 --join
+  gemmed features clips.csv --out clips.parquet --segments 1 --window 0.5 --frames 50 --json
+
+Columns: path, label, subject, sensor, segment, start, end, window_start (seconds), the flags
+silent, clipped, padded, offset, truncated, then MFCCs (m0000, ...) or components (p00, ...).
+
+A recording that cannot be used is named on standard error with its problem. The others are used.
+Exit code: 0 all done, 3 some recordings could not be used, 2 none could, or a wrong call.
+Finished recordings are kept in the folder OUT.parts: the same command does only what is missing.
+""",
+    )
+    features.add_argument("manifest", metavar="MANIFEST", help="table of recordings")
+    add(
+        features,
+        {
+            "--out": "file to write (.parquet or .csv)",
+            **JOBS,
+            **JSON,
+            **RAW_CELLS,
+            "--rate:float": "sample rate (default: the most common one)",
+            "--segments=24": "segments a recording, or 'all' that fit (default: 24)",
+            "--segment-seconds:float": "(default: so that they cover the recording)",
+            "--overlap=0.75": "of segments (default: 0.75)",
+            "--window=1.5": "seconds of strongest response (default: 1.5)",
+            "--frames=150": "frames a window (default: 150)",
+            "--frame-seconds=0.05": "length of a frame (default: 0.05)",
+            "--mfcc=13": "coefficients (default: 13)",
+            "--mels=40": "mel filters (default: 40)",
+            "--f-min=0.0": "lowest frequency (default: 0)",
+            "--f-max:float": "highest frequency (default: rate / 2)",
+            "--components:int": "principal components a sensor instead of MFCCs",
+            "--join": "sensors side by side, one row a subject and segment",
+        },
+        out=REQUIRED,
+        segments={"type": _count_or_all},
     )
 
 
-def add_list_option(parser: Any, name: str, metavar: str, what: str) -> None:
-    """An option that takes one value or several, and may be given more than once."""
-    parser.add_argument(name, nargs="+", action="extend", default=[], metavar=metavar, help=what)
+def _count_or_all(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+def _add_experiments(commands: Any) -> None:
+    reproduce = add_command(
+        commands,
+        "reproduce",
+        "experiments:reproduce",
+        "redo figures of the paper on simulated data",
+        "Redo figures of the paper: numbers (CSV, JSON) and pictures (PNG).",
+        """examples:
+  gemmed reproduce boundary scores --out results
+  gemmed reproduce all --quick
+  gemmed reproduce noise corruption auc --runs 50 --jobs 2 --json | jq '.[].seconds'
+  gemmed reproduce footsteps --quick
+
+Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
+Finished runs are kept in its subfolder runs: after Ctrl-C the same command continues.
+""",
+    )
+    # All targets, family by family; "all" are those of the simulation.
+    others = dict.fromkeys(entry.family for entry in TARGETS.values())
+    del others[SIMULATION]
+    known = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
+    known += [f"{family}: {', '.join(names_of(family))}" for family in others]
+    reproduce.add_argument("targets", nargs="+", metavar="TARGET", help="; ".join(known))
+    usual = TARGETS[names_of(SIMULATION)[0]].default_runs
+    runs = {name: entry.default_runs for name, entry in TARGETS.items()}
+    unusual = ", ".join(f"{name} {n}" for name, n in runs.items() if n != usual)
+    add(
+        reproduce,
+        {
+            "--runs:int": f"repetitions (default: {usual}; {unusual})",
+            **JOBS,
+            "--quick": "few repetitions, to try it out",
+            "--out=results": "folder for the files (default: results)",
+            **JSON,
+        },
+    )
+    simulate = commands.add_parser(
+        "simulate", help="write simulated data", description="Write simulated data with the truth."
+    )
+    kinds = simulate.add_subparsers(
+        title="data", metavar="DATA", required=True, parser_class=type(simulate)
+    )
+    ring = add_command(
+        kinds,
+        "ring",
+        "experiments:simulate_ring",
+        "two Gaussian classes, anomalies on a ring around them",
+        "Two Gaussian classes in the plane, anomalies on a ring around them (CSV).",
+        """examples:
+  gemmed simulate ring --out ring.csv
+  gemmed simulate ring --radius 75 --corruption 0.4 --layout separated --seed 3 --out ring.csv
+
+Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test samples are clean.
+""",
+    )
+    add(
+        ring,
+        {
+            "--out": "file to write",
+            "--per-class=100": "training samples a class",
+            "--test-per-class=2000": "test samples a class",
+            "--radius=55.0": "radius of the ring (default: 55)",
+            "--corruption=0.2": "share of anomalies",
+            "--layout=paper|separated": None,
+            "--seed=0": None,
+            **JSON,
+        },
+        out=REQUIRED,
+    )
+    footsteps = add_command(
+        kinds,
+        "footsteps",
+        "experiments:simulate_footsteps",
+        "humans alone or with an animal, recorded by four sensors that fail at times",
+        "Recordings of walkers by four acoustic sensors that fail at times (WAV, CSV).",
+        """examples:
+  gemmed simulate footsteps --out footsteps
+  gemmed simulate footsteps --out few --humans 6 --animals 6 --seed 3 --json
+  gemmed features footsteps/manifest.csv --out features.parquet
+
+Writes audio/*.wav (4 kHz, one file for each subject and sensor), manifest.csv (path, label,
+subject, sensor), faults.csv (subject, sensor, kind, start, stop) and segments.csv (how much of each
+segment is faulty, and whether it counts as an anomaly).
+""",
+    )
+    add(
+        footsteps,
+        {
+            "--out": "folder to write",
+            "--humans=84": "humans alone (default: 84)",
+            "--animals=66": "humans leading an animal (default: 66)",
+            "--duration=13.5": "seconds a recording (default: 13.5)",
+            "--healthy": "the same without faults",
+            "--seed=0": None,
+            **JSON,
+        },
+        out=REQUIRED,
+    )
+    completion = add_command(
+        commands,
+        "completion",
+        "main:complete",
+        "print a script for completion in a shell",
+        "Print a script that completes commands, options and files of gemmed.",
+        """examples:
+  eval "$(gemmed completion bash)"                 (in ~/.bashrc)
+  gemmed completion zsh > ~/.zfunc/_gemmed         (with ~/.zfunc in fpath, before compinit)
+  gemmed completion tcsh > ~/gemmed.csh            (source it in ~/.tcshrc)
+  gemmed completion fish > ~/.config/fish/completions/gemmed.fish
+""",
+    )
+    completion.add_argument("shell", choices=SHELLS, help="bash, zsh, tcsh or fish")

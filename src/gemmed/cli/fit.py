@@ -1,77 +1,27 @@
-"""``gemmed fit``: a table to a model file."""
+"""``gemmed fit``: a table, recordings or sensors to a model file."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
 
 from .._core.optional import require
-from .commands import add_json_option, add_parser
-from .learning import train
-from .outputs import (
-    check_distinct,
-    check_not_an_input,
-    check_output,
-    check_table_output,
-    emit_table,
+from ..io.model_files import save_model
+from ..rows.tables import read_table
+from .options import reading_of
+from .outputs import check_outputs, emit_table
+from .recordings import SOME_FAILED, lists_recordings, train_on_recordings
+from .sensor_recordings import are_together, train_on_sensors
+from .sensor_tables import has_sensor_columns, train_on_sensor_table
+from .streaming import is_streamed, train_in_blocks
+from .terminal import busy, print_json, say
+from .training import (
+    Training,
+    score_unlabelled,
+    summary_lines,
+    summary_of,
+    train_on_table,
+    with_embeddings,
 )
-from .recordings import SOME_FAILED, add_recording_options
-from .sensor_classes import add_sensor_table_options, has_sensor_columns
-from .sensors import add_sensor_option, sensor_lines, sensors_of
-from .span_files import add_spans_option, check_spans_output
-from .streaming import add_streaming_options, is_streamed, train_in_blocks
-from .terminal import busy, say
-from .training import add_training_options, summary_lines, summary_of
-from .unlabelled import add_unlabelled_option, score_unlabelled
-
-EPILOG = """examples:
-  gemmed fit patients.csv --target diagnosis --out diagnosis.gemmed
-  gemmed fit steps.parquet --target foot --group recording --drop date --out foot.gemmed
-  gemmed fit parts.csv --target ok --prior trust --kernel linear --C 10 --out parts.gemmed --json
-  gemmed fit readings/ --target state --out state.gemmed          (a folder of Parquet files)
-  gemmed fit plant.csv --target state --prefix _ --order time --out plant.gemmed
-  gemmed fit manifest.csv --out digits.gemmed                     (columns path and label: sounds)
-  gemmed fit readings.parquet --target state --scheduler local --workers 4 --out state.gemmed
-  gemmed fit /shared/readings --target state --scheduler tcp://10.0.0.5:8786 --out state.gemmed
-
-Missing numbers become the median of their column, and a further column marks them. Text becomes
-one column per value. Text that differs from row to row (names, identifiers) is left out. The model
-file contains no code: gemmed predict refuses files that would run any.
-
-A table with a column path that names sound files is a manifest. The model then holds sample rate,
-window, MFCC settings and principal components, and gemmed predict takes sound files. Exit code 3
-means that some recordings could not be used; the others were. With the columns subject and sensor,
-recordings of a subject at the same time are one sample, of which single sensors may be broken.
-
-With --sensor or --prefix the columns of a table are sensors. Single sensors may be broken for a
-while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
-
-Large tables are read in blocks. 50,000 random rows then decide how columns are read and scaled. On
-a cluster the workers read Parquet files themselves: all of them need the same path. The rows of a
-CSV file are sent to them.
-"""
-
-
-def add_command(commands: Any) -> None:
-    """Register the command."""
-    parser = add_parser(
-        commands,
-        "fit",
-        run,
-        summary="train a classifier on a table and save it",
-        description="Train a robust classifier on a CSV or Parquet table and save it to a file.",
-        epilog=EPILOG,
-    )
-    parser.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
-    add_json_option(parser, "print the summary as JSON")
-    add_training_options(parser)
-    add_unlabelled_option(parser)
-    add_recording_options(parser)
-    add_sensor_option(parser)
-    add_sensor_table_options(parser)
-    add_spans_option(parser)
-    add_streaming_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,15 +29,7 @@ def run(options: argparse.Namespace) -> int:
     require("skops", "saving models needs", "cli")
     if options.out == "-":
         raise ValueError("--out - is not possible: a model needs a file")
-    check_output(options.out)
-    check_not_an_input(options.out, options.table)
-    if options.unlabelled is not None:
-        check_table_output(options.unlabelled)
-        check_not_an_input(options.unlabelled, options.table)
-    if options.spans is not None:
-        check_spans_output(options.spans, "--spans", options.table)
-    check_distinct(out=options.out, unlabelled=options.unlabelled, spans=options.spans)
-    problems: list[Any] = []
+    check_outputs(options, [options.table], files=["out"], tables=["unlabelled"], spans=["spans"])
     if is_streamed(options):
         if has_sensor_columns(options):
             raise ValueError("--sensor and --prefix need the whole table: leave out --stream")
@@ -96,23 +38,43 @@ def run(options: argparse.Namespace) -> int:
                 "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "
                 "for rows without a label"
             )
-        learned = train_in_blocks(options)[0]
+        training = train_in_blocks(options)[0]
     else:
-        training = train(options, sensors=options.sensors)
-        learned, problems = training.learned, training.problems
+        training = train(options)
         if options.unlabelled is not None:
             emit_table(score_unlabelled(training), options.unlabelled)
-    from ..io.model_files import save_model
-
     with busy("saving"):
-        save_model(learned.pipeline, options.out)
-    summary = {"model": options.out, **summary_of(learned), **sensors_of(learned.classifier)}
-    if problems:
-        summary["problems"] = problems
+        save_model(training.pipeline, options.out)
+    summary = {"model": options.out, **summary_of(training)}
+    if training.problems:
+        summary["problems"] = training.problems
     if options.json:
-        print(json.dumps(summary, indent=1))
+        print_json(summary)
     else:
-        model_line = f"model          {options.out}"
-        for line in [*summary_lines(summary), *sensor_lines(summary), model_line]:
+        for line in [*summary_lines(summary), f"model          {options.out}"]:
             say(line)
-    return SOME_FAILED if problems else 0
+    return SOME_FAILED if training.problems else 0
+
+
+def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Training:
+    """Read the table and fit; what was left out is said on standard error."""
+    table = read_table(options.table, **reading_of(options))
+    table = with_embeddings(table, getattr(options, "embeddings", None))
+    of_sensors = has_sensor_columns(options)
+    of_recordings = lists_recordings(table, options.recordings)
+    if of_recordings and of_sensors:
+        raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
+    if of_recordings and are_together(table, options.sensors):
+        return train_on_sensors(options, table)
+    if options.sensors == "together" and not of_recordings:
+        raise ValueError(
+            "--sensors together is for recordings: say which columns of a table are a sensor with "
+            "--sensor NAME=COLUMN,COLUMN or --prefix MARK"
+        )
+    if of_sensors:
+        return train_on_sensor_table(options, table)
+    if options.spans is not None:
+        raise ValueError("--spans needs sensors: name their columns with --sensor or --prefix")
+    if of_recordings:
+        return train_on_recordings(options, table)
+    return train_on_table(options, table, not_features=not_features)

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import pkgutil
 import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from .. import __version__
 from .._core.exceptions import GemmedError
+from .._core.optional import require
 from .._core.words import did_you_mean
-from . import (
-    audit,
-    completion,
-    export,
-    features,
-    fit,
-    predict,
-    reproduce,
-    review,
-    sensor_faults,
-    simulate,
-    watch,
-)
+from .commands import add_commands
 from .terminal import complain, printable
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -35,13 +25,16 @@ RESUMED = "what was finished is kept, the same command continues"
 PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
 OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
 KEPT = {
-    features.run: RESUMED,
-    reproduce.run: RESUMED,
-    review.run: "all marks are kept",
-    watch.run: "the state is kept if there is --state",
+    "features:run": RESUMED,
+    "experiments:reproduce": RESUMED,
+    "review:run": "all marks are kept",
+    "watch:run": "the state is kept if there is --state",
 }
 """What is true after an interrupt, of commands that keep something."""
 NOT_KEPT = "the same command starts again from the beginning"
+FILES = {"FILE", "MANIFEST", "MODEL", "TABLE"}
+"""What options and arguments that name files are called in the help."""
+FOLDERS = {"DIR", "FOLDER"}
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -77,17 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", required=True, parser_class=OneLineParser
     )
-    fit.add_command(commands)
-    predict.add_command(commands)
-    export.add_command(commands)
-    audit.add_command(commands)
-    review.add_command(commands)
-    sensor_faults.add_command(commands)
-    watch.add_command(commands)
-    features.add_command(commands)
-    reproduce.add_command(commands)
-    simulate.add_command(commands)
-    completion.add_command(commands, parser)
+    add_commands(commands)
     return parser
 
 
@@ -99,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler)
     try:
-        code: int = options.run(options)
+        run = pkgutil.resolve_name(f"{__package__}.{options.run}")
+        code: int = run(options)
         return code
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -114,3 +98,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (GemmedError, ImportError, OSError, ValueError, ArithmeticError) as error:
         complain(f"error: {str(error) or type(error).__name__}")
         return USAGE_ERROR
+
+
+def complete(options: argparse.Namespace) -> int:
+    """``gemmed completion``: a script that makes a shell complete commands, options and files."""
+    require("shtab", "gemmed completion needs", "cli")
+    import shtab
+
+    parser = build_parser()
+    for action in _actions_of(parser):
+        shown = action.metavar or action.dest.upper()
+        if shown in FILES or action.dest == "out":
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif shown in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    print(shtab.complete(parser, shell=options.shell))
+    return 0
+
+
+def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Options and arguments of a parser and of all parsers below it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions_of(below)
+        else:
+            yield action

@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .._core.exceptions import OutputError
+from .._core.whole_files import replacing
+from ..rows.excel_files import EXCEL_SUFFIXES
+from ..rows.formula_cells import frame_without_formulas
+from ..rows.tables import PARQUET_SUFFIXES, check_table_name, csv_text, write_table
+from .options import option_name
 from .terminal import note, printable
 
 
-def check_output(path: str, name: str = "--out") -> None:
-    """Raise an error now if a file could not be written after the work; "-" is standard output."""
+def check_outputs(
+    options: argparse.Namespace,
+    inputs: Sequence[str | None],
+    *,
+    files: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    spans: Sequence[str] = (),
+) -> None:
+    """Raise an error now if a file could not be written after the work.
+
+    It must be no file that is read, and not the file of another option.
+
+    Parameters
+    ----------
+    inputs : files that are read
+    files, tables, spans : names of options; the name of a table says its format, spans may be JSON
+    """
+    read = {os.path.realpath(path) for path in inputs if path and path != "-"}
+    seen: dict[str, str] = {}
+    for option in (*files, *tables, *spans):
+        path, name = getattr(options, option), option_name(option)
+        if path is None:
+            continue
+        check_output(path, name)
+        if path != "-" and option not in files and not (option in spans and _is_json(path)):
+            check_table_name(path)
+        place = path if path == "-" else os.path.realpath(path)
+        if place in read:
+            raise OutputError(f"{name} {path!r} is a file to read: choose another name")
+        if seen.setdefault(place, name) != name:
+            raise OutputError(
+                f"{name} {path!r} is the file of {seen[place]} too: choose another name"
+            )
+
+
+def check_output(path: str, name: str) -> None:
+    """Raise an error if a path is not one that can be written; "-" is standard output."""
     if path == "-":
         return
     folder = Path(os.path.realpath(path)).parent
@@ -26,48 +69,11 @@ def check_output(path: str, name: str = "--out") -> None:
         raise OutputError(f"{name} {path!r}: no permission to write to {str(folder)!r}")
 
 
-def check_table_output(path: str, name: str = "--out") -> None:
-    """The same for a table, whose name says its format."""
-    from ..rows.tables import check_table_name
-
-    check_output(path, name)
-    if path != "-":
-        check_table_name(path)
-
-
-def check_not_an_input(path: str, *inputs: str, name: str = "--out") -> None:
-    """Raise an error if a file to write is one of the files read."""
-    for other in inputs:
-        if path != "-" and other != "-" and os.path.realpath(path) == os.path.realpath(other):
-            raise OutputError(f"{name} {path!r} is a file to read: choose another name")
-
-
-def check_distinct(**outputs: str | None) -> None:
-    """Raise an error if two options name one file: the second would replace what the first wrote.
-
-    Parameters
-    ----------
-    outputs : files by the name of their option, with ``_`` for ``-``
-    """
-    seen: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        name = f"--{option.replace('_', '-')}"
-        other = seen.setdefault(path if path == "-" else os.path.realpath(path), name)
-        if other != name:
-            raise OutputError(f"{name} {path!r} is the file of {other} too: choose another name")
-
-
 def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
     """Write a frame to a file, in the format of its name, or as CSV to standard output.
 
     In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
     """
-    from ..rows.excel_files import EXCEL_SUFFIXES
-    from ..rows.formula_cells import frame_without_formulas
-    from ..rows.tables import PARQUET_SUFFIXES, csv_text, write_table
-
     if not raw_cells and not path.lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES)):
         frame, n_changed = frame_without_formulas(frame)
         note_formulas(n_changed)
@@ -81,6 +87,12 @@ def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
     sys.stdout.flush()
 
 
+def emit_found(frame: Any, options: argparse.Namespace) -> None:
+    """Write what an audit lists to ``--out``, unless JSON goes to standard output."""
+    if options.out is not None and not (options.json and options.out == "-"):
+        emit_table(frame, options.out, raw_cells=options.raw_cells)
+
+
 def note_formulas(n_cells: int) -> None:
     """Say that cells were changed."""
     if n_cells:
@@ -88,3 +100,20 @@ def note_formulas(n_cells: int) -> None:
             f"{n_cells} cells begin like a formula of a spreadsheet and are written with ' in "
             "front (--raw-cells: as they are)"
         )
+
+
+def write_spans(
+    records: list[dict[str, Any]], fields: Sequence[str], path: str, *, raw_cells: bool = False
+) -> None:
+    """Write faults as stretches of time, one a row or a JSON object."""
+    if _is_json(path):
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+        return
+    import pandas as pd
+
+    emit_table(pd.DataFrame(records, columns=list(fields)), path, raw_cells=raw_cells)
+
+
+def _is_json(path: str) -> bool:
+    return path.endswith(".json")

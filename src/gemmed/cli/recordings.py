@@ -1,4 +1,4 @@
-"""``gemmed fit`` and ``gemmed audit`` of recordings: a manifest in, a model of sounds out.
+"""Recordings: a manifest to a model of sounds, and such a model to predictions.
 
 The model is a pipeline of MFCCs (with rate and window), principal components and the classifier, so
 that new recordings are processed exactly as in training.
@@ -8,70 +8,41 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
-from .progress import FitProgress
-from .terminal import note, warnings_as_notes
-from .training import (
-    Learned,
-    Training,
-    classifier_of,
-    handling_of,
-    report_notes,
-    roles_of,
-)
-
-if TYPE_CHECKING:
-    from ..acoustics import ReadSegments
-    from ..rows.tables import Table
+from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
+from ..acoustics.sound_files import damage_of
+from ..estimators.column_plan import ColumnPlan
+from ..rows.tables import Table
+from .options import MOST_COMPONENTS
+from .terminal import busy, fit_progress, note, warnings_as_notes
+from .training import Training, classifier_of, known_of
 
 SOUND_SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".mp3")
 PATH, LABEL, START, END = "path", "label", "start", "end"
 FEATURE_COLUMN = re.compile(r"(.+_)?(m\d{4}|p\d{2,})")
 """Columns of a table that ``gemmed features`` wrote: its rows are segments, not recordings."""
-MOST_COMPONENTS = 50
 SOME_FAILED = 3
 """Exit code if some recordings could not be used."""
 UNREADABLE = "unreadable"
 """Verdict of a recording that could not be used."""
 
 
-def add_recording_options(parser: Any) -> None:
-    """Options for manifests; the settings are stored in the model."""
-    group = parser.add_argument_group("recordings (if the table lists sound files)")
-    group.add_argument(
-        "--recordings",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether the table is a manifest with the columns path, label and perhaps start, end "
-        "(default: auto, if path names sound files)",
-    )
-    group.add_argument("--rate", type=float, help="sample rate (default: the most common one)")
-    group.add_argument(
-        "--window",
-        type=float,
-        help="seconds of strongest response (default: what most recordings last, at most 1.5)",
-    )
-    group.add_argument(
-        "--segments", type=int, default=1, help="overlapping segments a recording (default: 1)"
-    )
-    group.add_argument("--mfcc", type=int, default=13, help="coefficients (default: 13)")
-    group.add_argument("--mels", type=int, default=40, help="mel filters (default: 40)")
-    group.add_argument(
-        "--sound-components",
-        type=int,
-        metavar="N",
-        help=f"principal components of the MFCCs (default: {MOST_COMPONENTS}, fewer for few files)",
-    )
-    group.add_argument("--jobs", type=int, default=1, help="processes that read files (default: 1)")
-
-
 def is_sound(path: str) -> bool:
     """Whether a name is that of a sound file."""
     return path.lower().endswith(SOUND_SUFFIXES)
+
+
+def is_sound_model(model: Any) -> bool:
+    """Whether a model was fitted on recordings."""
+    return isinstance(model, Pipeline) and isinstance(model[0], RecordingMFCC)
 
 
 def lists_recordings(table: Table, choice: str) -> bool:
@@ -90,30 +61,22 @@ def lists_recordings(table: Table, choice: str) -> bool:
 
 def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     """Read the recordings of a manifest and fit; what cannot be used is said on standard error."""
-    require("soundfile", "recordings need", "audio")
-    from sklearn.pipeline import Pipeline
-
-    from ..acoustics import SegmentPCA
-    from ..estimators.column_plan import ColumnPlan
-
     options.target = options.target or LABEL
-    classifier, roles = classifier_of(options), roles_of(options)
-    roles.check(table)
-    known = roles.what_is_known(table, handling_of(options))
-    report_notes([*table.notes, *known.notes])
+    classifier, known = classifier_of(options), known_of(options, table)
     if known.n_unlabelled:
         note(f"{known.n_unlabelled} recordings without a label are not learned from")
-    files, positions = files_of(table)
     reader = reader_of(options)
-    with FitProgress():
-        reader.fit(files)
-        segments = reader.read(files)
-    problems = problems_of(table, positions, segments)
-    rows = positions[segments.recording]
-    place = {int(row): i for i, row in enumerate(known.rows)}
-    used = [i for i, row in enumerate(rows) if int(row) in place]
-    order = [place[int(rows[i])] for i in used]
-    _check_left(known, order, table, problems)
+    segments, problems = read_manifest(reader, table, is_fitted=False)
+    rows = segments.recording
+    of_label = positions_in(known.rows, len(table))[rows]
+    used, rest = np.flatnonzero(of_label >= 0), np.flatnonzero(of_label < 0)
+    order = of_label[used]
+    labels = known.labels[order]
+    if len(np.unique(labels)) < 2:
+        raise TableError(
+            f"{table.name} has usable recordings of one class only ({len(problems)} recordings "
+            "cannot be used): two are needed"
+        )
     pca = SegmentPCA(_n_components(options, len(used), segments.mfcc.shape[1]))
     features = pca.fit(segments.mfcc[used]).transform(segments.mfcc)
     note(
@@ -124,42 +87,33 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     given = {name: values[order] for name, values in known.options.items()}
     if reader.n_segments > 1 and "groups" not in given:
         given["groups"] = rows[used].astype(str)  # segments of a recording overlap
-    with warnings_as_notes(), FitProgress():
-        classifier.fit(features[used], known.labels[order], **given)
-    pipeline = Pipeline([("recordings", reader), ("components", pca), ("classifier", classifier)])
-    plan = ColumnPlan(pca.get_feature_names_out().tolist(), [], {})
-    learned = Learned(
-        pipeline,
-        plan,
-        known.labels[order],
-        known.n_unlabelled,
-        features[used],
-        known.labels[order],
-        recordings=len(files) - len(problems),
-    )
-    facts = {name: values[used] for name, values in facts_of(table, rows, segments).items()}
-    rest = [i for i, row in enumerate(rows) if int(row) not in place]
+    with warnings_as_notes(), fit_progress():
+        classifier.fit(features[used], labels, **given)
+    facts: dict[str, Any] = {PATH: table.text(PATH)[0][rows]}
+    if len(set(rows.tolist())) < len(rows):
+        facts |= {START: segments.starts, END: segments.ends}
+    facts["flags"] = np.array(damage_of(segments.flags), dtype=object)
     return Training(
+        Pipeline([("recordings", reader), ("components", pca), ("classifier", classifier)]),
+        ColumnPlan(pca.get_feature_names_out().tolist(), [], {}),
+        labels,
+        known.n_unlabelled,
         table,
         rows[used],
-        learned,
-        facts,
-        problems,
+        options.target,
+        features[used],
         lambda: (rows[rest], features[rest]),
-        roles.target,
+        facts={name: values[used] for name, values in facts.items()},
+        problems=problems,
+        recordings=len(table) - len(problems),
     )
 
 
-def facts_of(table: Table, rows: Any, segments: ReadSegments) -> dict[str, Any]:
-    """What to say of each segment besides its score: the file, times, and what is damaged."""
-    import numpy as np
-
-    from ..acoustics.sound_files import damage_of
-
-    facts: dict[str, Any] = {PATH: table.text(PATH)[0][rows]}
-    if len(set(segments.recording.tolist())) < len(rows):
-        facts |= {START: segments.starts, END: segments.ends}
-    return {**facts, "flags": np.array(damage_of(segments.flags), dtype=object)}
+def positions_in(chosen: np.ndarray, n_rows: int) -> np.ndarray:
+    """Place of each row of a table among chosen ones, -1 if it is none of them."""
+    places = np.full(n_rows, -1)
+    places[chosen] = np.arange(len(chosen))
+    return places
 
 
 def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
@@ -168,21 +122,20 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
 
     damaged = ranked[(ranked["flags"] != "") & ~ranked.index.isin(found.index)]
     damaged = damaged.sort_values("anomaly_score", ascending=False, kind="stable")
-    table, target = training.table, training.target
+    labels = training.table.text(training.target)[0]
     unreadable = pd.DataFrame(
         [
             {
                 "row": problem["row"],
                 PATH: problem[PATH],
-                "label": table.text(target)[0][problem["row"] - 1],
+                "label": labels[problem["row"] - 1],
                 "anomaly_score": 1.0,
                 "verdict": UNREADABLE,
                 "flags": problem["problem"],
                 "conflicting_rows": [],
             }
             for problem in training.problems
-        ],
-        columns=["row", PATH, "label", "anomaly_score", "verdict", "flags", "conflicting_rows"],
+        ]
     )
     parts = [part for part in (unreadable, found, damaged) if len(part)]
     if not parts:
@@ -196,10 +149,8 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
     return listed
 
 
-def files_of(table: Table) -> tuple[list[tuple[str, float | None, float | None]], Any]:
-    """The recordings of a manifest, paths relative to its folder, and their positions."""
-    import numpy as np
-
+def files_of(table: Table) -> list[tuple[str, float | None, float | None]]:
+    """The recordings of a manifest; paths are relative to its folder."""
     cells, present = table.text(PATH)
     empty = np.flatnonzero(~present)
     if len(empty):
@@ -224,13 +175,11 @@ def files_of(table: Table) -> tuple[list[tuple[str, float | None, float | None]]
                 "seconds with 0 <= start < end"
             )
         files.append((str(folder / cell), start, end))
-    return files, np.arange(len(files))
+    return files
 
 
-def reader_of(options: argparse.Namespace) -> Any:
+def reader_of(options: argparse.Namespace) -> RecordingMFCC:
     """The first step of the model, by the options, not fitted."""
-    from ..acoustics import RecordingMFCC
-
     if options.jobs < 1:
         raise ValueError(f"--jobs {options.jobs} must be at least 1")
     if options.rate is not None and not 1 <= options.rate <= 1e7:
@@ -245,28 +194,33 @@ def reader_of(options: argparse.Namespace) -> Any:
     )
 
 
-def problems_of(table: Table, positions: Any, segments: ReadSegments) -> list[dict[str, Any]]:
-    """Recordings that cannot be used, each said on standard error."""
-    names = table.text(PATH)[0]
+def read_manifest(
+    reader: Any, table: Table, *, is_fitted: bool = True
+) -> tuple[ReadSegments, list[dict[str, Any]]]:
+    """Segments of the recordings of a manifest, and recordings that cannot be used."""
+    cells = table.text(PATH)[0].tolist()
+    names = [f"{cell} (row {row})" for row, cell in enumerate(cells, 1)]
+    segments = _read(reader, files_of(table), names, f" of {table.name}", is_fitted=is_fitted)
     problems = [
-        {"row": int(positions[i]) + 1, PATH: str(names[positions[i]]), "problem": problem}
+        {"row": i + 1, PATH: str(cells[i]), "problem": problem}
         for i, problem in segments.problems.items()
     ]
-    for problem in problems:
-        note(f"{problem[PATH]} (row {problem['row']}) cannot be used: {problem['problem']}")
-    if len(problems) == len(names):
-        raise ManifestError(f"none of the recordings of {table.name} could be used")
-    return problems
+    return segments, problems
 
 
-def _check_left(known: Any, order: list[int], table: Table, problems: list[Any]) -> None:
-    import numpy as np
-
-    if len(np.unique(known.labels[order])) < 2:
-        raise TableError(
-            f"{table.name} has usable recordings of one class only ({len(problems)} recordings "
-            "cannot be used): two are needed"
-        )
+def _read(
+    reader: Any, files: Sequence[Any], names: Sequence[str], where: str, *, is_fitted: bool = True
+) -> ReadSegments:
+    require("soundfile", "recordings need", "audio")
+    with fit_progress():
+        if not is_fitted:
+            reader.fit(files)
+        segments: ReadSegments = reader.read(files)
+    for i, problem in segments.problems.items():
+        note(f"{names[i]} cannot be used: {problem}")
+    if len(segments.problems) == len(files):
+        raise ManifestError(f"none of the recordings{where} could be used")
+    return segments
 
 
 def _n_components(options: argparse.Namespace, n_rows: int, n_features: int) -> int:
@@ -279,3 +233,70 @@ def _n_components(options: argparse.Namespace, n_rows: int, n_features: int) -> 
             f"are {n_rows} segments of {n_features} numbers"
         )
     return int(options.sound_components)
+
+
+def predict_recordings(
+    model: Any, names: list[str], table: Table | None, *, proba: bool, rate: float | None
+) -> tuple[Any, dict[str, Any], bool]:
+    """Predict recordings, which are processed as the fitted model expects them.
+
+    Parameters
+    ----------
+    names : sound files, if there is no manifest
+    table : manifest
+
+    Returns
+    -------
+    the recordings as a frame, its new columns (prediction, what else was asked for, flags), and
+    whether some recordings could not be used
+    """
+    import pandas as pd
+
+    files: list[Any] = [(name, None, None) for name in names] if table is None else files_of(table)
+    frame = pd.DataFrame({PATH: names}) if table is None else table.frame
+    segments = _read(model[0], files, [file[0] for file in files], "")
+    features, last, n = model[1:-1].transform(segments.mfcc), model[-1], len(files)
+    of, read = segments.recording, np.ones(n, dtype=bool)
+    read[list(segments.problems)] = False
+    with warnings_as_notes(), busy(f"predicting {n} recordings"):
+        probabilities = means_of(last.predict_proba(features), of, n)
+        prediction = np.full(n, None, dtype=object)
+        if np.all(np.bincount(of, minlength=n) <= 1):
+            prediction[of] = last.predict(features)
+        else:
+            classes = np.asarray(last.classes_).astype(object)
+            prediction[read] = classes[np.argmax(probabilities[read], axis=1)]
+        added: dict[str, Any] = {"prediction": prediction}
+        if proba:
+            added |= proba_columns(last, probabilities)
+        if rate is not None:
+            lowest = np.full(n, np.nan)
+            np.fmin.at(lowest, of, last.p_values(features))
+            marked = np.full(n, None, dtype=object)
+            marked[read] = False
+            marked[of[last.screen(features, false_alarm_rate=rate)]] = True
+            added |= {"p_value": lowest, "suspicious": marked}
+    return frame, added | {"flags": flags_of(segments, n)}, bool(segments.problems)
+
+
+def proba_columns(classifier: Any, probabilities: np.ndarray) -> dict[str, Any]:
+    """A column of each class."""
+    columns = zip(classifier.classes_, probabilities.T, strict=True)
+    return {f"proba_{label}": column for label, column in columns}
+
+
+def flags_of(segments: ReadSegments, n: int) -> list[str]:
+    """Of each recording what is damaged, or why it cannot be used."""
+    words = [set[str]() for _ in range(n)]
+    for i, damage in zip(segments.recording, damage_of(segments.flags), strict=True):
+        words[i] |= set(damage.split(", ")) - {""}
+    return [segments.problems.get(i, ", ".join(sorted(found))) for i, found in enumerate(words)]
+
+
+def means_of(values: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
+    """Means of the rows of each of n recordings or moments; NaN where there is no value."""
+    sums = np.zeros((n, values.shape[1]))
+    counts = np.zeros_like(sums)
+    np.add.at(sums, of, np.nan_to_num(values))
+    np.add.at(counts, of, np.isfinite(values))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -4,132 +4,31 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
 import secrets
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from .._core.exceptions import ReviewError
 from .._core.optional import require
 from .._core.words import counted
-from .checks_plan import add_strata_option
-from .commands import add_json_option, add_parser, add_raw_cells_option
-from .outputs import check_not_an_input, check_table_output, note_formulas
-from .progress import FitProgress
-from .reading_options import reading_of
-from .terminal import note, warnings_as_notes
-from .training import (
-    add_training_options,
-    classifier_of,
-    handling_of,
-    report_left_out,
-    report_notes,
-    roles_of,
-)
-
-if TYPE_CHECKING:
-    from ..review.marks import MarkStore
-    from ..review.subjects import Subject
-    from ..rows.tables import Table
+from ..checks import load_plan
+from ..review.attached import attach
+from ..review.corrected import export
+from ..review.marks import MarkStore
+from ..review.planned_checks import N_CHECKS, strata_of
+from ..review.recordings import RecordingSubject, is_manifest
+from ..review.server import make_app
+from ..review.session import ReviewSession, checked_name
+from ..review.subjects import Subject, TableSubject
+from ..rows.tables import Table, read_table
+from .options import option_name, reading_of
+from .outputs import check_outputs, note_formulas
+from .terminal import fit_progress, note, print_json, warnings_as_notes
+from .training import classifier_of, handling_of, report_left_out, report_notes, roles_of
 
 LABEL = "label"
 """Column with the classes of a manifest, unless --target names another one."""
-EPILOG = """examples:
-  gemmed review patients.csv --target diagnosis --id patient
-  gemmed review clips.csv
-  gemmed review patients.csv --target diagnosis --checks 120 --until 0.02
-  gemmed review patients.csv --target diagnosis --export corrected.csv --bad flag
-
-A page opens on this computer and shows one suspicious row after another: its values with the odd
-ones marked, the usual values, its neighbours, the suggested class. A table with a column path that
-names sound files is a manifest. The page then plays the recordings, and the classes are in column
-label unless --target names another one.
-
-Marks are kept in TABLE.review.sqlite beside the table. Each is on disk before the next row appears.
-The same command continues where it stopped.
-
---checks draws rows at random. The page then shows the share of faults with an interval. --until and
---until-precision set a goal.
-
---export writes the table as it was with the corrected labels, and a log of the changes beside it.
-It needs no fit and no browser.
-"""
-
-
-def add_command(commands: Any) -> None:
-    """Register the command."""
-    parser = add_parser(
-        commands,
-        "review",
-        run,
-        summary="judge suspicious rows in a browser and correct the table",
-        description="Judge the suspicious rows of a labelled table one after another.",
-        epilog=EPILOG,
-    )
-    parser.add_argument(
-        "--id",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns that name the rows (identifier, annotator); shown, not learned from",
-    )
-    parser.add_argument(
-        "--marks", metavar="FILE", help="where marks are kept (default: TABLE.review.sqlite)"
-    )
-    parser.add_argument("--reviewer", metavar="NAME", help="(default: your login name)")
-    parser.add_argument(
-        "--changed",
-        choices=["refuse", "match"],
-        default="refuse",
-        help="if the table has changed since: refuse, or follow the rows by their content",
-    )
-    parser.add_argument("--export", metavar="FILE", help="write the corrected table and stop")
-    parser.add_argument(
-        "--bad",
-        choices=["drop", "flag", "keep"],
-        default="drop",
-        help="with --export: bad measurements are left out, flagged in a column, or kept",
-    )
-    parser.add_argument(
-        "--labels",
-        choices=["corrected", "given"],
-        default="corrected",
-        help="with --export: corrected labels, or labels as given and a column known_label with "
-        "the true ones, for gemmed fit --known known_label",
-    )
-    parser.add_argument(
-        "--checks",
-        type=int,
-        metavar="N",
-        help="draw N rows at random, likely faults more often, and estimate the share of faults "
-        "from them; --seed fixes the draws; draw before the first mark",
-    )
-    parser.add_argument(
-        "--until",
-        type=float,
-        metavar="SHARE",
-        help="goal of the checks: with 95 %% confidence at most this share of the unchecked labels "
-        "is wrong (as 0.02); likely faults then come between the draws, to reach it sooner",
-    )
-    parser.add_argument(
-        "--until-precision",
-        type=float,
-        metavar="SHARE",
-        help="another goal: with 95 %% confidence at least this share of the flagged rows is "
-        "faulty (as 0.9); rows are then drawn from the flagged ones only",
-    )
-    add_strata_option(parser, "--checks")
-    parser.add_argument(
-        "--plan", metavar="FILE", help="take the draws that gemmed audit --plan FILE has written"
-    )
-    parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    add_raw_cells_option(parser)
-    add_json_option(parser, "with --export: print the summary as JSON")
-    add_training_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -141,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     for name in ("until", "until_precision"):
         goal = getattr(options, name)
         if goal is not None and not 0.0 < goal < 1.0:
-            raise ValueError(f"--{name.replace('_', '-')} {goal} must lie between 0 and 1")
+            raise ValueError(f"{option_name(name)} {goal} must lie between 0 and 1")
     if options.plan is not None and (options.checks is not None or options.strata is not None):
         raise ValueError("--plan has its rows already: leave out --checks and --strata")
     if options.until is not None and options.until_precision is not None:
@@ -149,19 +48,17 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.table)
     store_path = Path(options.marks or f"{options.table}.review.sqlite")
     if options.export is not None:
-        check_table_output(options.export, "--export")
-        check_not_an_input(options.export, options.table, str(store_path), name="--export")
+        check_outputs(options, [options.table, str(store_path)], tables=["export"])
         if not store_path.exists():
             raise ReviewError(f"there are no marks: {str(store_path)!r} does not exist")
     else:
         for package in ("starlette", "uvicorn", "jinja2"):
             require(package, "the review page needs", "review")
-    from ..review.attached import attach
-    from ..review.marks import MarkStore
-
-    table = _read(options)
+    table = read_table(options.table, **reading_of(options))
     if options.target is None:
-        options.target = _default_target(table)
+        if not is_manifest(table) or LABEL not in table.columns:
+            raise ValueError("--target COLUMN is needed: the column with the class of each row")
+        options.target = LABEL
     table.require_columns([options.target], "target")
     store = MarkStore(store_path)
     try:
@@ -175,24 +72,7 @@ def run(options: argparse.Namespace) -> int:
         store.close()
 
 
-def _read(options: argparse.Namespace) -> Table:
-    from ..rows.tables import read_table
-
-    return read_table(options.table, **reading_of(options))
-
-
-def _default_target(table: Table) -> str:
-    from ..review.recordings import is_manifest
-
-    if not is_manifest(table) or LABEL not in table.columns:
-        raise ValueError("--target COLUMN is needed: the column with the class of each row")
-    return LABEL
-
-
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
-    from ..review.corrected import export
-    from ..review.recordings import is_manifest
-
     table.require_columns(options.id, "id")
     identifiers = tuple(dict.fromkeys(options.id))
     if not identifiers and is_manifest(table):
@@ -209,7 +89,7 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     )
     note_formulas(done.formulas)
     if options.json:
-        print(json.dumps(done._asdict(), indent=1))
+        print_json(done._asdict())
     else:
         corrected = "corrected" if done.known is None else f"wrong (column {done.known})"
         print(
@@ -221,9 +101,6 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
 
 
 def _subject(options: argparse.Namespace, table: Table) -> Subject:
-    from ..review.recordings import RecordingSubject, is_manifest
-    from ..review.subjects import TableSubject
-
     classifier = classifier_of(options)
     identifiers = tuple(dict.fromkeys(options.id))
     table.require_columns(list(identifiers), "id")
@@ -259,11 +136,6 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:
     import uvicorn
 
-    from ..checks import load_plan
-    from ..review.planned_checks import N_CHECKS, strata_of
-    from ..review.server import make_app
-    from ..review.session import ReviewSession, checked_name
-
     reviewer = checked_name(options.reviewer or _login())
     # The port is taken before the fit: a port in use is known at once.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -276,7 +148,7 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
                 f"--port {options.port} cannot be used ({error.strerror}): choose another one"
             ) from error
         port = int(listener.getsockname()[1])
-        with warnings_as_notes(), FitProgress():
+        with warnings_as_notes(), fit_progress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
             stored, plan = "plan" in store.meta(), None

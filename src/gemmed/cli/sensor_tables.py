@@ -1,112 +1,70 @@
-"""What ``gemmed sensors`` and ``gemmed watch`` have in common: columns, times, the monitor."""
+"""Tables whose columns belong to sensors: columns, times, faults; to learn from and to predict."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
-from .outputs import check_not_an_input, check_output
-from .reading_options import add_reading_options, reading_of
-from .terminal import busy, note, warnings_as_notes
-from .training import report_notes
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..rows.tables import Table
-    from ..sensors import SensorMonitor
+from ..estimators.column_plan import ColumnPlan
+from ..rows.dates import days_of
+from ..rows.table import number_of
+from ..rows.tables import Table
+from ..sensors import SensorGEMMEDClassifier
+from .options import option_name
+from .outputs import write_spans
+from .recordings import proba_columns
+from .terminal import busy, fit_progress, note, warnings_as_notes
+from .training import Training, check_seed, known_of, report_left_out
 
 SECONDS_OF_DAY = 86400.0
-DEFAULT_RATE = (1.0, False)
-"""One row in a thousand."""
 DATE_ORDERS = ("dmy", "mdy")
+MOST_TOLD = 20
+"""Number of faults that are listed on standard error."""
+SPAN_FIELDS = ("sensor", "recording", "start", "stop", "rows", "probability")
 
 
-def add_monitor_options(parser: Any) -> None:
-    """Options of both commands."""
-    group = parser.add_argument_group("normal readings")
-    group.add_argument("--normal", metavar="TABLE", help="CSV or Parquet file of normal rows")
-    group.add_argument(
-        "--model", metavar="MODEL", help="what --save has written, instead of normal rows"
-    )
-    group.add_argument("--save", metavar="MODEL", help="keep what was learned in a file")
-    group.add_argument(
-        "--false-alarms",
-        type=false_alarms,
-        metavar="RATE",
-        help="allowed rows with a false alarm, of all sensors together: 1 (default) is one row in "
-        "a thousand, 2/day two rows a day (--order in seconds or as dates)",
-    )
-    group.add_argument(
-        "--window",
-        type=int,
-        default=32,
-        metavar="ROWS",
-        help="rows over which means are taken (default: 32); longer finds slower drifts",
-    )
-    group.add_argument("--seed", type=int, default=0, help="of random draws (default: 0)")
-    group = parser.add_argument_group("columns")
-    add_sensor_columns(group)
-    group.add_argument(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns that are no sensor",
-    )
-    add_reading_options(parser)
+class Clock(NamedTuple):
+    """How the times of a column are written."""
+
+    column: str
+    date_order: str
+    """ "dmy" or "mdy" for dates, "" for numbers."""
+
+    def read(self, cell: Any, *, decimal_comma: bool = False) -> float | None:
+        """Seconds of a date, or the number; None if the cell is neither."""
+        if not self.date_order:
+            number = number_of(str(cell), decimal_comma)
+            return None if number is None or not math.isfinite(number) else number
+        days = days_of(str(cell).strip(), self.date_order)
+        return None if days is None else round(SECONDS_OF_DAY * days, 6)
 
 
-def add_sensor_columns(group: Any) -> None:
-    """Options that say which columns are a sensor, and the time."""
-    group.add_argument(
-        "--sensor",
-        action="append",
-        default=[],
-        type=sensor_columns,
-        metavar="NAME=COLUMN,COLUMN",
-        help="columns of a sensor; columns of no sensor are not used",
-    )
-    group.add_argument(
-        "--prefix",
-        metavar="MARK",
-        help="columns with the same text before the last MARK are one sensor: with _ pump_x and "
-        "pump_y are the sensor pump",
-    )
-    group.add_argument(
-        "--order",
-        metavar="COLUMN",
-        help="time of each row: seconds, another number, or dates; after a gap of more than three "
-        "usual steps the past is forgotten (default: rows follow each other)",
-    )
+def shown_by(clock: Clock | None) -> Callable[[Any], Any]:
+    """Times as a person or a program reads them.
+
+    Whole numbers have no decimal point, others three digits.
+    """
+
+    def shown(time: Any) -> Any:
+        if clock is None or not clock.date_order:
+            return int(time) if float(time).is_integer() else round(float(time), 3)
+        stamp = datetime.fromtimestamp(float(time), UTC).replace(tzinfo=None)
+        return stamp.isoformat(timespec="milliseconds" if stamp.microsecond else "seconds")
+
+    return shown
 
 
-def false_alarms(text: str) -> tuple[float, bool]:
-    """A rate and whether it is per day; otherwise it is per thousand rows."""
-    number, mark, unit = text.partition("/")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not (0 < value < math.inf) or (mark and unit != "day"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no rate: give a number per thousand rows, or one per day as in 2/day"
-        )
-    return value, bool(mark)
-
-
-def sensor_columns(text: str) -> tuple[str, list[str]]:
-    """A name and its columns."""
-    name, mark, columns = text.partition("=")
-    found = [column.strip() for column in columns.split(",") if column.strip()]
-    if not (name.strip() and mark and found):
-        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=COLUMN or NAME=COLUMN,COLUMN")
-    return name.strip(), found
+def clock_in(model: Any) -> Clock | None:
+    """How the times are written that a model was fitted to."""
+    stored = getattr(model, "time_column_", None)
+    return None if stored is None else Clock(*stored)
 
 
 class Readings(NamedTuple):
@@ -119,132 +77,6 @@ class Readings(NamedTuple):
     clock: Clock | None
 
 
-class Clock(NamedTuple):
-    """How the times of a column are written."""
-
-    column: str
-    date_order: str
-    """ "dmy" or "mdy" for dates, "" for numbers."""
-
-    def read(self, cell: Any, *, decimal_comma: bool = False) -> float | None:
-        """Seconds of a date, or the number; None if the cell is neither."""
-        from ..rows.dates import days_of
-        from ..rows.table import number_of
-
-        if not self.date_order:
-            number = number_of(str(cell), decimal_comma)
-            return None if number is None or not math.isfinite(number) else number
-        days = days_of(str(cell).strip(), self.date_order)
-        return None if days is None else round(SECONDS_OF_DAY * days, 6)
-
-    def shown(self, time: Any) -> Any:
-        """A time as a person or a program reads it."""
-        if not self.date_order:
-            return plain(time)
-        stamp = datetime.fromtimestamp(float(time), UTC).replace(tzinfo=None)
-        return stamp.isoformat(timespec="milliseconds" if stamp.microsecond else "seconds")
-
-
-def plain(time: Any) -> Any:
-    """Whole numbers without a decimal point, others to a millisecond."""
-    return int(time) if float(time).is_integer() else round(float(time), 3)
-
-
-def learn_or_load(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
-    """The monitor of the options, and how times are written."""
-    if (options.normal is None) == (options.model is None):
-        raise ValueError(
-            "give normal rows with --normal TABLE, or what was learned with --model; without "
-            "normal rows use gemmed.SensorDetector in Python"
-        )
-    if options.model is not None:
-        return _loaded(options)
-    if options.save is not None:
-        check_output(options.save, "--save")
-        check_not_an_input(options.save, options.normal, name="--save")
-    from ..rows.tables import read_table
-
-    table = read_table(options.normal, **reading_of(options))
-    report_notes(table.notes)
-    views = views_of(options, table)
-    readings = readings_of(
-        table, [c for own in views.values() for c in own], clock_of(options, table)
-    )
-    monitor = fit_monitor(options, readings, views)
-    if options.save is not None:
-        from ..io.model_files import save_model
-
-        save_model(monitor, options.save)
-    return monitor, readings.clock
-
-
-def fit_monitor(
-    options: argparse.Namespace, readings: Readings, views: dict[str, list[str]]
-) -> SensorMonitor:
-    """Learn what is normal."""
-    from ..sensors import SensorMonitor
-    from ..sensors.monitor import usual_step
-
-    times = readings.times
-    step = None if times is None else usual_step(times, None)
-    rate = rate_of(options.false_alarms or DEFAULT_RATE, step, len(views))
-    monitor = SensorMonitor(
-        views, false_alarm_rate=rate, window=options.window, random_state=options.seed
-    )
-    with warnings_as_notes(), busy("learning what is normal"):
-        monitor.fit(readings.X, order=readings.times)
-    clock = readings.clock
-    monitor.time_column_ = None if clock is None else list(clock)
-    low, high = monitor.achieved_rate_[1:]
-    note(
-        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; false alarms of the "
-        f"plant in held-out normal rows: {monitor.achieved_rate_[0]:.3%} ({low:.3%} to "
-        f"{high:.3%}), allowed for the plant and for each sensor: {rate:.3%}"
-    )
-    if monitor.promised_rate_ > rate:
-        note(
-            f"the normal rows are worth {monitor.n_independent_:.3g} independent stretches: they "
-            f"can guarantee a false-alarm rate of {monitor.promised_rate_:.2%}; a smaller one "
-            "holds if later rows resemble them"
-        )
-    return monitor
-
-
-def rate_of(false_alarms: tuple[float, bool], step: float | None, n_sensors: int) -> float:
-    """Share of rows, for each sensor; ``step`` is the usual one between two rows."""
-    value, is_daily = false_alarms
-    if not is_daily:
-        return value / 1000.0 / n_sensors
-    if step is None:
-        raise ValueError("--false-alarms N/day needs --order with seconds or dates")
-    return value * step / SECONDS_OF_DAY / n_sensors
-
-
-def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
-    from ..io.model_files import load_model
-    from ..sensors import SensorMonitor
-
-    for name in ("sensor", "prefix", "save", "drop"):
-        if getattr(options, name):
-            raise ValueError(f"--{name} is decided when a model is made: use it with --normal")
-    monitor = load_model(options.model)
-    if not isinstance(monitor, SensorMonitor):
-        raise ValueError(
-            f"--model {options.model!r} holds a {type(monitor).__name__}: use a file of gemmed "
-            "sensors --save or gemmed watch --save"
-        )
-    if options.false_alarms is not None:
-        rate = rate_of(options.false_alarms, monitor.usual_step_, len(monitor.sensor_names_))
-        monitor.set_params(false_alarm_rate=rate)
-    stored = getattr(monitor, "time_column_", None)
-    clock = None if stored is None else Clock(*stored)
-    if clock is not None and options.order is not None:
-        clock = clock._replace(column=options.order)
-    if clock is None and options.order is not None:
-        raise ValueError(f"--order {options.order}: the model was made without times")
-    return monitor, clock
-
-
 def views_of(
     options: argparse.Namespace, table: Table, taken: Sequence[str] = ()
 ) -> dict[str, list[str]]:
@@ -253,8 +85,8 @@ def views_of(
     table.require_columns(taken, "--order, --drop")
     if options.sensor and options.prefix:
         raise ValueError("--sensor and --prefix exclude each other: name all sensors, or none")
+    views: dict[str, list[str]] = {}
     if options.sensor:
-        views: dict[str, list[str]] = {}
         for name, columns in options.sensor:
             table.require_columns(columns, f"--sensor {name}")
             if name in views:
@@ -272,13 +104,10 @@ def views_of(
     columns = [column for column in columns if column not in text]
     if not columns:
         raise TableError(f"{table.name} has no column of numbers besides --order and --drop")
-    if not options.prefix:
-        return {column: [column] for column in columns}
-    views = {}
     for column in columns:
-        name = column.rpartition(options.prefix)[0] or column
+        name = (options.prefix and column.rpartition(options.prefix)[0]) or column
         views.setdefault(name, []).append(column)
-    if len(views) == len(columns):
+    if options.prefix and len(views) == len(columns):
         note(f"--prefix {options.prefix}: no two columns share a prefix; each is a sensor")
     return views
 
@@ -292,13 +121,11 @@ def clock_of(options: argparse.Namespace, table: Table) -> Clock | None:
         return Clock(options.order, "")
     cells = table.text(options.order)[0]
     orders = [Clock(options.order, order) for order in DATE_ORDERS]
-    n_read = [sum(clock.read(cell) is not None for cell in cells) for clock in orders]
-    return orders[n_read.index(max(n_read))]
+    return max(orders, key=lambda clock: sum(clock.read(cell) is not None for cell in cells))
 
 
 def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readings:
     """Numbers and times of a table; absent columns are missing readings."""
-    import numpy as np
     import pandas as pd
 
     note_absent(table.name, columns, table.columns)
@@ -333,3 +160,131 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
         )
     if absent:
         note(f"{source} has no column {', '.join(map(repr, absent))}: their readings are missing")
+
+
+def has_sensor_columns(options: argparse.Namespace) -> bool:
+    """Whether the options say which columns are a sensor; checks what they need."""
+    if options.prefix == "":
+        raise ValueError(
+            "--prefix '' is no mark: name what separates sensor and reading, such as _"
+        )
+    named = bool(options.sensor or options.prefix)
+    if not named and options.order:
+        raise ValueError("--order needs --sensor or --prefix: which columns are a sensor?")
+    return named
+
+
+def classifier_of_sensors(options: argparse.Namespace) -> SensorGEMMEDClassifier:
+    """The classifier with a view a sensor that the options ask for, not fitted."""
+    for name in ("prior", "known", "each", "plan", "strata", "pred_probs", "embeddings"):
+        if getattr(options, name, None):
+            raise ValueError(
+                f"{option_name(name)} has no meaning with several sensors: leave it out"
+            )
+    check_seed(options.seed)
+    return SensorGEMMEDClassifier(
+        kernel=options.kernel,
+        gamma=options.gamma,
+        degree=options.degree,
+        C=options.C,
+        max_iter=options.max_iter,
+        random_state=options.seed,
+    )
+
+
+def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training:
+    """Fit a table with a view a sensor."""
+    classifier, known = classifier_of_sensors(options), known_of(options, table)
+    uses = (options.target, options.group, options.weight, *getattr(options, "id", ()))
+    views = views_of(options, table, [name for name in uses if name is not None])
+    columns = [column for own in views.values() for column in own]
+    readings = readings_of(table, columns, clock_of(options, table))
+    plan = ColumnPlan(columns, [], {})
+    report_left_out(plan, known.n_unlabelled)
+    classifier.set_params(views=views)
+    given, facts = dict(known.options), {}
+    if readings.times is not None:
+        given["order"] = facts["time"] = readings.times[known.rows]
+    if options.group is not None:
+        facts["recording"] = table.text(options.group)[0][known.rows]
+    frame = readings.X.iloc[known.rows].reset_index(drop=True)
+    with warnings_as_notes(), fit_progress():
+        classifier.fit(frame, known.labels, **given)
+    classifier.time_column_ = None if readings.clock is None else list(readings.clock)
+    classifier.group_column_ = options.group
+    report_spans(classifier.spans(), options.spans, readings.clock)
+    rest = np.setdiff1d(np.arange(len(table)), known.rows)
+    return Training(
+        Pipeline([("classifier", classifier)]),
+        plan,
+        known.labels,
+        known.n_unlabelled,
+        table,
+        known.rows,
+        options.target,
+        frame,
+        lambda: (rest, readings.X.iloc[rest]),
+        facts=facts,
+    )
+
+
+def is_sensor_table_model(model: Any) -> bool:
+    """Whether :func:`train_on_sensor_table` has made the model."""
+    return isinstance(model, Pipeline) and hasattr(model[-1], "time_column_")
+
+
+def predict_sensor_table(
+    model: Any, table: Table, *, proba: bool, rate: float | None, spans: str | None
+) -> dict[str, Any]:
+    """New columns: the prediction, and P(broken) of every sensor."""
+    if rate is not None:
+        raise ValueError(
+            f"--screen {rate:g} has no meaning for a model of sensors: broken_SENSOR says which "
+            "are broken"
+        )
+    classifier = model[-1]
+    clock = clock_in(classifier)
+    readings = readings_of(table, [str(name) for name in classifier.feature_names_in_], clock)
+    group, groups = classifier.group_column_, None
+    if group in table.columns:
+        groups = table.text(group)[0]
+    elif group is not None:
+        note(f"{table.name} has no column {group!r}: all rows count as one recording")
+    where = {"order": readings.times, "groups": groups}
+    with warnings_as_notes(), busy(f"predicting {len(table)} rows"):
+        probabilities = classifier.predict_proba(readings.X, **where)
+        screened = classifier.screen(readings.X, **where)
+        found = classifier.spans(readings.X, **where)
+    report_spans(found, spans, clock)
+    added: dict[str, Any] = {"prediction": classifier.classes_[probabilities.argmax(axis=1)]}
+    if proba:
+        added |= proba_columns(classifier, probabilities)
+    return added | {f"broken_{n}": screened.proba[:, i] for i, n in enumerate(screened.names)}
+
+
+def span_records(spans: Sequence[Any], clock: Clock | None) -> list[dict[str, Any]]:
+    """Faults of sensors as stretches of time."""
+    shown = shown_by(clock)
+    return [
+        {
+            "sensor": span.sensor,
+            "recording": None if span.group is None else str(span.group),
+            "start": shown(span.start),
+            "stop": shown(span.stop),
+            "rows": span.n_samples,
+            "probability": round(span.probability, 3),
+        }
+        for span in spans
+    ]
+
+
+def report_spans(spans: Sequence[Any], path: str | None, clock: Clock | None = None) -> None:
+    """Say which sensors are broken when, and write all of it to a file if there is one."""
+    records = span_records(spans, clock)
+    for record in records[:MOST_TOLD]:
+        where = "" if record["recording"] is None else f" in {record['recording']}"
+        note(f"broken: sensor {record['sensor']}{where}, {record['start']} to {record['stop']}")
+    if len(records) > MOST_TOLD:
+        note(f"{len(records) - MOST_TOLD} more broken stretches: --spans FILE has all of them")
+    if path is not None:
+        write_spans(records, SPAN_FIELDS, path)

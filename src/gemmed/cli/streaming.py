@@ -1,18 +1,37 @@
-"""A fit of tables that do not fit into memory, here or on a Dask cluster."""
+"""Tables that do not fit into memory: fitted in blocks, here or on a Dask cluster, and audited.
+
+Whoever may talk to a scheduler or worker of Dask can run code in it. A cluster made here therefore
+speaks TLS with certificates of its own, which never leave these processes, and has no pages.
+"""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
+import importlib
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .clusters import add_cluster_options, check_cluster_options, cluster
-from .progress import FitProgress
-from .reading_options import reading_of
-from .terminal import busy, warnings_as_notes
+import numpy as np
+
+from .._core.exceptions import WorkerDiedError, reason
+from .._core.interrupts import without_interrupts
+from .._core.optional import require
+from .._core.threads import block_threads
+from ..estimators.column_plan import feature_frame
+from ..estimators.table_blocks import Scan, cluster_blocks, local_blocks, scan_table
+from ..estimators.whole_fit import only_samples
+from ..report.audited_data import reading_facts
+from ..report.findings import Audited, Findings
+from ..rows.table_batches import CSVBatches, ParquetBatches, open_batches
+from .options import STREAM_FROM, TLS_FILES, option_name, reading_of, review_arguments
+from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import (
-    Learned,
+    Training,
     classifier_of,
     handling_of,
     report_left_out,
@@ -20,32 +39,30 @@ from .training import (
     roles_of,
 )
 
-if TYPE_CHECKING:
-    from ..estimators.table_blocks import Scan
-    from ..rows.table_batches import CSVBatches, ParquetBatches
-
-    Batches = CSVBatches | ParquetBatches
-
-STREAM_FROM = 500_000_000
-"""Bytes of a file from which on it is not read into memory as a whole."""
-
-
-def add_streaming_options(parser: Any, *, cluster: bool = True) -> None:
-    """Options for tables of any size."""
-    group = parser.add_argument_group("large tables")
-    text = "never hold the table in memory: read it twice and keep the numbers in a temporary file"
-    if not cluster:
-        group.add_argument("--stream", action="store_true", help=text)
-        parser.set_defaults(scheduler=None)
-        return
-    unasked = f" (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)"
-    group.add_argument("--stream", action="store_true", help=text + unasked)
-    add_cluster_options(group)
+Batches = CSVBatches | ParquetBatches
+MOST_LISTED = 100_000
+"""Rows of an audit that get reasons, the most suspicious ones."""
+SAMPLE_ROWS = 20_000
+"""Random rows of an audit that are kept."""
+WHOLE_TABLE = (
+    "known", "unlabelled", "embeddings", "pred_probs", "strata", "annotators", "answers", "sensor",
+    "prefix", "order", "spans",
+)  # fmt: skip
+"""Options of an audit that need the table in memory."""
+ANSWER_WITHIN = 10
+"""Seconds a scheduler may take to answer."""
+LOCAL = "local"
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Dask opens a port for HTTP in every process; no page is behind it."""
 
 
 def is_streamed(options: argparse.Namespace) -> bool:
     """Whether a table goes through in blocks; checks the options about it."""
-    check_cluster_options(options)
+    _check_cluster_options(options)
     path = Path(options.table)
     large = options.table != "-" and (
         path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM)
@@ -55,17 +72,13 @@ def is_streamed(options: argparse.Namespace) -> bool:
 
 def train_in_blocks(
     options: argparse.Namespace, *, not_features: tuple[str, ...] = ()
-) -> tuple[Learned, Scan, Batches]:
+) -> tuple[Training, Scan, Batches]:
     """Read the table batch by batch and fit; what was left out is said on standard error.
 
     Returns
     -------
     what was learned, what the first reading found, and the table, to be read once more
     """
-    from .._core.threads import block_threads
-    from ..estimators.table_blocks import cluster_blocks, local_blocks, scan_table
-    from ..rows.table_batches import open_batches
-
     classifier, roles = classifier_of(options), roles_of(options, not_features=not_features)
     if options.sheet is not None:
         raise ValueError("--sheet: Excel files are not streamed, leave --stream out")
@@ -83,18 +96,214 @@ def train_in_blocks(
                 seed=options.seed,
                 handling=handling_of(options),
             )
-        n_unlabelled = scan.n_unlabelled
         report_notes(scan.notes)
-        report_left_out(scan.plan, n_unlabelled)
+        report_left_out(scan.plan, scan.n_unlabelled)
         with busy("preparing"):
-            blocks: Any
-            if client is None:
-                blocks = local_blocks(batches, scan, n_threads=block_threads(None))
-            else:
-                blocks = cluster_blocks(batches, scan, client)
-        with warnings_as_notes(), FitProgress():
+            blocks: Any = (
+                local_blocks(batches, scan, n_threads=block_threads(None))
+                if client is None
+                else cluster_blocks(batches, scan, client)
+            )
+        with warnings_as_notes(), fit_progress():
             classifier.fit_blocks(blocks, scan.labels, **scan.options)
-    learned = Learned(
-        scan.pipeline, scan.plan, scan.labels, n_unlabelled, scan.sample, scan.sample_labels
+    return Training(scan.pipeline, scan.plan, scan.labels, scan.n_unlabelled), scan, batches
+
+
+def streamed_audit(options: argparse.Namespace) -> tuple[Training, Findings]:
+    """Fit in blocks, judge all rows, and read once more those that are shown.
+
+    Cells are kept of the rows that are listed, and of a random sample that stands for the others
+    where rows are compared.
+    """
+    for name in WHOLE_TABLE:
+        if getattr(options, name):
+            raise ValueError(f"{option_name(name)} needs the whole table: leave out --stream")
+    training, scan, batches = train_in_blocks(options, not_features=tuple(options.id))
+    model, n = training.classifier, len(scan.labels)
+    class_index = np.searchsorted(model.classes_, scan.labels)
+    judged = only_samples(model, slice(None), np.empty((n, 0)), class_index)
+    whole = Findings(_of_all(options, scan, judged))
+    kept, sampled = _kept_rows(options, whole)
+    with busy("reading"):
+        frame, named = _read(options, batches, scan, np.flatnonzero(scan.used)[kept])
+    X = np.asarray(training.pipeline[0].transform_frame(frame), dtype=float)
+    audited = replace(
+        whole.audited,
+        table_rows=whole.audited.table_rows[kept],
+        labels=whole.audited.labels[kept],
+        frame=frame,
+        categories=list(scan.plan.categories),
+        X=X,
+        classifier=only_samples(model, kept, X, class_index[kept]),
+        fitted=np.arange(len(kept)),
+        identifiers=named,
+        cells=frame,
+        sampled=sampled,
+        facts=[
+            *whole.audited.facts,
+            (
+                "read in blocks",
+                f"all rows are judged; columns, slices and copies are those of {len(kept)} rows, "
+                f"which are the listed ones and {len(sampled)} random ones",
+            ),
+        ],
     )
-    return learned, scan, batches
+    findings = Findings(audited, whole)
+    findings.worth_a_look = np.searchsorted(kept, whole.worth_a_look)
+    return training, findings
+
+
+def _of_all(options: argparse.Namespace, scan: Scan, model: Any) -> Audited:
+    """All rows without their cells."""
+    import pandas as pd
+
+    n = len(scan.labels)
+    return Audited(
+        name=str(options.table),
+        target=options.target,
+        table_rows=np.flatnonzero(scan.used),
+        labels=scan.labels.astype(str),
+        frame=pd.DataFrame(index=range(n)),
+        categories=[],
+        X=np.empty((n, 0)),
+        classifier=model,
+        fitted=np.arange(n),
+        facts=reading_facts(scan.notes, scan.plan, scan.n_unlabelled),
+        arguments=review_arguments(options),
+    )
+
+
+def _kept_rows(options: argparse.Namespace, whole: Findings) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose cells are kept, in their order, and the places of the random ones among them."""
+    listed = whole.suspicious(options.threshold, options.each)
+    if len(listed) > MOST_LISTED:
+        note(
+            f"{len(listed)} rows are suspicious: the first {MOST_LISTED} are listed; a higher "
+            "--threshold lists fewer"
+        )
+        listed = listed[:MOST_LISTED]
+    n = len(whole.fitted)
+    rng = np.random.default_rng(options.seed)
+    sample = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
+    kept = np.unique(np.concatenate([listed, whole.worth_a_look, sample]))
+    return kept, np.searchsorted(kept, sample)
+
+
+def _read(
+    options: argparse.Namespace, batches: Batches, scan: Scan, wanted: np.ndarray
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Columns that were learned from, and what names the rows, of some rows of the table."""
+    import pandas as pd
+
+    frames: list[Any] = []
+    cells: dict[str, list[np.ndarray]] = {}
+    for table in batches.batches():
+        assert table.row_numbers is not None
+        chosen = np.isin(table.row_numbers, wanted, assume_unique=True)
+        if not chosen.any():
+            continue
+        part = replace(
+            table,
+            frame=table.frame[chosen].reset_index(drop=True),
+            row_numbers=table.row_numbers[chosen],
+            _converted={},
+        )
+        frames.append(feature_frame(part, scan.plan))
+        names = [part.index, *options.id, options.group]
+        for name in dict.fromkeys(name for name in names if name is not None):
+            cells.setdefault(name, []).append(part.text(name)[0])
+    named = {name: np.concatenate(parts) for name, parts in cells.items()}
+    return pd.concat(frames, ignore_index=True), named
+
+
+def _check_cluster_options(options: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
+    if options.workers is not None:
+        if options.scheduler != LOCAL:
+            raise ValueError(f"--workers {options.workers} goes with --scheduler local only")
+        if options.workers < 1:
+            raise ValueError(f"--workers {options.workers} must be at least 1")
+    given = [name for name in TLS_FILES if getattr(options, name) is not None]
+    if not given:
+        return
+    if not str(options.scheduler).startswith("tls://"):
+        raise ValueError(f"{option_name(given[0])} goes with --scheduler tls://HOST:PORT only")
+    if len(given) < len(TLS_FILES):
+        raise ValueError("tls:// needs all of --tls-ca, --tls-cert and --tls-key, or none of them")
+    for name in given:
+        if not Path(getattr(options, name)).is_file():
+            raise ValueError(f"{option_name(name)} {getattr(options, name)!r} is not a file")
+
+
+@contextmanager
+def cluster(options: argparse.Namespace) -> Iterator[Any]:
+    """A client of the cluster that the options name, or of one made for this."""
+    require("distributed", "--scheduler needs", "dask")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    address = options.scheduler
+    opened = _local(options.workers) if address == LOCAL else _remote(address, options)
+    with opened as client:
+        yield client
+
+
+@contextmanager
+def _local(n_workers: int | None) -> Iterator[Any]:
+    require("cryptography", "--scheduler local needs", "dask")
+    dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
+    with dask.config.set(QUIET), warnings.catch_warnings(), without_interrupts():
+        warnings.simplefilter("ignore")  # of ports
+        try:
+            made = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                security=distributed.Security.temporary(),
+                silence_logs=logging.CRITICAL,
+            )
+        except (RuntimeError, TimeoutError) as error:
+            raise WorkerDiedError(
+                f"a worker process of --scheduler local ended while it started ({error}): run the "
+                "command again, with fewer --workers if memory is short"
+            ) from error
+    with made, distributed.Client(made) as client:
+        yield client
+
+
+@contextmanager
+def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
+    import asyncio  # takes a third of the time in which the command line starts
+
+    distributed = importlib.import_module("distributed")
+    security = distributed.Security()
+    if options.tls_ca is not None:
+        security = distributed.Security(
+            tls_ca_file=options.tls_ca,
+            tls_client_cert=options.tls_cert,
+            tls_client_key=options.tls_key,
+            require_encryption=True,
+        )
+    try:
+        asyncio.run(_check_scheduler(address, security))
+        client = distributed.Client(address, timeout=ANSWER_WITHIN, security=security)
+    except Exception as error:  # Dask takes the words of another server for lengths and numbers
+        raise ValueError(
+            f"--scheduler {address!r}: no Dask scheduler answers there ({reason(error)}); give "
+            "tls://HOST:PORT or tcp://HOST:PORT, or local"
+        ) from error
+    with client:
+        n_found = len(client.nthreads())
+        note(f"{n_found} workers at {address}")
+        yield client
+
+
+async def _check_scheduler(address: str, security: Any) -> None:
+    """Ask who is there: a client would wait without end for a server that says nothing."""
+    import asyncio
+
+    core = importlib.import_module("distributed.core")
+    arguments = security.get_connection_args("client")
+    async with asyncio.timeout(ANSWER_WITHIN), core.rpc(address, connection_args=arguments) as peer:
+        found = await peer.identity()
+    if found["type"] != "Scheduler":
+        raise ValueError(f"it is a {found['type']}")

@@ -1,4 +1,4 @@
-"""What commands say: lines for people, notes, a sign of life.
+"""What commands say: lines for people, notes, tables, JSON, progress.
 
 Names and cells come from files of others and may hold what moves the cursor, rewrites lines already
 shown or talks to the terminal. Everything said goes through :func:`printable`.
@@ -6,15 +6,18 @@ shown or talks to the terminal. Everything said goes through :func:`printable`.
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._core.exceptions import NoSignalWarning
 from .._core.optional import require
+from .._core.progress import Event, listening
 
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that steer a terminal, turn the direction of text or break lines."""
@@ -39,6 +42,19 @@ def printable(text: str) -> str:
 def say(line: str = "") -> None:
     """One line on standard output, for people."""
     print(printable(line))
+
+
+def print_json(found: Any) -> None:
+    """Results for programs; JSON has neither NaN nor infinity."""
+    print(json.dumps(_plain(found), indent=1, default=str))
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _plain(value) for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def counted_names(counts: dict[str, int]) -> str:
@@ -86,10 +102,7 @@ def busy(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    require("rich", "the command line needs", "cli")
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
+    with _terminal().status(text):
         yield
 
 
@@ -101,8 +114,7 @@ def print_table(header: list[str], rows: list[list[Any]]) -> None:
         for row in rows
     ]
     if sys.stdout.isatty():
-        require("rich", "the command line needs", "cli")
-        from rich.console import Console
+        console = _terminal(stderr=False)
         from rich.table import Table
         from rich.text import Text
 
@@ -110,9 +122,87 @@ def print_table(header: list[str], rows: list[list[Any]]) -> None:
         for row in cells:
             # As Text: brackets in the data are not markup.
             table.add_row(*(Text(cell) for cell in row))
-        Console().print(table)
+        console.print(table)
         return
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     for row in [header, *cells]:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(padded).rstrip())
+
+
+def _terminal(*, stderr: bool = True) -> Any:
+    require("rich", "the command line needs", "cli")
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+@contextmanager
+def target_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each target, on standard error; what is yielded tells how much of it is done."""
+    if not (enabled and sys.stderr.isatty()):
+        yield lambda target, done, total: None
+        return
+    console = _terminal()
+    from rich import progress as rich
+
+    bars: dict[str, Any] = {}
+
+    def update(target: str, done: int, total: int) -> None:
+        if total and target not in bars:
+            bars[target] = display.add_task(target, total=total)
+        if total:
+            display.update(bars[target], completed=done)
+
+    with rich.Progress(
+        rich.TextColumn("{task.description:>17}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("runs"),
+        rich.TimeRemainingColumn(),
+        console=console,
+    ) as display:
+        yield update
+
+
+@contextmanager
+def fit_progress() -> Iterator[None]:
+    """The stages of a fit, on standard error; what the solver has reached beside it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    console = _terminal()
+    from rich import progress as rich
+
+    stages: list[tuple[str, Any]] = []
+
+    def finish() -> None:
+        if stages:
+            display.update(stages[-1][1], completed=1, total=1)
+
+    def update(event: Event) -> None:
+        if not stages or event.stage != stages[-1][0]:
+            finish()
+            stages.append((event.stage, display.add_task(event.stage, total=None, state="")))
+        # Most solvers need few of the iterations they may take: their bar has no end.
+        total = None if event.stage == "solver" else event.total
+        display.update(stages[-1][1], completed=event.done, total=total, state=_state(event))
+
+    with rich.Progress(
+        rich.TextColumn("{task.description:>13}"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.fields[state]}"),
+        console=console,
+    ) as display:
+        with listening(update):
+            yield
+        finish()
+
+
+def _state(event: Event) -> str:
+    count = f"{event.done} of {event.total}" if event.total else str(event.done or "")
+    if event.stage == "solver":
+        count = f"iteration {event.done}"
+    facts = (f"{name.replace('_', ' ')} {value:.2g}" for name, value in event.facts.items())
+    return ", ".join([count, *facts])

@@ -1,156 +1,92 @@
-"""What ``gemmed fit`` and ``gemmed audit`` share: a table in, a fitted model out."""
+"""What the commands that learn share: a labelled table in, a fitted model out, and its summary."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from .._core.exceptions import TableError, raised_as
 from .._core.words import counted
-from .commands import add_list_option
-from .own_models import with_pred_probs
-from .progress import FitProgress
-from .reading_options import add_reading_options, reading_of
-from .terminal import counted_names, note, warnings_as_notes
+from ..estimators.base_member import check_pred_probs
+from ..estimators.column_plan import ColumnPlan, feature_frame
+from ..estimators.gemmed import GEMMEDClassifier
+from ..estimators.table_columns import (
+    Handling,
+    Known,
+    Roles,
+    TrainingData,
+    fit_pipeline,
+    table_pipeline,
+    training_data,
+)
+from ..model.settings import Solver
+from ..report.signal import signal_of
+from ..rows.notes import Note
+from ..rows.tables import Table, read_table
+from .options import reading_of
+from .terminal import counted_names, fit_progress, note, warnings_as_notes
 
-if TYPE_CHECKING:
-    import numpy as np
-    from sklearn.pipeline import Pipeline
 
-    from ..estimators.column_plan import ColumnPlan
-    from ..estimators.table_columns import Handling, Roles, TrainingData
-    from ..rows.notes import Note
-    from ..rows.tables import Table
-
-
-class Learned(NamedTuple):
-    """A fitted pipeline and what a summary says of it."""
+@dataclass
+class Training:
+    """A fitted pipeline, and what it was fitted to."""
 
     pipeline: Pipeline
     plan: ColumnPlan
     labels: np.ndarray
     """Of the rows that have one."""
     n_unlabelled: int
-    frame: Any
-    """Rows on which predictions are compared with labels: all, or a sample of many."""
-    frame_labels: np.ndarray
+    table: Any = None
+    """None if it was read in blocks: the fields below are then empty."""
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Numbers of the rows that were used, from 0."""
+    target: str = ""
+    features: Any = None
+    """What the classifier saw of recordings and sensors."""
+    others: Callable[[], tuple[np.ndarray, Any]] | None = None
+    """Numbers of the rows that were not learned from, and what the classifier sees of them."""
+    data: TrainingData | None = None
+    """What was fitted of a table, with notes of how it was read; None of recordings, sensors."""
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+    """Further columns of a report, one entry per used row: files, times and flags of recordings."""
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    """Recordings that could not be used: row, path, problem."""
     recordings: int | None = None
-    """How many were used; the rows of ``frame`` are then what the classifier sees."""
+    """How many were used."""
 
     @property
     def classifier(self) -> Any:
         """The fitted classifier at the end of the pipeline."""
         return self.pipeline[-1]
 
-
-class Training(NamedTuple):
-    """A whole table in memory, and what was learned from it."""
-
-    table: Table
-    rows: np.ndarray
-    """Numbers of the rows that were used, from 0."""
-    learned: Learned
-    facts: dict[str, np.ndarray]
-    """Further columns of a report, one entry per used row: files, times and flags of recordings."""
-    problems: list[dict[str, Any]]
-    """Recordings that could not be used: row, path, problem."""
-    others: Callable[[], tuple[np.ndarray, Any]]
-    """Numbers of the rows that were not learned from, and what the classifier sees of them."""
-    target: str
-    data: TrainingData | None = None
-    """What was fitted of a table, with notes of how it was read; None of recordings."""
+    def named(self, identifiers: Sequence[str]) -> dict[str, Any]:
+        """Columns that name the rows: number, identifiers, and what is known of recordings."""
+        columns = {name: self.table.text(name)[0][self.rows] for name in identifiers}
+        facts = {name: values for name, values in self.facts.items() if name not in columns}
+        return {"row": self.rows + 1, **columns, **facts}
 
 
-def add_training_options(parser: Any) -> None:
-    """Options that say what to learn from and how."""
-    parser.add_argument(
-        "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
-    )
-    parser.add_argument(
-        "--target", metavar="COLUMN", help="the class of each row (of recordings: label)"
-    )
-    add_column_options(parser.add_argument_group("columns"))
-    _add_handling_options(parser.add_argument_group("rows and words"))
-    _add_classifier_options(parser.add_argument_group("classifier"))
-    add_reading_options(parser)
-
-
-def _add_handling_options(group: Any) -> None:
-    group.add_argument(
-        "--spelling",
-        choices=["merged", "as-written"],
-        default="merged",
-        help="labels and categories that differ only in case or spaces: one (default), or several",
-    )
-    group.add_argument(
-        "--duplicates",
-        choices=["keep", "once"],
-        default="keep",
-        help="rows that repeat an earlier one with the same label: keep them (default), or learn "
-        "from the first only",
-    )
-    group.add_argument(
-        "--min-class-rows",
-        type=int,
-        default=2,
-        metavar="N",
-        help="classes with fewer rows are left out (default: 2)",
-    )
-
-
-def _add_classifier_options(group: Any) -> None:
-    group.add_argument(
-        "--base",
-        choices=["auto", "forest", "boosting", "none"],
-        default="auto",
-        help="a classifier whose held-out predictions count beside those of the kernel; auto "
-        "(default): a random forest where the rows are in memory",
-    )
-    group.add_argument(
-        "--kernel",
-        choices=["tuned", "rbf", "rational_quadratic", "linear", "poly"],
-        default="tuned",
-        help="tuned (default) is rbf",
-    )
-    group.add_argument(
-        "--gamma",
-        type=_number_or("tuned", "auto", "scale"),
-        default="tuned",
-        help="width of rbf and rational_quadratic, scale of poly: a number, tuned (default: by "
-        "leave-one-out predictions), auto (1 / number of features) or scale (also divided by their "
-        "variance)",
-    )
-    group.add_argument("--degree", type=int, default=3, help="of poly (default: 3)")
-    group.add_argument(
-        "--C", type=float, default=3.0, help="above 1; larger allows less margin error (default: 3)"
-    )
-    group.add_argument(
-        "--neighbors", type=int, default=10, metavar="K", help="neighbours (default: 10)"
-    )
-    group.add_argument(
-        "--components",
-        type=_number_or("auto"),
-        default="auto",
-        metavar="M",
-        help="landmarks that stand for the rows of a large table (default: auto, none up to 2,000 "
-        "rows of two classes, above chosen by held-out loss)",
-    )
-    group.add_argument("--max-iter", type=int, default=200, metavar="N")
-    group.add_argument("--seed", type=int, default=0, help="of the random splits (default: 0)")
+def read(path: str, options: argparse.Namespace) -> Table:
+    """A table, as the options say; how it was read is said on standard error."""
+    table = read_table(path, **reading_of(options))
+    report_notes(table.notes)
+    return table
 
 
 def train_on_table(
     options: argparse.Namespace, table: Table, *, not_features: tuple[str, ...] = ()
 ) -> Training:
     """Fit a table; what was left out is said on standard error."""
-    from ..estimators.column_plan import feature_frame
-    from ..estimators.table_columns import fit_pipeline, table_pipeline, training_data
-
     classifier = classifier_of(options)
     roles = roles_of(options, not_features=not_features)
     table.require_columns(list(not_features), "id")
     data = training_data(table, **roles._asdict(), handling=handling_of(options))
-    data = with_pred_probs(data, options, table, reading_of(options))
+    data = with_pred_probs(data, options, table)
     report_notes(data.notes)
     report_left_out(data.plan, data.n_unlabelled)
     pipeline = table_pipeline(
@@ -162,26 +98,31 @@ def train_on_table(
         decimal=options.decimal,
     )
     pipeline[0].basis_ = table.basis
-    with warnings_as_notes(), FitProgress():
+    with warnings_as_notes(), fit_progress():
         fit_pipeline(pipeline, data)
-    learned = Learned(pipeline, data.plan, data.labels, data.n_unlabelled, data.frame, data.labels)
 
     def others() -> tuple[np.ndarray, Any]:
-        import numpy as np
-
         rest = np.setdiff1d(np.arange(len(table)), [*data.rows, *data.repeats])
         frame = feature_frame(table, data.plan).iloc[rest]
         return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
 
-    return Training(table, data.rows, learned, {}, [], others, roles.target, data)
+    return Training(
+        pipeline,
+        data.plan,
+        data.labels,
+        data.n_unlabelled,
+        table,
+        data.rows,
+        roles.target,
+        others=others,
+        data=data,
+    )
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
     """What the columns are for, by the options."""
     if options.target is None:
         raise ValueError("--target COLUMN is needed (or --annotators or --answers, of an audit)")
-    from ..estimators.table_columns import Roles
-
     own = (options.group, options.weight, options.prior, options.known)
     return Roles(
         options.target,
@@ -197,18 +138,29 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
 
 def handling_of(options: argparse.Namespace) -> Handling:
     """What to do with spellings, duplicates and rare classes, by the options."""
-    from ..estimators.table_columns import Handling
-
     return Handling(options.spelling, options.duplicates, options.min_class_rows)
 
 
-def classifier_of(options: argparse.Namespace) -> Any:
-    """The classifier that the options ask for, not fitted."""
-    if not 0 <= options.seed < 2**32:
-        raise ValueError(f"seed={options.seed} must be between 0 and {2**32 - 1}")
-    from ..estimators.gemmed import GEMMEDClassifier
-    from ..model.settings import Solver
+def known_of(options: argparse.Namespace, table: Table) -> Known:
+    """Labels and what else the special columns say; notes are said on standard error."""
+    roles = roles_of(options)
+    roles.check(table)
+    known = roles.what_is_known(table, handling_of(options))
+    report_notes([*table.notes, *known.notes])
+    return known
 
+
+def check_seed(seed: int) -> None:
+    """Raise an error if a seed is none."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed} must be between 0 and {2**32 - 1}")
+
+
+def classifier_of(options: argparse.Namespace) -> GEMMEDClassifier:
+    """The classifier that the options ask for, not fitted."""
+    check_seed(options.seed)
+    # 3.0 of the command line is 3; other numbers are refused by the classifier.
+    m: Any = options.components
     return GEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
@@ -216,23 +168,21 @@ def classifier_of(options: argparse.Namespace) -> Any:
         C=options.C,
         base=None if options.base == "none" else options.base,
         n_neighbors=options.neighbors,
-        solver=Solver(options.max_iter, n_components=_whole(options.components)),
+        solver=Solver(
+            options.max_iter, n_components=int(m) if m != "auto" and m.is_integer() else m
+        ),
         random_state=options.seed,
     )
 
 
-def summary_of(learned: Learned) -> dict[str, Any]:
+def summary_of(training: Training) -> dict[str, Any]:
     """Facts of a fit, ready for JSON."""
-    import numpy as np
-
-    classifier, plan = learned.classifier, learned.plan
-    labels, counts = np.unique(learned.labels, return_counts=True)
-    from ..report.signal import signal_of
-
-    signal = signal_of(classifier, learned.labels)
+    classifier, plan = training.classifier, training.plan
+    labels, counts = np.unique(training.labels, return_counts=True)
+    signal = signal_of(classifier, training.labels)
     summary: dict[str, Any] = {
-        "rows": len(learned.labels),
-        "rows_without_label": learned.n_unlabelled,
+        "rows": len(training.labels),
+        "rows_without_label": training.n_unlabelled,
         "classes": {str(k): int(n) for k, n in zip(labels, counts, strict=True)},
         "numeric_columns": plan.numeric,
         "categorical_columns": plan.categories,
@@ -247,11 +197,15 @@ def summary_of(learned: Learned) -> dict[str, Any]:
         summary["contamination"] = float(classifier.contamination_)
     if hasattr(classifier, "contamination_interval_"):
         summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
-    if learned.recordings is not None:
-        summary["recordings"] = learned.recordings
-    summary["converged"] = bool(np.all(classifier.converged_))
-    summary["iterations"] = int(np.max(classifier.n_iter_))
-    summary["duality_gap"] = _finite(float(np.max(classifier.duality_gap_)))
+    if training.recordings is not None:
+        summary["recordings"] = training.recordings
+    summary |= {
+        "converged": bool(np.all(classifier.converged_)),
+        "iterations": int(np.max(classifier.n_iter_)),
+        "duality_gap": float(np.max(classifier.duality_gap_)),
+    }
+    if hasattr(classifier, "fault_rates_"):
+        summary["sensors"] = classifier.fault_rates_
     return summary
 
 
@@ -273,12 +227,22 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     text = f"{counted(summary['suspicious_rows'], 'row')} more likely faulty than not"
     if "contamination" in summary:
         low, high = (summary["rows"] * v for v in summary.get("contamination_interval", (0, 1)))
-        mean = summary["rows"] * summary["contamination"]
         text += (
-            f"; estimated number of faulty rows, flagged or not: {mean:.0f} (90 % interval "
-            f"{low:.0f} to {high:.0f})"
+            "; estimated number of faulty rows, flagged or not: "
+            f"{summary['rows'] * summary['contamination']:.0f} (90 % interval {low:.0f} to "
+            f"{high:.0f})"
         )
-    return [*summary["signal"], *table_lines(summary), f"suspicious     {text}"]
+    shown = [*summary["signal"], *table_lines(summary), f"suspicious     {text}"]
+    return [*shown, *sensor_lines(summary)]
+
+
+def sensor_lines(summary: dict[str, Any]) -> list[str]:
+    """How often sensors fail, for people."""
+    return [
+        f"sensor {name:7s} broken {rates['share']:.1%} of the time, {rates['mean_burst']:.1f} "
+        "samples at a time"
+        for name, rates in summary.get("sensors", {}).items()
+    ]
 
 
 def report_notes(notes: Sequence[Note]) -> None:
@@ -296,65 +260,111 @@ def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:
         note(f"{counted(n_unlabelled, 'row')} without a label {verb} left out")
 
 
-def _finite(value: float) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return value if abs(value) < float("inf") else None
+def score_unlabelled(training: Training, identifiers: Sequence[str] = ()) -> Any:
+    """A DataFrame of one row for each row that was not learned from.
+
+    proba is that of the predicted class, p_value the share of trusted training rows that lie as far
+    out; suspicious rows are those at a false-alarm rate of 5 %.
+    """
+    import pandas as pd
+
+    assert training.others is not None
+    rows, features = training.others()
+    table, classifier = training.table, training.classifier
+    columns: dict[str, Any] = {"row": rows + 1}
+    columns |= {name: table.text(name)[0][rows] for name in identifiers}
+    columns["label"] = table.text(training.target)[0][rows]
+    if not len(rows):
+        return pd.DataFrame({**columns, "prediction": [], "proba": [], "p_value": []})
+    columns["prediction"] = classifier.predict(features)
+    if hasattr(classifier, "predict_proba"):
+        columns["proba"] = np.max(classifier.predict_proba(features), axis=1)
+    if hasattr(classifier, "p_values"):
+        columns["p_value"] = classifier.p_values(features)
+        columns["suspicious"] = classifier.screen(features, false_alarm_rate=0.05)
+    return pd.DataFrame(columns)
 
 
-def _whole(value: float | str) -> Any:
-    """3.0 of the command line as 3; other numbers are refused by the classifier."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def with_embeddings(table: Table, path: str | None) -> Table:
+    """The table with a column for each dimension of the embeddings."""
+    if path is None:
+        return table
+    import pandas as pd
+
+    values = _load(path)
+    if values.ndim != 2 or len(values) != len(table):
+        raise TableError(
+            f"--embeddings {path!r} holds {values.dtype} of shape {values.shape}, expected numbers "
+            f"of shape ({len(table)}, dimensions): one row per row of {table.name}"
+        )
+    names = [f"embedding {i + 1}" for i in range(values.shape[1])]
+    taken = [name for name in names if name in table.columns]
+    if taken:
+        raise TableError(f"{table.name} has a column {taken[0]!r} already: rename it")
+    further = pd.DataFrame(values.astype(np.float64), columns=names, index=table.frame.index)
+    return replace(table, frame=pd.concat([table.frame, further], axis=1), _converted={})
 
 
-def _number_or(*words: str) -> Any:
-    def parse(text: str) -> float | str:
-        if text in words:
-            return text
-        try:
-            return float(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is neither a number nor {' nor '.join(words)}"
-            ) from None
-
-    return parse
+def _load(path: str) -> np.ndarray:
+    """A .npy file."""
+    with raised_as(TableError, f"cannot read {path!r} as .npy"):
+        values = np.load(path, allow_pickle=False)
+    if not isinstance(values, np.ndarray):  # an archive of arrays
+        values.close()
+        raise TableError(f"{path!r} is an archive: save one array with numpy.save")
+    if values.dtype.kind not in "fiu":
+        raise TableError(f"{path!r} holds {values.dtype}, expected numbers")
+    return values
 
 
-def add_column_options(group: Any) -> None:
-    """Options of commands that learn from a table."""
-    group.add_argument(
-        "--group",
-        metavar="COLUMN",
-        help="rows of one group (a person, a recording) are held out together",
-    )
-    group.add_argument("--weight", metavar="COLUMN", help="how often each row counts")
-    group.add_argument(
-        "--prior",
-        metavar="COLUMN",
-        help="probability that each row is correct, before the fit; 0 and 1 are certainties",
-    )
-    group.add_argument(
-        "--known",
-        metavar="COLUMN",
-        help="true label of rows that were checked by hand, empty elsewhere; leave --target as it "
-        "was given: both are used",
-    )
-    add_list_option(group, "--drop", "COLUMN", "columns not to learn from")
-    add_list_option(
-        group,
-        "--categorical",
-        "COLUMN",
-        "columns of numbers that are codes (a postcode, a machine)",
-    )
-    add_list_option(
-        group,
-        "--numeric",
-        "COLUMN",
-        "columns to learn from as numbers although they hold dates or count the rows",
-    )
-    group.add_argument(
-        "--scaling",
-        choices=["robust", "standard"],
-        default="robust",
-        help="numbers by median and quartiles (default), or by mean and standard deviation",
-    )
+def with_pred_probs(data: TrainingData, options: argparse.Namespace, table: Table) -> TrainingData:
+    """The same with the probabilities of the rows that are used."""
+    files = getattr(options, "pred_probs", [])
+    if not files:
+        return data
+    kept = np.unique(data.labels)
+    labels, present = table.labels(options.target)
+    known = np.unique(np.concatenate([kept, labels[present].astype(str)]))
+    reading, n = reading_of(options), len(table)
+    probs = [one[data.rows] for path in files for one in _probs_in(path, kept, known, n, reading)]
+    return data._replace(options={**data.options, "pred_probs": np.array(probs)})
+
+
+def _probs_in(
+    path: str, kept: np.ndarray, known: np.ndarray, n_rows: int, reading: dict[str, Any]
+) -> list[np.ndarray]:
+    """Probabilities of one file, a matrix for each model.
+
+    Parameters
+    ----------
+    kept : classes that are learned
+    known : all labels of the table; probabilities of those that are not learned are dropped
+    """
+    if path.lower().endswith(".npy"):
+        values = _load(path)
+        stack = values[None] if values.ndim == 2 else values
+        if stack.ndim != 3:
+            raise TableError(f"{path!r} has shape {values.shape}, not (rows, classes)")
+        classes = known if stack.shape[2] == len(known) else kept
+        models: list[Any] = list(stack)
+    else:
+        frame = _frame(path, known, reading)
+        classes = known[np.isin(known, list(frame.columns))]
+        classes = classes if np.isin(kept, classes).all() else kept
+        models = [frame]
+    try:
+        checked = check_pred_probs(models, classes, n_rows)
+    except ValueError as error:
+        raise TableError(f"--pred-probs {path!r}: {error}") from None
+    assert checked is not None
+    found = [one[:, np.searchsorted(classes, kept)] for one in checked]
+    return [one / np.maximum(one.sum(axis=1, keepdims=True), 1e-12) for one in found]
+
+
+def _frame(path: str, known: np.ndarray, reading: dict[str, Any]) -> Any:
+    """Columns of a table that are named like classes, as numbers."""
+    import pandas as pd
+
+    table = read_table(path, **{**reading, "header": "yes"})
+    names = [name for name in table.columns if str(name) in set(known)]
+    return pd.DataFrame({str(name): table.complete_numbers(name, "pred-probs") for name in names})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -13,17 +14,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.file_limits import bounded_lines, refuse_devices
-from .commands import add_json_option, add_parser
-from .outputs import check_not_an_input, check_output
-from .sensor_tables import Clock, add_monitor_options, learn_or_load, note_absent, plain
+from ..rows.compressed_files import kind_of, opened_bytes
+from ..rows.table import MISSING_MARKS, number_of
+from ..sensors import FaultEvent, SensorStream
+from .outputs import check_outputs
+from .sensor_tables import Clock, note_absent, shown_by
+from .sensors import learn_or_load
 from .terminal import note, say
-
-if TYPE_CHECKING:
-    from ..sensors import FaultEvent, SensorStream
 
 SAVE_SECONDS = 5.0
 """Seconds after which the state is saved, if nothing happens."""
@@ -31,47 +34,11 @@ ROWS_AT_ONCE = 256
 """Of a file; rows of a pipe are judged one by one."""
 MOST_NOTES = 5
 SEPARATORS = ",;\t|"
-EPILOG = """examples:
-  gemmed watch today.csv --normal lastweek.csv --order time
-  gemmed watch today.csv --normal lastweek.csv --order time --save plant.gemmed
-  tail -n +1 -f log.csv | gemmed watch - --model plant.gemmed --state plant.state --json
-  gemmed watch readings.jsonl --model plant.gemmed --rows --json
-
-Rows are CSV with a header or JSON, one object a line. Empty cells and absent keys are missing
-readings. A line is printed when a fault begins, when its kind is known better, and when it ends.
-Kinds: stuck, drift, offset, scale, spikes, noisy, swapped, missing; unusual for the whole plant.
-
-With --state everything that is remembered is in one file, which is written after every event and
-every five seconds. The same command continues where it stopped, also after a crash. Rows up to the
-last time in the state are skipped. Without --order, as many rows of a file are skipped as were
-read; a pipe continues with its next row. An event that was printed just before a crash can be
-printed again.
-"""
-
-
-def add_command(commands: Any) -> None:
-    """Register the command."""
-    parser = add_parser(
-        commands,
-        "watch",
-        run,
-        summary="say when sensors of a stream break, and how",
-        description="Judge the rows of a stream by what normal rows were like.",
-        epilog=EPILOG,
-    )
-    parser.add_argument("source", metavar="FILE", help="CSV or JSON lines; - for standard input")
-    parser.add_argument("--state", metavar="FILE", help="go on from this file, and keep it")
-    parser.add_argument("--rows", action="store_true", help="also print what is said of every row")
-    add_json_option(parser, "print JSON lines")
-    add_monitor_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Learn or load, then follow the stream."""
-    if options.state is not None:
-        check_output(options.state, "--state")
-        inputs = [i for i in (options.source, options.normal, options.model) if i is not None]
-        check_not_an_input(options.state, *inputs, name="--state")
+    check_outputs(options, [options.source, options.normal, options.model], files=["state"])
     if options.source == "-" and options.normal == "-":
         raise ValueError("--normal - and the stream cannot both be standard input")
     with opened_lines(options.source) as lines:
@@ -79,9 +46,11 @@ def run(options: argparse.Namespace) -> int:
         columns = [str(name) for name in monitor.feature_names_in_]
         watcher = _Watcher(options, monitor.stream(), clock)
         reader = RowReader(lines, options.source, columns, clock)
+        rows = reader.rows()
+        size = 1 if options.source == "-" else ROWS_AT_ONCE
         try:
-            for rows in reader.blocks(1 if options.source == "-" else ROWS_AT_ONCE):
-                watcher.follow(rows)
+            while block := list(itertools.islice(rows, size)):
+                watcher.follow(block)
         finally:
             watcher.save()
         watcher.end()
@@ -96,8 +65,6 @@ def opened_lines(source: str) -> Iterator[Iterator[str]]:
         text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace")
         yield bounded_lines(text, "standard input")
         return
-    from ..rows.compressed_files import kind_of, opened_bytes
-
     name = repr(source)
     refuse_devices(source, name)
     with open(source, "rb") as file:
@@ -130,16 +97,23 @@ class RowReader:
         self._n_unread = self._n_skipped = 0
         self._decimal_comma = False
 
-    def blocks(self, size: int) -> Iterator[list[Row]]:
-        """So many rows at once, fewer at the end."""
-        block: list[Row] = []
-        for row in self._rows():
-            block.append(row)
-            if len(block) == size:
-                yield block
-                block = []
-        if block:
-            yield block
+    def rows(self) -> Iterator[Row]:
+        """Rows that can be read; the others are counted."""
+        first = next((line for line in self._lines if line.strip()), None)
+        if first is None:
+            raise TableError(f"{self._name} is empty: a header or a JSON object is needed")
+        is_json = first.lstrip().startswith("{")
+        found = self._json_rows(first) if is_json else self._csv_rows(first)
+        for number, cells in enumerate(found, 1):
+            if cells is None:  # an empty line
+                continue
+            row = cells if isinstance(cells, str) else self._row(number, cells)
+            if not isinstance(row, str):
+                yield row
+                continue
+            if self._n_skipped < MOST_NOTES:
+                note(f"row {number} {row}; it is left out")
+            self._n_skipped += 1
 
     def summarise(self) -> None:
         """Say what could not be used."""
@@ -148,79 +122,62 @@ class RowReader:
         if self._n_skipped:
             note(f"{self._n_skipped} rows could not be read and were left out")
 
-    def _rows(self) -> Iterator[Row]:
-        first = next((line for line in self._lines if line.strip()), None)
-        if first is None:
-            raise TableError(f"{self._name} is empty: a header or a JSON object is needed")
-        read = self._json_rows if first.lstrip().startswith("{") else self._csv_rows
-        for number, cells in enumerate(read(first), 1):
-            row = self._row(number, cells) if cells is not None else None
-            if row is None:
-                self._n_skipped += 1
-                continue
-            yield row
-
-    def _csv_rows(self, header: str) -> Iterator[list[Any] | None]:
+    def _csv_rows(self, header: str) -> Iterator[dict[str, Any] | str | None]:
+        """Cells by their column, or why a row cannot be read."""
         separator = max(SEPARATORS, key=header.count)
         self._decimal_comma = separator != ","
         names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
-        wanted = [*self._columns, *([] if self._clock is None else [self._clock.column])]
         note_absent(self._name, self._columns, names)
-        if self._clock is not None and self._clock.column not in names:
-            raise TableError(
-                f"{self._name} has no column {self._clock.column!r}, the time of each row: name "
-                "it with --order"
-            )
+        wanted = [*self._columns]
+        if self._clock is not None:
+            wanted.append(self._clock.column)
+            if self._clock.column not in names:
+                raise TableError(
+                    f"{self._name} has no column {self._clock.column!r}, the time of each row: "
+                    "name it with --order"
+                )
         unused = [name for name in names if name not in wanted]
         if unused:
             note(f"columns that the model does not know are not used: {', '.join(unused)}")
-        places = [names.index(name) if name in names else None for name in wanted]
-        for number, cells in enumerate(csv.reader(self._lines, delimiter=separator), 1):
+        for cells in csv.reader(self._lines, delimiter=separator):
             if not cells:
-                continue
-            if len(cells) != len(names):
-                self._complain(f"row {number} has {len(cells)} cells, the header {len(names)}")
                 yield None
-                continue
-            yield ["" if place is None else cells[place] for place in places]
+            elif len(cells) != len(names):
+                yield f"has {len(cells)} cells, the header {len(names)}"
+            else:
+                yield dict(zip(reversed(names), reversed(cells), strict=True))
 
-    def _json_rows(self, first: str) -> Iterator[list[Any] | None]:
-        wanted = [*self._columns, *([] if self._clock is None else [self._clock.column])]
-        for number, line in enumerate(_chained(first, self._lines), 1):
+    def _json_rows(self, first: str) -> Iterator[dict[str, Any] | str | None]:
+        for line in itertools.chain([first], self._lines):
             if not line.strip():
+                yield None
                 continue
             try:
                 found = json.loads(line)
             except ValueError:
                 found = None
-            if not isinstance(found, dict):
-                self._complain(f"row {number} is no JSON object")
-                yield None
-                continue
-            yield ["" if found.get(name) is None else found[name] for name in wanted]
+            yield found if isinstance(found, dict) else "is no JSON object"
 
-    def _row(self, number: int, cells: list[Any]) -> Row | None:
-        values = [self._number(cell, number) for cell in cells[: len(self._columns)]]
+    def _row(self, number: int, cells: dict[str, Any]) -> Row | str:
+        """Readings and time, or why a row cannot be used."""
+        values = [self._number(cells.get(name), number) for name in self._columns]
         if self._clock is None:
             return Row(values, None)
-        when = self._clock.read(cells[-1], decimal_comma=self._decimal_comma)
-        if when is None:
-            self._complain(f"row {number} has the time {str(cells[-1])[:40]!r}, which is none")
-            return None
-        return Row(values, when)
+        cell = cells.get(self._clock.column)
+        cell = "" if cell is None else cell
+        when = self._clock.read(cell, decimal_comma=self._decimal_comma)
+        return (
+            f"has the time {str(cell)[:40]!r}, which is none" if when is None else Row(values, when)
+        )
 
     def _number(self, cell: Any, row: int) -> float:
-        from ..rows.table import MISSING_MARKS, number_of
-
         try:
             value = float(cell)
         except (TypeError, ValueError):
-            text = str(cell).strip()
-            number = None
+            text = "" if cell is None else str(cell).strip()
             if text.lower() in MISSING_MARKS:
                 return math.nan
-            if self._decimal_comma:
-                number = number_of(text, True)
+            number = number_of(text, True) if self._decimal_comma else None
             if number is None:
                 self._n_unread += 1
                 if self._n_unread <= MOST_NOTES:
@@ -228,15 +185,6 @@ class RowReader:
                 return math.nan
             value = number
         return value if math.isfinite(value) else math.nan
-
-    def _complain(self, text: str) -> None:
-        if self._n_skipped < MOST_NOTES:
-            note(f"{text}; it is left out")
-
-
-def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from lines
 
 
 class _Watcher:
@@ -246,6 +194,7 @@ class _Watcher:
         self, options: argparse.Namespace, stream: SensorStream, clock: Clock | None
     ) -> None:
         self._options, self._stream, self._clock = options, stream, clock
+        self._shown = shown_by(clock)
         self._saved_at = time.monotonic()
         self._n_known, self._resumed_at = 0, None
         if options.state is not None and os.path.exists(options.state):
@@ -257,8 +206,6 @@ class _Watcher:
 
     def follow(self, rows: list[Row]) -> None:
         """Judge rows that are new."""
-        import numpy as np
-
         rows = [row for row in rows if self._is_new(row)]
         if not rows:
             return
@@ -320,6 +267,3 @@ class _Watcher:
             else:
                 mark = "  ALARM" if found.plant_alarm[i] else ""
                 say(f"{self._shown(when)}  row    plant {score:.3f}{mark}  {', '.join(alarms)}")
-
-    def _shown(self, when: Any) -> Any:
-        return plain(when) if self._clock is None else self._clock.shown(when)

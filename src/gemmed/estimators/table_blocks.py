@@ -18,8 +18,13 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
-from ..rows.dask_blocks import DaskBlocks, partition_bounds, partition_homes, submit_partition
-from ..rows.dask_partitions import Partition
+from ..rows.dask_blocks import (
+    DaskBlocks,
+    Partition,
+    partition_bounds,
+    partition_homes,
+    submit_partition,
+)
 from ..rows.notes import Note
 from ..rows.sources import spool_rows
 from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
@@ -43,8 +44,16 @@ class Task:
 Finished = Generator[tuple[Task, Result], None, None]
 
 
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """Digest of the package: between two releases the version does not tell what has changed."""
+    package = Path(__file__).parents[1]
+    files = sorted(package.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
 class RunStore:
-    """Results of finished runs, one file each, with what they were computed from."""
+    """Results of finished runs, one file each, with what they were computed from: code included."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self._folder = folder
@@ -65,7 +74,12 @@ class RunStore:
 
     def _made_from(self, task: Task) -> dict[str, Any]:
         function = f"{task.function.__module__}.{task.function.__qualname__}"
-        return {"arguments": dict(task.arguments), "function": function, "version": self._version}
+        return {
+            "arguments": dict(task.arguments),
+            "function": function,
+            "version": self._version,
+            "code": _code(),
+        }
 
     def _path(self, task: Task) -> Path:
         return self._folder / f"{task.name}.json"

@@ -37,10 +37,9 @@ from ..estimators.validation import (
 from ..estimators.whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples
 from ..evidence.neighbours import NeighborGraph, Neighbourhood
 from ..model.kernels.kernel import Kernel
-from .dual import FIELD_LIMIT, DualProblem
+from .dual import FIELD_LIMIT, Built, Constraints, DualProblem, build_problem
 from .engines import resolve_engine
-from .problem import Built, Constraints, build_problem
-from .solution import Solution
+from .engines.base import Solution
 
 SCALE = "scale"
 

@@ -21,7 +21,16 @@ from ..estimators.validation import (
     check_weights,
 )
 from ..estimators.whole_fit import fit_method
-from .generative.classes import RULES, FittedClasses, GaussianClasses, LevelWish, fit_classes
+from .generative.classes import (
+    RULES,
+    GaussianClasses,
+    GenerativeProblem,
+    GenerativeSolution,
+    LevelPrior,
+    solve_generative,
+    standardisation,
+)
+from .generative.gaussian import standard_prior
 
 COVARIANCES = ("full", "diagonal")
 
@@ -80,45 +89,63 @@ class GaussianMarginClassifier(ClassifierMixin, BaseEstimator):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
 
+    def _level_prior(self, joint: FloatArray, weights: FloatArray) -> LevelPrior | None:
+        """Prior of the level, for the log joint densities under the ordinary posterior."""
+        return None
+
     def _fit_classes(
         self,
         X: FloatArray,
         class_index: np.ndarray,
         weights: FloatArray,
         used: np.ndarray,
-        level: LevelWish | None = None,
-    ) -> FittedClasses:
+    ) -> tuple[GenerativeProblem, GenerativeSolution]:
         """Fit to the rows ``used`` and set what both estimators have in common."""
         check_varying_features(X[used])
-        fitted = fit_classes(
-            X[used],
-            class_index[used],
-            weights[used],
-            covariance=self.covariance,
-            c=float(self.C),
-            bias_variance=float(self.bias_variance),
-            prior_strength=float(self.prior_strength),
-            generative_weight=float(self.generative_weight),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            level=level,
+        weights, own_class = weights[used], class_index[used]
+        centre, scale = standardisation(X[used], weights)
+        Z = (X[used] - centre) / scale
+        shares = np.bincount(own_class, weights)
+        log_shares = np.log(shares / shares.sum())
+        vague = standard_prior(Z.shape[1], float(self.prior_strength), self.covariance)
+        members = [own_class == k for k in range(len(shares))]
+        power = float(self.generative_weight)
+        # Densities are those of X: the units enter by the Jacobian of the scaling.
+        log_jacobian = np.log(scale).sum()
+        joint = np.empty(len(Z))
+        for k, own in enumerate(members):
+            posterior = vague.updated(Z[own], weights[own])
+            joint[own] = log_shares[k] + posterior.expected_log_likelihood(Z[own])
+        level = self._level_prior(joint - log_jacobian, weights)
+        if level is not None:
+            level = level._replace(highest=level.highest + log_jacobian)
+        problem = GenerativeProblem(
+            Z,
+            own_class,
+            weights,
+            [vague.updated(Z[own], power * weights[own]) for own in members],
+            log_shares,
+            float(self.bias_variance),
+            float(self.C),
+            level,
         )
-        problem, solution = fitted.problem, fitted.solution
+        solution = solve_generative(problem, max_iter=self.max_iter, tol=float(self.tol))
         lam = solution.multipliers[: problem.n_margins]
         duals = np.zeros((len(X), problem.n_classes))
         duals[used[problem.rows[: problem.n_margins]], problem.rivals] = lam
         self.margin_duals_ = duals.sum(axis=1) if problem.n_classes == 2 else duals
-        self._model = fitted.classes
-        self.means_ = fitted.classes.means()
-        self.covariances_ = fitted.classes.covariances()
-        self.biases_ = fitted.classes.biases
+        self.biases_ = problem.bias_means(solution.multipliers)
+        posteriors = problem.posteriors(solution.multipliers)
+        self._model = GaussianClasses(centre, scale, posteriors, log_shares, self.biases_)
+        self.means_ = self._model.means()
+        self.covariances_ = self._model.covariances()
         self.dual_value_ = solution.certificate.dual
         self.duality_gap_ = solution.certificate.gap
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
-        return fitted
+        return problem, solution
 
 
 class GenerativeMEDClassifier(GaussianMarginClassifier):

@@ -19,7 +19,7 @@ from ..estimators.validation import (
 )
 from ..estimators.whole_fit import fit_method
 from .baselines.med_detector import MEDDetector
-from .generative.classes import LevelWish
+from .generative.classes import LevelPrior, quantile
 from .generative_med import GaussianMarginClassifier
 
 
@@ -140,12 +140,10 @@ class OracleMEDClassifier(GaussianMarginClassifier):
             self.nominal_ = ~_check_indicators(anomalous, len(X))
         used = np.flatnonzero(self.nominal_ & (weights > 0.0))
         self._check_nominal(class_index[used])
-        level = None if isinstance(self.level, str) else float(self.level)
-        wish = LevelWish(level, float(self.false_alarm_rate), float(self.level_rate))
-        fitted = self._fit_classes(X, class_index, weights, used, wish)
-        self.level_ = fitted.level
+        problem, solution = self._fit_classes(X, class_index, weights, used)
+        self.level_ = solution.certificate.level - self._model.log_jacobian
         self.level_duals_ = np.zeros(len(X))
-        self.level_duals_[used] = fitted.solution.multipliers[fitted.problem.n_margins :]
+        self.level_duals_[used] = solution.multipliers[problem.n_margins :]
         joint = self._model.log_joint(X, self.rule)
         self.anomaly_scores_ = -joint[np.arange(len(X)), class_index]
         return self
@@ -158,6 +156,12 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     def is_nominal(self, X: Any) -> np.ndarray:
         """Whether the density of each row reaches the level, a boolean array."""
         return self.score_samples(X) >= self.level_
+
+    def _level_prior(self, joint: FloatArray, weights: FloatArray) -> LevelPrior:
+        highest = self.level
+        if isinstance(highest, str):
+            highest = quantile(joint, weights, float(self.false_alarm_rate))
+        return LevelPrior(float(highest), float(self.level_rate))
 
     def _check_detector_parameters(self) -> None:
         check_number("false_alarm_rate", self.false_alarm_rate, above=0, below=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.optional import require
 from .._core.types import FloatArray
+from ..estimators.column_plan import ColumnPlan
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import TrainingData
 from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
+from ..rows.notes import Note
 from ..rows.tables import Table
 from .audited import Audited, Settled
 from .findings import Findings
@@ -44,10 +46,6 @@ def audited_table(
     settled : what a person has settled
     """
     rows = data.rows
-    facts = [("note", note.text) for note in data.notes]
-    facts += [(f"column {name}", f"left out: {why}") for name, why in data.plan.left_out.items()]
-    if data.n_unlabelled:
-        facts.append(("rows without a label", f"{data.n_unlabelled}, left out"))
     named = {name: table.text(name)[0][rows] for name in identifiers}
     if table.index is not None and table.index not in named:
         named = {table.index: table.row_names()[rows], **named}
@@ -62,10 +60,21 @@ def audited_table(
         classifier=classifier,
         fitted=np.arange(len(rows)) if fitted is None else fitted,
         identifiers=named,
-        facts=facts,
+        facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
         settled=settled,
         cells=table.frame.iloc[rows].reset_index(drop=True),
     )
+
+
+def reading_facts(
+    notes: Sequence[Note], plan: ColumnPlan, n_unlabelled: int
+) -> list[tuple[str, str]]:
+    """What a report says of how the table was read."""
+    facts = [("note", note.text) for note in notes]
+    facts += [(f"column {name}", f"left out: {why}") for name, why in plan.left_out.items()]
+    if n_unlabelled:
+        facts.append(("rows without a label", f"{n_unlabelled}, left out"))
+    return facts
 
 
 def audit_report(

@@ -16,12 +16,12 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._core.threads import single_blas_thread, thread_pool
-from .sources import RowSource, as_row_source
+from .sources import as_matrix
 
 FAN = 4
 """Children of a node. A sum in progress holds an array for each level, of which a larger fan has
@@ -141,17 +141,8 @@ class Blocks(Protocol):
         ...
 
 
-@runtime_checkable
-class SummedElsewhere(Protocol):
-    """Results of a pass that can be summed where they are made."""
-
-    def total(self) -> np.ndarray:
-        """Their sum, in double precision."""
-        ...
-
-
 class ArrayBlocks:
-    """Blocks held in memory.
+    """Blocks in memory, or pieces of a memory map, which are read when they are needed.
 
     Parameters
     ----------
@@ -161,7 +152,7 @@ class ArrayBlocks:
 
     def __init__(self, blocks: Iterable[np.ndarray], *, n_threads: int = 1) -> None:
         self._blocks = list(blocks)
-        self._n_threads = n_threads
+        self.n_threads = n_threads
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -170,25 +161,21 @@ class ArrayBlocks:
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
     ) -> Iterator[Any]:
-        calls = (
-            (function, block, broadcast, pieces)
-            for block, pieces in zip(self._blocks, split_rows(rows, self.sizes), strict=True)
-        )
-        return call_blocks(calls, self._n_threads)
+        return call_blocks(function, self._blocks, broadcast, rows, self.n_threads)
 
     def select(self, which: Sequence[int]) -> ArrayBlocks:
-        return ArrayBlocks([self._blocks[i] for i in which], n_threads=self._n_threads)
+        return ArrayBlocks([self._blocks[i] for i in which], n_threads=self.n_threads)
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
-        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+        return ArrayBlocks(self.map(function, broadcast), n_threads=self.n_threads)
 
 
-class LocalBlocks:
-    """Blocks read from a row source (array, memory map, file) when they are needed.
+class LocalBlocks(ArrayBlocks):
+    """Blocks of one matrix: an array, a memory map or a file.
 
     Parameters
     ----------
-    X : array of shape (n_rows, n_features), path of a .npy file, or a ``RowSource``
+    X : array of shape (n_rows, n_features), or path of a .npy file
     n_threads : threads of a pass; each then uses a single BLAS thread
     block_rows : rows of a block; depends on the number of rows by default
     sizes : rows of every block, in place of ``block_rows``
@@ -217,53 +204,22 @@ class LocalBlocks:
         block_rows: int | None = None,
         sizes: Sequence[int] | None = None,
     ) -> None:
-        source = as_row_source(X)
+        X = as_matrix(X)
         if block_rows is None:
-            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-source.n_rows // FEWEST_BLOCKS)))
-        bounds = [*range(0, source.n_rows, block_rows), source.n_rows]
+            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-len(X) // FEWEST_BLOCKS)))
+        bounds = [*range(0, len(X), block_rows), len(X)]
         if sizes is not None:
             bounds = [0, *itertools.accumulate(sizes)]
-            if bounds[-1] != source.n_rows:
-                raise ValueError(f"sizes add up to {bounds[-1]} rows; X has {source.n_rows}.")
-        self._source = source
-        self._spans = list(itertools.pairwise(bounds))
-        self._n_threads = n_threads
-
-    @property
-    def source(self) -> RowSource:
-        return self._source
-
-    @property
-    def n_threads(self) -> int:
-        return self._n_threads
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(stop - start for start, stop in self._spans)
-
-    def map(
-        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
-    ) -> Iterator[Any]:
-        calls = (
-            (function, self._source, span, broadcast, pieces)
-            for span, pieces in zip(self._spans, split_rows(rows, self.sizes), strict=True)
-        )
-        return _run(_read_and_call, calls, self._n_threads)
-
-    def select(self, which: Sequence[int]) -> LocalBlocks:
-        chosen = object.__new__(LocalBlocks)
-        chosen._source, chosen._n_threads = self._source, self._n_threads
-        chosen._spans = [self._spans[i] for i in which]
-        return chosen
-
-    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
-        return ArrayBlocks(self.map(function, broadcast), n_threads=self._n_threads)
+            if bounds[-1] != len(X):
+                raise ValueError(f"sizes add up to {bounds[-1]} rows; X has {len(X)}.")
+        pieces = (np.asarray(X[a:b]) for a, b in itertools.pairwise(bounds))  # of a map: not read
+        super().__init__(pieces, n_threads=n_threads)
 
 
 def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
     """Sum of the results of a pass, in double precision; by the workers if they can."""
-    if isinstance(results, SummedElsewhere):
-        return results.total()
+    if hasattr(results, "total"):  # on Dask
+        return np.asarray(results.total())
     total = TreeSum()
     for result in results:
         total.add(result)
@@ -272,7 +228,7 @@ def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
 
 def local_threads(blocks: Blocks) -> int:
     """Threads of passes over the blocks in this process."""
-    return blocks.n_threads if isinstance(blocks, LocalBlocks) else 1
+    return blocks.n_threads if isinstance(blocks, ArrayBlocks) else 1
 
 
 def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
@@ -328,40 +284,26 @@ def split_rows(rows: Sequence[np.ndarray], sizes: Sequence[int]) -> Iterator[lis
         yield [array[start:stop] for array in rows]
 
 
-def call_blocks(calls: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
-    """``function(block, broadcast, *rows)`` for each (function, block, broadcast, rows)."""
-    return _run(_call, calls, n_threads)
-
-
-def _call(function: BlockFunction, block: Any, broadcast: Any, rows: list[np.ndarray]) -> Any:
-    return function(block, broadcast, *rows)
-
-
-def _read_and_call(
+def call_blocks(
     function: BlockFunction,
-    source: RowSource,
-    span: tuple[int, int],
+    blocks: Sequence[Any],
     broadcast: Any,
-    rows: list[np.ndarray],
-) -> Any:
-    return function(source.read(*span), broadcast, *rows)
-
-
-def _run(
-    task: Callable[..., Any], calls: Iterable[tuple[Any, ...]], n_threads: int
+    rows: Sequence[np.ndarray],
+    n_threads: int,
 ) -> Iterator[Any]:
-    """Results of the calls in order; at most a few more are under way than are asked for."""
-    calls = list(calls)
+    """Results for the blocks in order; at most a few more are under way than are asked for."""
+    sizes = [len(block) for block in blocks]
+    calls = list(zip(blocks, split_rows(rows, sizes), strict=True))
     if n_threads <= 1 or len(calls) <= 1:
-        for arguments in calls:
-            yield task(*arguments)
+        for block, pieces in calls:
+            yield function(block, broadcast, *pieces)
         return
     waiting: deque[Future[Any]] = deque()
     pool = thread_pool(n_threads)
     try:
         with single_blas_thread():
-            for arguments in calls:
-                waiting.append(pool.submit(task, *arguments))
+            for block, pieces in calls:
+                waiting.append(pool.submit(function, block, broadcast, *pieces))
                 if len(waiting) > n_threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -1,27 +1,193 @@
 """Blocks held by the workers of a Dask cluster.
 
 Every call of a worker costs Dask some milliseconds. So all blocks of a worker are in one
-*partition*, and a pass is one call per partition, to the actor that holds it.
+*partition*, and a pass is one call per partition, to the actor that holds it. A task would cost the
+scheduler some ten milliseconds whatever it does, which is as long as a pass; a call of an actor
+costs a few. An actor is gone with its worker. Then the pass goes by tasks, which Dask runs
+elsewhere after it has made the partition again, and the next pass makes a new actor.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._core.optional import require
-from .blocks import BlockFunction, TreeSum, split_rows, subtrees
-from .dask_partitions import Method, Partition, PartitionActors, each, summed
-from .sources import parquet_files
+from .blocks import BlockFunction, TreeSum, call_blocks, split_rows, subtrees, sums_of_subtrees
+from .sources import columns_of_rows, parquet_files
 
 DASK_BLOCK_ROWS = 16_384
 """Rows of a block, at most."""
 SMALL_BYTES = 65_536
 """Broadcast arrays up to this size travel with every task; others are a task of their own."""
+
+
+TRIM_THRESHOLD_OF_DASK = "65536"
+"""What ``MALLOC_TRIM_THRESHOLD_`` is unless somebody chose another value."""
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""Names of the limits in glibc's ``malloc.h``."""
+MAX_REUSED_BYTES = 32 * 1024 * 1024
+"""Bytes of an array that is taken from memory in hand; where the limits grow, they end here too."""
+
+
+@cache
+def reuse_memory() -> bool:
+    """Let this process keep up to 2 MAX_REUSED_BYTES of free memory; whether it now does.
+
+    Only where Dask's own setting holds: who chose another one meant it. That setting fixes both
+    limits of glibc's allocator: every array from 128 kB on is memory that the system clears anew,
+    and passes take twice as long.
+    """
+    if (
+        sys.platform != "linux"
+        or os.environ.get("MALLOC_TRIM_THRESHOLD_") != TRIM_THRESHOLD_OF_DASK
+    ):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:  # another allocator than that of glibc
+        return False
+    return bool(
+        mallopt(MMAP_THRESHOLD, MAX_REUSED_BYTES) and mallopt(TRIM_THRESHOLD, 2 * MAX_REUSED_BYTES)
+    )
+
+
+ANSWER_SECONDS = 5.0
+"""Seconds after which an actor that has not answered is looked after."""
+
+
+class Partition(NamedTuple):
+    """Blocks that lie together."""
+
+    future: Any
+    """Of a list of blocks."""
+    which: tuple[int, ...]
+    """Positions in that list of the blocks that are meant."""
+    sizes: tuple[int, ...]
+    """Rows of these blocks."""
+    first: int = 0
+    """Number of the first of them among the blocks of all partitions."""
+
+
+class PartitionActor:
+    """What a worker knows of a partition.
+
+    Parameters
+    ----------
+    blocks : all blocks of the partition
+    """
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self._blocks = blocks
+        self._n_threads = threads_here()
+
+    def run(self, *arguments: Any) -> list[Any]:
+        return run_pass(self._blocks, *arguments, n_threads=self._n_threads)
+
+
+class PartitionActors:
+    """The actors of some partitions, made when they are first asked."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._actors: dict[str, Any] = {}
+
+    def ask(
+        self, partitions: Sequence[Partition], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Results of the partitions; None where the actor is gone."""
+        contents = [partition.future for partition in partitions]
+        self._make([content for content in contents if content.key not in self._actors])
+        calls = [self._call(*which) for which in zip(partitions, arguments, strict=True)]
+        return [self._wait(*which) for which in zip(partitions, calls, strict=True)]
+
+    def _make(self, contents: list[Any]) -> None:
+        """Actors for partitions, given the futures of their blocks."""
+        if not contents:
+            return
+        for content in contents:
+            content.exception()  # waits for it; what went wrong the actor raises
+        places = self._client.who_has(contents)
+        made = []
+        for content in contents:
+            # Dask would put an actor where there are few, and move the partition there.
+            home = {"workers": list(found)} if (found := places.get(content.key)) else {}
+            made.append(
+                self._client.submit(
+                    PartitionActor,
+                    content,
+                    actor=True,
+                    pure=False,
+                    **home,
+                    allow_other_workers=bool(home),
+                )
+            )
+        for content, future in zip(contents, made, strict=True):
+            try:
+                with self._client.as_current():
+                    self._actors[content.key] = future.result()
+            except RuntimeError:  # its worker is gone before the first call
+                continue
+
+    def _call(self, partition: Partition, arguments: tuple[Any, ...]) -> Any:
+        actor = self._actors.get(partition.future.key)
+        if actor is None:
+            return None
+        try:
+            return actor.run(partition.which, partition.first, *arguments)
+        except RuntimeError:  # Dask knows already that the worker is gone
+            return None
+
+    def _wait(self, partition: Partition, call: Any) -> Any:
+        key = partition.future.key
+        while call is not None:
+            try:
+                return call.result(timeout=ANSWER_SECONDS)
+            except TimeoutError:
+                # Of some calls whose worker vanished Dask says nothing.
+                if self._actors[key]._future.status != "finished":
+                    break
+            except (OSError, RuntimeError):  # so does an error of the pass itself: tasks raise it
+                break
+        self._actors.pop(key, None)
+        return None
+
+
+# What both actors and tasks run.
+
+
+def run_pass(
+    blocks: list[Any],
+    which: tuple[int, ...],
+    first: int,
+    is_summed: bool,
+    function: BlockFunction,
+    broadcast: Any,
+    *rows: np.ndarray,
+    n_threads: int | None = None,
+) -> list[Any]:
+    """The function of each block, by as many threads as the worker has.
+
+    ``is_summed``: their sums over the subtrees of ``TreeSum`` that the blocks make up.
+    """
+    reuse_memory()
+    own = [blocks[i] for i in which]
+    results = call_blocks(function, own, broadcast, rows, n_threads or threads_here())
+    return list(sums_of_subtrees(results, first, len(which)) if is_summed else results)
+
+
+def threads_here() -> int:
+    """Threads of the worker that this is."""
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)
 
 
 class DaskBlocks:
@@ -86,7 +252,7 @@ class DaskBlocks:
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
         futures = [
-            self._submit(each, partition, (function, self._sent(broadcast)))
+            self._submit(partition, (False, function, self._sent(broadcast)))
             for partition in self._partitions
         ]
         return DaskBlocks(
@@ -98,20 +264,19 @@ class DaskBlocks:
         )
 
     def ask(
-        self, method: Method, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
+        self, is_summed: bool, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
         """What the actors of all partitions answer; tasks do what those cannot who are gone."""
         pieces = split_rows(rows, [sum(partition.sizes) for partition in self._partitions])
-        arguments = [(function, broadcast, *own) for own in pieces]
-        found = self._actors.ask(method, self._partitions, arguments)
+        arguments = [(is_summed, function, broadcast, *own) for own in pieces]
+        found = self._actors.ask(self._partitions, arguments)
         late = [i for i, result in enumerate(found) if result is None]
         if late:
-            task, broadcast = (each if method == "each" else summed), self._sent(broadcast)
+            sent = self._sent(broadcast)
             futures = [
                 self._submit(
-                    task,
                     self._partitions[i],
-                    (function, broadcast, *(piece.copy() for piece in arguments[i][2:])),
+                    (is_summed, function, sent, *(piece.copy() for piece in arguments[i][3:])),
                 )
                 for i in late
             ]
@@ -124,15 +289,16 @@ class DaskBlocks:
     ) -> np.ndarray:
         """Sum of the results, begun by the workers, in the order of :mod:`.block_sums`."""
         total = TreeSum()
-        answers = self.ask("summed", function, broadcast, rows)
+        answers = self.ask(True, function, broadcast, rows)
         for partition, sums in zip(self._partitions, answers, strict=True):
             levels = subtrees(partition.first, len(partition.which))
             for level, own in zip(levels, sums, strict=True):
                 total.add(own, level)
         return total.total()
 
-    def _submit(self, task: Any, partition: Partition, arguments: tuple[Any, ...]) -> Any:
-        return self._client.submit(task, *partition, *arguments, pure=False)
+    def _submit(self, partition: Partition, arguments: tuple[Any, ...]) -> Any:
+        own = (partition.future, partition.which, partition.first)
+        return self._client.submit(run_pass, *own, *arguments, pure=False)
 
     def _sent(self, broadcast: Any) -> Any:
         """The same for tasks, large ones as a task of their own."""
@@ -156,7 +322,7 @@ class DaskPass:
         self._arguments = (function, broadcast, rows)
 
     def __iter__(self) -> Iterator[Any]:
-        return itertools.chain.from_iterable(self._blocks.ask("each", *self._arguments))
+        return itertools.chain.from_iterable(self._blocks.ask(False, *self._arguments))
 
     def total(self) -> np.ndarray:
         """Sum of the results in double precision, to the last digit that of local blocks."""
@@ -231,11 +397,7 @@ def parquet_blocks(
     client = _client(client)
     parts, labels = [], []
     for file in parquet_files(paths):
-        names = parquet.read_schema(file).names
-        kept = list(columns) if columns is not None else [name for name in names if name != label]
-        missing = [name for name in [*kept, *([label] if label else [])] if name not in names]
-        if missing:
-            raise ValueError(f"{file} has no column {missing[0]!r}: it has {names}.")
+        kept = columns_of_rows(file, label, columns)
         for group in range(parquet.ParquetFile(file).num_row_groups):
             parts.append(client.submit(_read_group, str(file), group, kept, dtype, pure=False))
             if label:

@@ -1,8 +1,8 @@
 """Where the rows of a large matrix come from: an array, a file, or blocks made one after another.
 
 Repeated passes need fast access to any range of rows. Arrays and .npy files (memory-mapped) have
-it; Parquet files and streams of blocks are written once to a temporary file, which lives as long
-as the source.
+it; Parquet files and streams of blocks are written once to a temporary file, which is mapped and
+lives as long as the map.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,73 +22,31 @@ SPOOL_NAME = "rows.bin"
 PARQUET_BATCH = 65_536
 
 
-@runtime_checkable
-class RowSource(Protocol):
-    """Rows of a matrix, by number."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows start to stop, shape (stop - start, n_features)."""
-        ...
-
-
-class ArraySource:
-    """Rows of an array or of a memory map."""
-
-    def __init__(self, X: np.ndarray) -> None:
-        if X.ndim != 2:
-            raise ValueError(f"X has {X.ndim} dimension(s): it must be a matrix, samples by rows.")
-        if X.dtype not in (np.float32, np.float64):
-            raise ValueError(f"X has dtype {X.dtype}: convert it to float32 or float64.")
-        self._X = X
-
-    @property
-    def n_rows(self) -> int:
-        return int(self._X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        return int(self._X.shape[1])
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        return np.asarray(self._X[start:stop])
-
-
-class SpooledSource(ArraySource):
-    """Rows written to a temporary file that is removed with the source."""
-
-    def __init__(self, rows: np.ndarray, folder: tempfile.TemporaryDirectory[str]) -> None:
-        super().__init__(rows)
-        self._cleanup = weakref.finalize(self, folder.cleanup)
-
-
 class LabelledRows(NamedTuple):
-    """A source and the label of each of its rows; None where the data have no label."""
+    """A matrix and the label of each of its rows; None where the data have no label."""
 
-    X: RowSource
+    X: np.ndarray
     y: np.ndarray | None
 
 
 BlockFactory = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 
 
-def as_row_source(X: Any) -> RowSource:
-    """A source for a matrix, a .npy path, or what already is a source."""
-    if isinstance(X, RowSource):
-        return X
+def as_matrix(X: Any) -> np.ndarray:
+    """A matrix of floats, or the memory map of a .npy file."""
     if isinstance(X, (str, PathLike)):
         path = Path(X)
         if path.suffix != ".npy":
             raise ValueError(
                 f"X={str(path)!r} is not a .npy file: use read_parquet or read_blocks for others."
             )
-        return ArraySource(np.load(path, mmap_mode="r"))
-    return ArraySource(X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64))
+        X = np.load(path, mmap_mode="r")
+    X = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s): it must be a matrix, samples by rows.")
+    if X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"X has dtype {X.dtype}: convert it to float32 or float64.")
+    return X
 
 
 def read_blocks(
@@ -113,8 +71,8 @@ def read_blocks(
     >>> from gemmed.rows import read_blocks
     >>> rng = np.random.default_rng(0)
     >>> rows, labels = read_blocks((rng.normal(size=(100, 3)), np.full(100, k)) for k in range(4))
-    >>> rows.n_rows, rows.n_features, labels.shape
-    (400, 3, (400,))
+    >>> rows.shape, labels.shape
+    ((400, 3), (400,))
     """
     labels: list[np.ndarray] = []
 
@@ -128,8 +86,8 @@ def read_blocks(
             labels.append(y_block)
             yield X_block
 
-    source = spool_rows(rows(), dtype=dtype, folder=folder)
-    return LabelledRows(source, np.concatenate(labels))
+    matrix = spool_rows(rows(), dtype=dtype, folder=folder)
+    return LabelledRows(matrix, np.concatenate(labels))
 
 
 def read_parquet(
@@ -157,20 +115,14 @@ def read_parquet(
     >>> columns = {"a": [1.0, 2.0], "b": [0.5, 0.1], "state": ["ok", "bad"]}
     >>> parquet.write_table(pyarrow.table(columns), "part.parquet")
     >>> rows, labels = read_parquet("part.parquet", label="state")
-    >>> rows.n_features, labels.tolist()
-    (2, ['ok', 'bad'])
+    >>> rows.shape, labels.tolist()
+    ((2, 2), ['ok', 'bad'])
     """
     require("pyarrow", "reading Parquet files needs", "parquet")
     from pyarrow import parquet
 
     files = parquet_files(paths)
-    names = parquet.read_schema(files[0]).names
-    missing = [
-        name for name in [*(columns or ()), *([label] if label else [])] if name not in names
-    ]
-    if missing:
-        raise ValueError(f"{files[0]} has no column {missing[0]!r}: it has {names}.")
-    kept = list(columns) if columns is not None else [name for name in names if name != label]
+    kept = columns_of_rows(files[0], label, columns)
     labels: list[np.ndarray] = []
 
     def rows() -> Iterator[np.ndarray]:
@@ -183,8 +135,20 @@ def read_parquet(
                     [batch.column(name).to_numpy(zero_copy_only=False) for name in kept]
                 )
 
-    source = spool_rows(rows(), dtype=dtype, folder=folder)
-    return LabelledRows(source, np.concatenate(labels) if label else None)
+    matrix = spool_rows(rows(), dtype=dtype, folder=folder)
+    return LabelledRows(matrix, np.concatenate(labels) if label else None)
+
+
+def columns_of_rows(file: Path, label: str | None, columns: Sequence[str] | None) -> list[str]:
+    """Columns of X in a Parquet file, in which they and the label must be."""
+    from pyarrow import parquet
+
+    names = parquet.read_schema(file).names
+    kept = [name for name in names if name != label] if columns is None else list(columns)
+    missing = [name for name in [*kept, *([label] if label else [])] if name not in names]
+    if missing:
+        raise ValueError(f"{file} has no column {missing[0]!r}: it has {names}.")
+    return kept
 
 
 def parquet_files(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
@@ -206,7 +170,7 @@ def spool_rows(
     *,
     dtype: Any = np.float32,
     folder: str | PathLike[str] | None = None,
-) -> SpooledSource:
+) -> np.ndarray:
     """Write blocks one after another to a temporary file under ``folder``, and map it."""
     place = tempfile.TemporaryDirectory(prefix="gemmed-rows-", dir=folder)
     try:
@@ -228,4 +192,5 @@ def spool_rows(
         place.cleanup()
         raise
     rows = np.memmap(path, mode="r", dtype=dtype, shape=(n_rows, n_features))
-    return SpooledSource(rows, place)
+    weakref.finalize(rows.base, place.cleanup)  # the map: views of the rows hold it, too
+    return rows

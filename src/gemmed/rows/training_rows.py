@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,54 +12,39 @@ from .._core.types import FloatArray
 from .blocks import BlockFunction, Blocks, take_rows
 
 
-class TrainingRows(Protocol):
+class TrainingRows:
     """What every storage offers. Of ``X``, ``gram`` and ``blocks`` it has what it is made of."""
 
-    @property
-    def X(self) -> FloatArray | None:
-        """All samples in memory, or the kernel matrix as it was given."""
-        ...
+    X: FloatArray | None = None
+    """All samples in memory, or the kernel matrix as it was given."""
+    gram: FloatArray | None = None
+    """A precomputed kernel, symmetric and positive semi-definite, with the bias."""
+    blocks: Blocks | None = None
+    """Rows of which never more than some blocks are in memory."""
+    has_values = True
+    """Whether there are columns; a precomputed kernel has none."""
 
     @property
-    def gram(self) -> FloatArray | None:
-        """A precomputed kernel, symmetric and positive semi-definite, with the bias."""
-        ...
-
-    @property
-    def blocks(self) -> Blocks | None:
-        """Rows of which never more than some blocks are in memory."""
-        ...
-
-    @property
-    def has_values(self) -> bool:
-        """Whether there are columns; a precomputed kernel has none."""
-        ...
-
-    @property
-    def n_samples(self) -> int: ...
+    def n_samples(self) -> int:
+        assert self.X is not None
+        return len(self.X)
 
     def take(self, rows: np.ndarray) -> FloatArray:
         """Some samples; of a precomputed kernel the part between them."""
-        ...
+        raise NotImplementedError
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
     ) -> Iterable[Any]:
         """``function(values, broadcast, *pieces of rows)`` of all samples, in one or many parts."""
-        ...
+        raise TypeError("a precomputed kernel has no values: ask has_values first.")
 
 
 @dataclass(frozen=True)
-class ArrayRows:
+class ArrayRows(TrainingRows):
     """X in memory."""
 
     X: FloatArray
-    gram = blocks = None
-    has_values = True
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.X)
 
     def take(self, rows: np.ndarray) -> FloatArray:
         return self.X[rows]
@@ -71,34 +56,22 @@ class ArrayRows:
 
 
 @dataclass(frozen=True)
-class GramRows:
+class GramRows(TrainingRows):
     """A precomputed kernel matrix; there are no coordinates."""
 
     X: FloatArray
     gram: FloatArray
-    blocks = None
     has_values = False
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.X)
 
     def take(self, rows: np.ndarray) -> FloatArray:
         return self.X[np.ix_(rows, rows)]
 
-    def map(
-        self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
-    ) -> Iterable[Any]:
-        raise TypeError("a precomputed kernel has no values: ask has_values first.")
-
 
 @dataclass(frozen=True)
-class BlockRows:
+class BlockRows(TrainingRows):
     """Rows of which never more than some blocks are in memory."""
 
     blocks: Blocks
-    X = gram = None
-    has_values = True
 
     @property
     def n_samples(self) -> int:

@@ -15,15 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...datasets import Layout, make_ring
 from ...paper import Exact, GEMMEDClassifier, PaperAlgorithm
-from ...paper.dual import DualProblem, Multipliers
+from ...paper.dual import DualProblem
 from ...paper.engines.algorithm_one import Mode
-from ...paper.engines.enumeration import MAX_SAMPLES, Enumeration
-from ...paper.engines.quadrature import Quadrature
-from ...paper.solution import Solution
+from ...paper.engines.base import Solution
 from ..runner import Result, Runs, Target, Task
 from ..summary import Rows, mean_and_error
 from .curves import draw_iterations, draw_step_sizes
-from .runs import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
+from .grid import CORRUPTION_RADIUS, N_NEIGHBORS, NOISE_RATE, method_parameters, training_set
 
 # The figure of the paper varies one step size and holds the other two at these values.
 FIXED = {"phi": 1e-3, "psi": 1e-2, "tau": 2e-2}
@@ -178,14 +176,9 @@ class _Judged:
     ) -> Solution:
         """The solution of the engine."""
         solution: Solution = self._engine.solve(problem, rng, max_iter=max_iter, tol=tol)
-        self.dual_value = exact_dual_value(problem, solution.multipliers)
+        at = solution.multipliers
+        self.dual_value = problem.value(at, Exact().moments(problem, at).log_partition)
         return solution
-
-
-def exact_dual_value(problem: DualProblem, at: Multipliers) -> float:
-    """D by enumeration or quadrature."""
-    engine = Enumeration() if problem.n_samples <= MAX_SAMPLES else Quadrature()
-    return problem.value(at, engine.moments(problem, at).log_partition)
 
 
 def evaluate_iterations(n_samples: int, seed: int) -> Result:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -14,16 +15,14 @@ from sklearn.svm import SVC
 from ..._core.types import FloatArray
 from ...report import plots
 from ...report.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
-from ...report.plots import import_pyplot, save_figure
-from ..runner import Runs, Target
+from ..runner import Target
 from ..summary import Rows
-from .runs import (
+from .curves import ORACLE, REFERENCE
+from .grid import (
     CORRUPTION_RADIUS,
     LAYOUTS,
     NEWER,
     NOISE_RATE,
-    ORACLE,
-    REFERENCE,
     fit_methods,
     simulation_parameters,
     training_set,
@@ -40,46 +39,55 @@ N_GRAPH = 24
 """Samples a class in the drawn graph."""
 
 
-def intro_target(quick: bool) -> Target:
-    """Corruption shifts the decision boundary."""
-    return _target(
-        "corruption in the training data shifts the boundary",
-        _intro,
-        _draw_intro,
-        {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0},
-    )
-
-
-def sets_target(quick: bool) -> Target:
-    """Level set and epigraph set."""
-    return _target(
-        "level sets and epigraph sets of two densities",
-        _sets,
-        _draw_sets,
-        {"level": LEVEL, "mass": MASS},
-    )
-
-
-def graph_target(quick: bool) -> Target:
-    """Minimal-entropy sets and the bipartite k-NN graph."""
-    return _target(
-        "minimal-entropy sets and the bipartite 2-NN graph",
-        _graph,
-        _draw_graph,
-        {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS},
-    )
+BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", NEWER, REFERENCE, ORACLE)
+CENTRE = 16
+"""Reach of the enlarged part of the boundaries."""
+SCORE_METHODS = (REFERENCE, NEWER, "ROD-0.02", "ROD-0.2", "ROD-0.6")
 
 
 def _target(
     description: str,
     rows: Callable[[], Rows],
     draw: Callable[[Rows, Path], None],
-    parameters: dict[str, float | str],
+    parameters: Mapping[str, Any],
 ) -> Target:
-    """A target without runs."""
+    """A target without runs: what it shows is computed when its rows are made."""
     return Target(
         description, lambda n: [], lambda runs, n: rows(), draw, parameters, repeats=False
     )
+
+
+def intro_target(quick: bool) -> Target:
+    """Corruption shifts the decision boundary."""
+    parameters = {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0}
+    description = "corruption in the training data shifts the boundary"
+    return _target(description, _intro, _draw_intro, parameters)
+
+
+def sets_target(quick: bool) -> Target:
+    """Level set and epigraph set."""
+    parameters = {"level": LEVEL, "mass": MASS}
+    return _target("level sets and epigraph sets of two densities", _sets, _draw_sets, parameters)
+
+
+def graph_target(quick: bool) -> Target:
+    """Minimal-entropy sets and the bipartite k-NN graph."""
+    parameters = {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS}
+    description = "minimal-entropy sets and the bipartite 2-NN graph"
+    return _target(description, _graph, _draw_graph, parameters)
+
+
+def boundary_target(quick: bool) -> Target:
+    """Decision boundaries with the data."""
+    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
+    description = "decision boundaries of SVM, ROD and GEM-MED with the data"
+    return _target(description, _boundary_rows, _draw_boundary, parameters)
+
+
+def scores_target(quick: bool) -> Target:
+    """Anomaly scores of every training sample."""
+    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
+    return _target("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores, parameters)
 
 
 def _intro() -> Rows:
@@ -98,7 +106,7 @@ def _intro() -> Rows:
 
 def _draw_intro(rows: Rows, path: Path) -> None:
     data = training_set("separated", CORRUPTION_RADIUS, INTRO_RATE, 0)
-    figure, axes = import_pyplot().subplots(1, 2, figsize=(11, 5.5), layout="constrained")
+    figure, axes = plots.import_pyplot().subplots(1, 2, figsize=(11, 5.5), layout="constrained")
     train, test = axes
     for label, colour, marker in zip(np.unique(data.y), (BLUE, ORANGE), "os", strict=True):
         own = data.y == label
@@ -126,7 +134,7 @@ def _draw_intro(rows: Rows, path: Path) -> None:
         ax.set(title=title, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     handles = train.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=2)
-    save_figure(figure, path)
+    plots.save_figure(figure, path)
 
 
 def _densities() -> dict[str, FloatArray]:
@@ -162,7 +170,7 @@ def _sets() -> Rows:
 
 
 def _draw_sets(rows: Rows, path: Path) -> None:
-    figure, axes = import_pyplot().subplots(
+    figure, axes = plots.import_pyplot().subplots(
         2, 2, figsize=(10, 6), sharex=True, sharey=True, layout="constrained"
     )
     given = {"level set": f"given level {LEVEL:g}", "epigraph set": f"given mass {MASS:g}"}
@@ -176,7 +184,7 @@ def _draw_sets(rows: Rows, path: Path) -> None:
             ax.annotate(f"{numbers}\nentropy {row['entropy']:.2f}", (-7.6, 0.25))
             ax.set_title(f"{kind}, {given[kind]}")
         row_of_axes[0].set_ylabel("p(x)")
-    save_figure(figure, path)
+    plots.save_figure(figure, path)
 
 
 def _graph_data() -> tuple[FloatArray, np.ndarray, np.ndarray]:
@@ -215,7 +223,7 @@ def _graph() -> Rows:
 
 def _draw_graph(rows: Rows, path: Path) -> None:
     X, labels, reference = _graph_data()
-    pyplot = import_pyplot()
+    pyplot = plots.import_pyplot()
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 5.5), sharey=True, layout="constrained")
     sets, graph = axes
     radius = float(np.sqrt(stats.chi2.ppf(MASS, 2)))
@@ -248,13 +256,7 @@ def _draw_graph(rows: Rows, path: Path) -> None:
     sets.set_title(f"minimal-entropy sets of mass {MASS:g}")
     graph.set_title(f"mean 2-NN distance: nominal {nominal:.2f}, outlier {anomalous:.2f}")
     graph.legend(fontsize=8)
-    save_figure(figure, path)
-
-
-BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", NEWER, REFERENCE, ORACLE)
-CENTRE = 16
-"""Reach of the enlarged part of the boundaries."""
-SCORE_METHODS = (REFERENCE, NEWER, "ROD-0.02", "ROD-0.2", "ROD-0.6")
+    plots.save_figure(figure, path)
 
 
 @dataclass(frozen=True)
@@ -270,28 +272,7 @@ class LinearFunction:
         return self.w1 * X[:, 0] + self.w2 * X[:, 1] + self.b
 
 
-def boundary_target(quick: bool) -> Target:
-    """Decision boundaries with the data."""
-    description = "decision boundaries of SVM, ROD and GEM-MED with the data"
-    return _example_target(description, _boundary_rows, _draw_boundary)
-
-
-def scores_target(quick: bool) -> Target:
-    """Anomaly scores of every training sample."""
-    return _example_target("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores)
-
-
-def _example_target(
-    description: str,
-    rows: Callable[[Runs, int], Rows],
-    draw: Callable[[Rows, Path], None],
-) -> Target:
-    """A target without runs: what it shows is fitted when its rows are made."""
-    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
-    return Target(description, lambda n_runs: [], rows, draw, parameters, repeats=False)
-
-
-def _score_rows(runs: Runs, n_runs: int) -> Rows:
+def _score_rows() -> Rows:
     """The training sets of the first run with the scores of every method."""
     rows: Rows = []
     for layout in LAYOUTS:
@@ -311,7 +292,7 @@ def _score_rows(runs: Runs, n_runs: int) -> Rows:
     return rows
 
 
-def _boundary_rows(runs: Runs, n_runs: int) -> Rows:
+def _boundary_rows() -> Rows:
     """Weights of the linear decision functions: w1 x1 + w2 x2 + b."""
     rows: Rows = []
     for layout in LAYOUTS:

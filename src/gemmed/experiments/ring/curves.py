@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import numpy as np
 from ...report.palette import REFERENCE_LINE, method_style, series_style
 from ...report.plots import import_pyplot, save_figure
 from ..summary import Rows
-from .runs import BAYES_ERROR, ORACLE, REFERENCE
+
+REFERENCE, ORACLE = "GEM-MED", "oracle"
+"""Definition 1 of the paper, solved by the collapsed mean field; MED on the clean samples."""
+BAYES_ERROR = {"separated": 1.695, "paper": 23.975}
+"""Error of the best classifier in percent: Phi(-1.5 sqrt 2) and Phi(-1 / sqrt 2)."""
 
 LINEAR_UP_TO = 0.5
 """Points of excess error up to which the axis is linear; logarithmic beyond."""
@@ -34,7 +39,7 @@ def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
                 ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
             else:
                 ax.axhline(BAYES_ERROR[layout], color=REFERENCE_LINE, linewidth=1, linestyle="--")
-            _draw_points(ax, chosen, x)
+            draw_points(ax, chosen, x)
         bayes = f"Bayes error {BAYES_ERROR[layout]:.2f} % (dashed)"
         axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}, {bayes}")
         axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
@@ -64,7 +69,7 @@ def draw_auc(rows: Rows, path: Path) -> None:
     for row_of_axes, layout in zip(axes, layouts, strict=True):
         for ax, radius in zip(row_of_axes, radii, strict=True):
             ax.axhline(0.5, color=REFERENCE_LINE, linewidth=1)
-            _draw_points(ax, [r for r in rows if (r["layout"], r["R"]) == (layout, radius)], "r_a")
+            draw_points(ax, [r for r in rows if (r["layout"], r["R"]) == (layout, radius)], "r_a")
             ax.set(xlabel="corruption rate", title=f"layout {layout!r}, R = {radius:g}")
         row_of_axes[0].set_ylabel("AUC of the anomaly scores")
     _finish(figure, axes.ravel(), rows, path)
@@ -168,30 +173,40 @@ def draw_iterations(rows: Rows, path: Path) -> None:
     _finish(figure, axes.ravel(), rows, path)
 
 
-def _draw_points(ax: Any, rows: Rows, x: str) -> None:
-    """Methods side by side at every value of ``x``, so that none hides another."""
-    methods = _distinct(rows, "method")
-    values = _distinct(rows, x)
+def draw_points(
+    ax: Any, rows: Rows, x: str, ticks: Sequence[str] | None = None, hollow: str = ""
+) -> None:
+    """Methods side by side at every value of ``x``, so that none hides another.
+
+    Parameters
+    ----------
+    ticks : names of the values; by default the numbers
+    hollow : method whose markers are not filled
+    """
+    methods, values = _distinct(rows, "method"), _distinct(rows, x)
     for index, method in enumerate(methods):
         style = method_style(_first_name(method))
         points = [r for r in rows if r["method"] == method]
         beside = (index - (len(methods) - 1) / 2.0) * 0.78 / len(methods)
-        own = method == REFERENCE
+        places = [values.index(r[x]) + beside for r in points]
         ax.errorbar(
-            [values.index(r[x]) + beside for r in points],
+            places,
             [r["mean"] for r in points],
             [r["standard_error"] for r in points],
             color=style.colour,
             marker=style.marker,
             linestyle="none",
-            markersize=11 if own else 6,
+            markersize=11 if method == REFERENCE else 6,
+            markerfacecolor="none" if method == hollow else style.colour,
             capsize=2,
             linewidth=1.6,
             label=method,
         )
+        known = [(p, r["paper"]) for p, r in zip(places, points, strict=True) if r.get("paper")]
+        ax.scatter(*np.array(known).reshape(-1, 2).T, color=style.colour, marker="_", s=90)
     for edge in range(1, len(values)):
         ax.axvline(edge - 0.5, color="#cccccc", linewidth=0.8)
-    ax.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    ax.set_xticks(range(len(values)), ticks or [f"{value:g}" for value in values])
     ax.set_xlim(-0.5, len(values) - 0.5)
     ax.grid(axis="y", alpha=0.25)
 

@@ -19,7 +19,7 @@ from ...estimators.whole_fit import fit_method
 from ...model.kernels.exact_or_features import function_space
 from ...model.margin_loss import fit_slope
 from .box_svm import HELD_OUT_TOL, held_out_margins
-from .rod_low_rank import solve_low_rank
+from .rod_solver import solve_low_rank
 
 
 class RODClassifier(KernelMarginClassifier):

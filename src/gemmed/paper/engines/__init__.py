@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from .algorithm_one import PaperAlgorithm
 from .base import Engine
-from .enumeration import Enumeration
+from .exact import Enumeration, Exact, Quadrature
 from .gibbs import Gibbs
 from .mean_field import MeanField
-from .quadrature import Exact, Quadrature
 
 __all__ = [
     "Engine",

@@ -1,26 +1,38 @@
-"""Gibbs engine: Newton steps on the dual, moments and curvature from persistent chains."""
+"""Gibbs engine: Newton steps on the dual, moments and curvature from persistent chains.
+
+One sweep draws all indicators given f (equation 9) and the weights of f = Phi w given the
+indicators (equation 10). What is averaged is the conditional expectation given f, not the drawn
+indicator (Rao-Blackwell): same mean, less variance. All chains advance by one matrix product.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ..._core.box_newton import GOOD_MODEL, POOR_MODEL
 from ..._core.progress import report
 from ..._core.types import FloatArray
-from ..dual import DualProblem, Multipliers, log_partition_given_f
-from ..solution import Solution, Status
-from .base import refuse_weights, require_whole
-from .chains import CONVERGED_R_HAT, Chains, SampledMoments, projected_gradient_norm
-from .dual_ascent import newton_step, promised_gain, trust_scales
+from ..dual import DualProblem, Moments, Multipliers, log_partition_given_f
+from .base import (
+    CurvatureSum,
+    Solution,
+    Status,
+    newton_step,
+    promised_gain,
+    refuse_weights,
+    require_whole,
+    trust_scales,
+)
 from .mean_field import MeanField
 
+CONVERGED_R_HAT = 1.1
+"""Chains that differ by more have not mixed: what they report is no solution."""
 INTEGRATION_NODES = 16
 """Gauss-Legendre nodes of the thermodynamic integration of the dual value."""
-
-
 OPTION_MINIMA = {"n_chains": 2, "n_draws": 4, "n_final_draws": 4, "burn_in": 0, "n_averaged": 0}
 FIRST_RADIUS = 0.1
 """First trust region, in units of the scales of single multipliers."""
@@ -90,12 +102,7 @@ class Gibbs:
         dual_value, value_error = np.nan, np.nan
         if self.estimate_dual_value:
             dual_value, value_error = integrate_dual_value(
-                problem,
-                at,
-                rng,
-                n_chains=self.n_chains,
-                n_draws=self.n_draws,
-                burn_in=self.burn_in,
+                problem, at, rng, self.n_chains, self.n_draws, self.burn_in
             )
         return Solution(
             multipliers=at,
@@ -135,7 +142,6 @@ def integrate_dual_value(
     problem: DualProblem,
     at: Multipliers,
     rng: np.random.Generator,
-    *,
     n_chains: int = 8,
     n_draws: int = 200,
     burn_in: int = 25,
@@ -148,9 +154,11 @@ def integrate_dual_value(
     total, variance = problem.value(origin, float(free)), 0.0
     for node, weight in zip(0.5 * (nodes + 1.0), 0.5 * weights, strict=True):
         point = at._replace(lam=node * at.lam)
-        slopes = chains.margin_slopes(point, at.lam, n_draws, burn_in)
-        total += weight * float(slopes.mean()[0])
-        variance += weight**2 * float(slopes.variance_of_mean()[0])
+        sampled = chains.sample(point, n_draws, burn_in)
+        rise = 1.0 - 1.0 / (problem.c - point.lam)
+        total += weight * float((sampled.moments.nominal * rise - sampled.moments.margin) @ at.lam)
+        slopes = (sampled.keeps * rise - sampled.margins) @ at.lam
+        variance += weight**2 * float(_error_of_mean(slopes) ** 2)
     return total, float(np.sqrt(variance))
 
 
@@ -209,3 +217,145 @@ class _SampledAscent:
     def _step(self) -> FloatArray:
         at = Multipliers.from_vector(self._x)
         return newton_step(self._problem, at, self._gradient, self._curvature, self._radius)
+
+
+class SampledMoments(NamedTuple):
+    """Monte-Carlo moments, with batches of draws and chain diagnostics."""
+
+    moments: Moments
+    keeps: FloatArray
+    """Means of q(eta = 1 | f) over batches of draws of one chain, shape (n_means, n_samples).
+
+    There are about sqrt(n_draws) batches in each chain. They are nearly independent, so they give
+    the Monte-Carlo error of the overall mean."""
+    margins: FloatArray
+    """The same of q(eta = 1 | f) y f."""
+    r_hat: float
+    """Largest split R-hat over E[eta_n]; 1 when the chains agree."""
+    effective_draws: float
+    """Smallest effective sample size over E[eta_n]."""
+    curvature: FloatArray
+    """Monte-Carlo Hessian of log Z, shape (n_samples + 4, n_samples + 4)."""
+
+    @property
+    def nominal_error(self) -> FloatArray:
+        """Standard error of E[eta_n]."""
+        return _error_of_mean(self.keeps)
+
+    @property
+    def margin_error(self) -> FloatArray:
+        """Standard error of E[eta_n y_n f_n]."""
+        return _error_of_mean(self.margins)
+
+
+def _error_of_mean(means: FloatArray) -> FloatArray:
+    """Monte-Carlo error of the mean of independent rows."""
+    return np.sqrt(means.var(axis=0, ddof=1) / len(means))
+
+
+class Chains:
+    """State of all chains: the weights w, shape (n_chains, rank)."""
+
+    def __init__(self, problem: DualProblem, n_chains: int, rng: np.random.Generator) -> None:
+        self._problem = problem
+        self._features = problem.space.features()
+        self._rng = rng
+        self._w = rng.standard_normal((n_chains, self._features.shape[1]))
+
+    @property
+    def n_chains(self) -> int:
+        return len(self._w)
+
+    def spread_out(self, at: Multipliers) -> None:
+        """Start the chains in turn where all samples, none, or one class alone would put f.
+
+        These are the modes of q: chains that all start in one of them agree without having mixed.
+        """
+        problem = self._problem
+        positive = problem.labels > 0
+        kept = np.stack([np.ones_like(positive), np.zeros_like(positive), positive, ~positive])
+        centres = (kept * at.lam * problem.labels) @ self._features
+        self._w = centres[np.arange(len(self._w)) % len(centres)]
+        self._w = self._w + self._rng.standard_normal(self._w.shape)
+
+    def sweep(self, at: Multipliers, field: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Advance by one sweep; q(eta = 1 | f) and y f before it, each (n_chains, n_samples)."""
+        problem = self._problem
+        pull = (self._w @ self._features.T) * problem.labels
+        keep = special.expit(field + at.lam * pull)
+        drawn = self._rng.random(keep.shape) < keep
+        self._w = (drawn * (at.lam * problem.labels)) @ self._features
+        self._w += self._rng.standard_normal(self._w.shape)
+        return keep, pull
+
+    def sample(self, at: Multipliers, n_draws: int, burn_in: int) -> SampledMoments:
+        """Moments over ``n_draws`` sweeps of every chain."""
+        problem, n_chains = self._problem, len(self._w)
+        field = problem.prior_log_odds + problem.theta(at)
+        for _ in range(burn_in):
+            self.sweep(at, field)
+        sizes = np.diff(np.linspace(0, n_draws, max(2, int(np.sqrt(n_draws))) + 1).astype(int))
+        keeps, margins = np.empty((2, len(sizes), n_chains, problem.n_samples))
+        square, curvature = np.zeros(problem.n_samples), CurvatureSum(problem, at)
+        for batch, size in enumerate(sizes):
+            draws = np.array([self.sweep(at, field) for _ in range(size)])
+            keep, pull = draws[:, 0], draws[:, 1]
+            keeps[batch], margins[batch] = keep.mean(axis=0), (keep * pull).mean(axis=0)
+            square += (keep * keep).mean(axis=(0, 1)) * size / n_draws
+            rows = keep.reshape(-1, problem.n_samples), pull.reshape(-1, problem.n_samples)
+            curvature.add(*rows, np.ones(size * n_chains))
+        nominal, margin = (
+            np.average(m.mean(axis=1), axis=0, weights=sizes) for m in (keeps, margins)
+        )
+        spread = np.maximum(square - nominal**2, 0.0)
+        r_hat = _split_r_hat(keeps, spread)
+        keeps, margins = (m.reshape(-1, problem.n_samples) for m in (keeps, margins))
+        variance = keeps.var(axis=0, ddof=1) / len(keeps)
+        varies = variance > 0
+        return SampledMoments(
+            Moments(np.nan, nominal, margin),
+            keeps,
+            margins,
+            r_hat,
+            float((spread[varies] / variance[varies]).min(initial=np.inf)),
+            curvature.hessian(),
+        )
+
+
+def _split_r_hat(batches: FloatArray, spread: FloatArray) -> float:
+    """Largest split R-hat (Gelman et al.): do halves of chains differ more than they should?"""
+    half = len(batches) // 2
+    halves = np.concatenate([batches[:half].mean(axis=0), batches[half:].mean(axis=0)])
+    between = halves.var(axis=0, ddof=1)
+    within = np.maximum(spread - between, 0.0)
+    # Values that hardly vary say nothing about mixing.
+    varies = within > 1e-12 * max(float(within.max(initial=0.0)), 1e-300)
+    if not varies.any():
+        return 1.0
+    return float(np.sqrt(1.0 + (between[varies] / within[varies]).max()))
+
+
+def projected_gradient_norm(
+    problem: DualProblem, at: Multipliers, gradient: Multipliers, sampled: SampledMoments
+) -> tuple[float, float]:
+    """Root mean square of the projected gradient, and of its Monte-Carlo error.
+
+    The class-wise components count in units of samples, as the others do.
+    """
+    lower, upper = problem.bounds()
+    x, g = at.to_vector(), gradient.to_vector()
+    scale = np.concatenate([np.ones(problem.n_samples), np.tile(problem.class_weights, 2)])
+    projected = scale * (np.clip(x + g, lower, upper) - x)
+    slope = 1.0 - 1.0 / (problem.c - at.lam)
+    # The two moments are strongly dependent; adding their errors bounds that of the difference.
+    lam_error = np.abs(slope) * sampled.nominal_error + sampled.margin_error
+    # Fully dependent samples would be the worst case; independent ones add in squares.
+    share = np.sqrt(np.bincount(problem.class_index, sampled.nominal_error**2, minlength=2))
+    weighted = (sampled.nominal_error * problem.distances) ** 2
+    entropy = np.sqrt(np.bincount(problem.class_index, weighted, minlength=2))
+    error = np.concatenate([lam_error, entropy, share])
+    moved = projected != 0
+    return (
+        float(np.sqrt(np.mean(projected**2))),
+        float(np.sqrt(np.mean(np.where(moved, error, 0.0) ** 2))),
+    )

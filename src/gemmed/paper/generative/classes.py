@@ -1,9 +1,18 @@
-"""Gaussian classes as a fitted classifier keeps them, and how they are fitted."""
+"""MED with Gaussian classes, with or without levels (model.md, Generative MED).
+
+    (G1)  F_n = log p(x_n | y_n) / p(x_n | k) + log pi_y / pi_k + b_y - b_k,    a rival k != y_n
+    (G2)  E[xi_nk - F_nk] <= 0                   multiplier lam_nk
+    (G3)  E[level - log pi_y p(x_n | y_n)] <= 0  multiplier mu_n, nominal samples
+
+The posterior of each class is Gaussian-conjugate again: a sample counts with s_n (sum_k lam_nk +
+mu_n) for its own class and with -s_n lam_nk for a rival.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,18 +20,197 @@ from scipy import linalg, special
 
 from ..._core.box_newton import Curvature, Quadratic, maximize_in_box
 from ..._core.types import FloatArray
-from .dual import Certificate, GenerativeProblem, LevelPrior
-from .gaussian import Gaussian, standard_prior
+from ...model.margin_loss import margin_loss
+from .gaussian import Gaussian, log_partition
 
-Objective = Callable[[FloatArray], Quadratic]
+LAM_MARGIN = 1e-9
+"""How near multipliers may come to their limits, relative to these."""
 LARGEST_ROUND = 400
 """Multipliers that join at a time: the worst first, others may turn out not to be needed."""
 FIRST_STEP = 0.3
 """Of the range of a multiplier, in the first Newton step of a round."""
-
-
 THIN = 0.7
 """Columns of the factor of the curvature, for each multiplier, below which it is used."""
+RULES = ("likelihood", "log_likelihood")
+"""What is integrated over means and covariances (G8), (G9)."""
+
+
+class LevelPrior(NamedTuple):
+    """The level of (G3): density rate exp(-rate (highest - level)) below ``highest``."""
+
+    highest: float
+    rate: float
+
+
+class Certificate(NamedTuple):
+    """The dual at some multipliers, and a posterior's distance from the best one."""
+
+    dual: float
+    primal: float
+    gradient: FloatArray
+    """Of the dual with respect to all multipliers."""
+    level: float
+    """Expected level of (G3); minus infinity if there is none."""
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+
+@dataclass(frozen=True, eq=False)
+class GenerativeProblem:
+    """Everything that defines the dual.
+
+    Multipliers are one vector: lam sample by sample, rivals in the order of the classes, then mu.
+
+    Parameters
+    ----------
+    X : shape (n_samples, n_features)
+    class_index : shape (n_samples,)
+    weights : sample weights, above zero
+    priors : of the Gaussian of each class
+    log_shares : log pi of each class
+    bias_variance : of b_y - b_k
+    c : rate of the margin prior
+    level : prior of the level; None: no constraints (G3)
+    """
+
+    X: FloatArray
+    class_index: np.ndarray
+    weights: FloatArray
+    priors: Sequence[Gaussian]
+    log_shares: FloatArray
+    bias_variance: float
+    c: float
+    level: LevelPrior | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.priors)
+
+    @property
+    def n_margins(self) -> int:
+        """How many of the multipliers are lam."""
+        return len(self.X) * (self.n_classes - 1)
+
+    @property
+    def n_multipliers(self) -> int:
+        return self.n_margins + (len(self.X) if self.level is not None else 0)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Sample of each multiplier."""
+        every = np.arange(len(self.X))
+        margins = np.repeat(every, self.n_classes - 1)
+        return margins if self.level is None else np.concatenate([margins, every])
+
+    @cached_property
+    def rivals(self) -> np.ndarray:
+        """Rival class of each lam."""
+        classes = np.arange(self.n_classes)
+        return np.concatenate([classes[classes != own] for own in self.class_index])
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """How a multiplier's sample counts in each class, shape (n_multipliers, n_classes)."""
+        signs = np.zeros((self.n_multipliers, self.n_classes))
+        every = np.arange(self.n_multipliers)
+        signs[every, self.class_index[self.rows]] = 1.0
+        signs[every[: self.n_margins], self.rivals] = -1.0
+        return signs
+
+    @cached_property
+    def copies(self) -> FloatArray:
+        """Sample weight of each multiplier."""
+        return self.weights[self.rows]
+
+    def upper(self) -> FloatArray:
+        """Bounds of the multipliers; the sum of mu has one of its own (G10)."""
+        upper = np.full(self.n_multipliers, self.c)
+        if self.level is not None:
+            upper[self.n_margins :] = self.level.rate / self.weights
+        return upper * (1.0 - LAM_MARGIN)
+
+    def posteriors(self, multipliers: FloatArray) -> list[Gaussian]:
+        """The Gaussians of the classes (G4); LinAlgError where there is none."""
+        counts = self._counts(multipliers)
+        return [prior.updated(self.X, own) for prior, own in zip(self.priors, counts, strict=True)]
+
+    def bias_means(self, multipliers: FloatArray) -> FloatArray:
+        """Expectation of b of each class."""
+        means: FloatArray = 0.5 * self.bias_variance * self._bias_counts(multipliers)
+        return means
+
+    def certificate(self, multipliers: FloatArray) -> Certificate:
+        """Value and gradient of the dual (G5), and the primal value of the same posterior (G6)."""
+        lam, mu = np.split(multipliers, [self.n_margins])
+        counts = self._counts(multipliers)
+        posteriors = self.posteriors(multipliers)
+        log_z = sum(
+            log_partition(prior, posterior, float(own.sum()))
+            for prior, posterior, own in zip(self.priors, posteriors, counts, strict=True)
+        )
+        bias_counts = self._bias_counts(multipliers)
+        log_z += 0.25 * self.bias_variance * float(bias_counts @ bias_counts)
+        biases = self.bias_means(multipliers)
+        joint = np.column_stack([own.expected_log_likelihood(self.X) for own in posteriors])
+        joint += self.log_shares
+        # What a multiplier multiplies in the exponent, up to constants: margins and likelihoods.
+        expected = np.einsum("ik,ik->i", self.signs, joint[self.rows])
+        expected[: self.n_margins] += self.signs[: self.n_margins] @ biases
+        offsets = self.signs @ self.log_shares
+        divergence = float((self.copies * multipliers) @ (expected - offsets)) - log_z
+        margins, likelihoods = np.split(expected, [self.n_margins])
+        own = self.copies[: self.n_margins]
+        dual = float(own @ (lam + np.log1p(-lam / self.c)))
+        dual -= float((self.copies * multipliers) @ offsets) + log_z
+        primal = divergence + float(own @ margin_loss(margins, self.c).value)
+        gradient = self.copies * (np.append(1.0 - 1.0 / (self.c - lam), 0.0 * mu) - expected)
+        expected_level = -np.inf
+        if self.level is not None:
+            highest, rate = self.level
+            total = float(self.weights @ mu)
+            if total >= rate:
+                raise linalg.LinAlgError("the level has no distribution")
+            dual += highest * total + np.log1p(-total / rate)
+            expected_level = highest - 1.0 / (rate - total)
+            gradient[self.n_margins :] += self.weights * expected_level
+            shortfall = np.array([1.0 - highest + likelihoods.min()])
+            primal += float(margin_loss(shortfall, rate).value[0])
+        return Certificate(dual, primal, gradient, expected_level)
+
+    def curvature(self, multipliers: FloatArray, chosen: np.ndarray) -> Curvature:
+        """Minus the Hessian of the dual, between some of the multipliers (G7)."""
+        rows, copies = self.rows[chosen], self.copies[chosen]
+        is_margin = chosen < self.n_margins
+        used, place = np.unique(rows, return_inverse=True)
+        signed = copies[:, None] * self.signs[chosen]
+        posteriors = self.posteriors(multipliers)
+        diagonal = np.zeros(len(chosen))
+        left = self.c - multipliers[chosen[is_margin]]
+        diagonal[is_margin] = copies[is_margin] / left**2
+        parts = [np.sqrt(0.5 * self.bias_variance) * signed * is_margin[:, None]]
+        if self.level is not None:
+            left = self.level.rate - float(self.weights @ multipliers[self.n_margins :])
+            parts.append((copies * ~is_margin / left)[:, None])
+        parts += [
+            signed[:, [k]] * posterior.log_likelihood_factor(self.X[used])[place]
+            for k, posterior in enumerate(posteriors)
+        ]
+        return Curvature(diagonal, np.hstack(parts))
+
+    def _counts(self, multipliers: FloatArray) -> FloatArray:
+        """What every sample counts for each class, shape (n_classes, n_samples)."""
+        counts = np.zeros((self.n_classes, len(self.X)))
+        contributions = (self.copies * multipliers)[:, None] * self.signs
+        for k in range(self.n_classes):
+            counts[k] = np.bincount(self.rows, contributions[:, k], minlength=len(self.X))
+        return counts
+
+    def _bias_counts(self, multipliers: FloatArray) -> FloatArray:
+        part = slice(self.n_margins)
+        counts: FloatArray = (self.copies[part] * multipliers[part]) @ self.signs[part]
+        return counts
 
 
 class GenerativeSolution(NamedTuple):
@@ -90,7 +278,9 @@ def _violated(
     return worst[rise[worst] > 0.0]
 
 
-def _restricted(problem: GenerativeProblem, x: FloatArray, working: np.ndarray) -> Objective:
+def _restricted(
+    problem: GenerativeProblem, x: FloatArray, working: np.ndarray
+) -> Callable[[FloatArray], Quadratic]:
     """The dual as a function of the multipliers in the working set."""
     at = x.copy()
 
@@ -108,10 +298,6 @@ def _restricted(problem: GenerativeProblem, x: FloatArray, working: np.ndarray) 
         return Quadratic(certificate.dual, certificate.gradient[working], dense)
 
     return evaluate
-
-
-RULES = ("likelihood", "log_likelihood")
-"""What is integrated over means and covariances (G8), (G9)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,80 +344,7 @@ class GaussianClasses:
         return np.array([own.covariance * units for own in self.posteriors])
 
 
-class LevelWish(NamedTuple):
-    """What is asked of the level of nominal samples; ``level`` None: a quantile of their own."""
-
-    level: float | None
-    quantile: float
-    rate: float
-
-
-class FittedClasses(NamedTuple):
-    """The classes, how they were found, and where the level lies."""
-
-    classes: GaussianClasses
-    problem: GenerativeProblem
-    solution: GenerativeSolution
-    level: float
-    """Expected level, in units of log-densities of X."""
-
-
-def fit_classes(
-    X: FloatArray,
-    class_index: np.ndarray,
-    weights: FloatArray,
-    *,
-    covariance: str,
-    c: float,
-    bias_variance: float,
-    prior_strength: float,
-    generative_weight: float,
-    max_iter: int,
-    tol: float,
-    level: LevelWish | None = None,
-) -> FittedClasses:
-    """Fit Gaussian classes by maximum entropy discrimination.
-
-    Parameters
-    ----------
-    X : shape (n_samples, n_features)
-    class_index : 0 to n_classes - 1, each at least once
-    weights : sample weights, above zero
-    """
-    centre, scale = _standardisation(X, weights)
-    Z = (X - centre) / scale
-    n_classes = int(class_index.max()) + 1
-    shares = np.bincount(class_index, weights, minlength=n_classes)
-    log_shares = np.log(shares / shares.sum())
-    vague = standard_prior(X.shape[1], prior_strength, covariance)
-    members = [class_index == k for k in range(n_classes)]
-    priors = [vague.updated(Z[own], generative_weight * weights[own]) for own in members]
-    log_jacobian = float(np.log(scale).sum())
-    prior_of_level = None
-    if level is not None:
-        highest = level.level
-        if highest is None:
-            ordinary = np.empty(len(Z))
-            for k, own in enumerate(members):
-                posterior = vague.updated(Z[own], weights[own])
-                ordinary[own] = log_shares[k] + posterior.expected_log_likelihood(Z[own])
-            highest = _quantile(ordinary, weights, level.quantile) - log_jacobian
-        prior_of_level = LevelPrior(highest + log_jacobian, level.rate)
-    problem = GenerativeProblem(
-        Z, class_index, weights, priors, log_shares, bias_variance, c, prior_of_level
-    )
-    solution = solve_generative(problem, max_iter=max_iter, tol=tol)
-    classes = GaussianClasses(
-        centre,
-        scale,
-        problem.posteriors(solution.multipliers),
-        log_shares,
-        problem.bias_means(solution.multipliers),
-    )
-    return FittedClasses(classes, problem, solution, solution.certificate.level - log_jacobian)
-
-
-def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
+def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
     """The smallest value that at least this share of the weight does not exceed."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
@@ -239,7 +352,7 @@ def _quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
     return float(values[order][min(place, len(values) - 1)])
 
 
-def _standardisation(X: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def standardisation(X: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each feature, 1 for a constant one."""
     centre = np.average(X, axis=0, weights=weights)
     scale = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weights))

@@ -1,6 +1,27 @@
-"""Certified low-rank solver of ROD (equations (1)-(3) of ``rod_certificate``).
+"""Certified low-rank solver of robust outlier detection (ROD).
 
-For a multiplier tau of the sum constraint the weights minimise the smooth function
+Robust outlier detection by convex ablation (Xu, Crammer and Schuurmans, AAAI 2006) is
+
+    min_{eta, M}  max_{0 <= alpha <= 1}  eta.alpha - (C/2) alpha' (G o M) alpha
+    s.t.  diag(M) = eta,  [1 eta'; eta M] PSD,  sum(eta) >= rho N.                           (1)
+
+Write C G = Z Z' with rows z_i and [1 eta'; eta M] as the Gram matrix of e_0, v_1, ..., v_N. The
+dual of the inner maximum is a linear machine W on the features z_i v_i', so that (1) becomes
+
+    min_{W, v}  |W|^2 / 2 + sum_i [v_i.q_i]_+ ,   q_i = e_0 - W' z_i,  |v_i|^2 = v_i.e_0,      (2)
+    s.t. sum_i v_i.e_0 >= rho N.
+
+With a multiplier tau for the sum, the samples separate and each has a closed form,
+
+    phi(q) = min_v [v.q]_+ - tau v.e_0 = max_{0<=alpha<=1} (alpha q_0 - tau - d) / 2,          (3)
+    d = |alpha q - tau e_0|,   alpha = min(1, 2 tau q_0 / |q|^2) if q_0 > 0 else 0,
+
+where alpha is the saddle-point multiplier of (1). phi depends on W only through w_0 (its first
+column) and S = W W'. It is convex in them: (2) is a convex problem whose size is the rank of G.
+A component `smoothing` of q_i, orthogonal to everything else, removes the kinks of phi at q = 0 and
+q = tau e_0. It corresponds to a private coordinate of v_i. eta and M therefore stay feasible.
+
+For a given tau the weights minimise the smooth function
 
     F_tau(W) = |W|^2 / 2 + sum_i phi_tau(e_0 - W' z_i),        W of shape (r, p),
 
@@ -16,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
@@ -25,20 +46,10 @@ from ..._core.box_newton import optimality_bound
 from ..._core.types import FloatArray
 from ...model.kernels.function_space import FeatureSpace
 from .box_svm import solve_box_svm
-from .rod_certificate import (
-    FeasiblePoint,
-    ReducedProblem,
-    RodSolution,
-    feasible_point,
-    lower_bound,
-    mix,
-    mixed_value,
-    raise_total,
-    reduce_gram,
-    sample_terms,
-    split_scores,
-)
 
+NEGLIGIBLE_EIGENVALUE = 1e-13
+# The private coordinate of feasible points: avoids 0/0 at the kinks and costs at most N times this.
+PRIVATE = 1e-9
 FIRST_RANK = 6
 FIRST_MULTIPLIER = 0.1
 FIRST_SMOOTHING = 0.1
@@ -50,46 +61,209 @@ PATIENT = 4
 MEMORY = 8
 
 
+class RodSolution(NamedTuple):
+    """A solution of ROD with its certificate."""
+
+    eta: FloatArray
+    """Shape (n_samples,): relaxed indicator of being nominal."""
+    alpha: FloatArray
+    """Shape (n_samples,): saddle-point multipliers; f = C sum_i alpha_i eta_i y_i k(x_i, .)."""
+    objective: float
+    """Upper bound: the value of (1) at (eta, M) is not above it."""
+    lower_bound: float
+    """No feasible (eta, M) has a smaller value."""
+    n_iter: int
+    converged: bool
+    factor: FloatArray
+    """Shape (n_samples, k): M = factor factor' off the diagonal, eta on it."""
+
+    @property
+    def duality_gap(self) -> float:
+        """objective - lower_bound."""
+        return self.objective - self.lower_bound
+
+
+class ReducedProblem(NamedTuple):
+    """C G = Z Z' up to `discarded`, with orthogonal columns of Z; `need` = rho N."""
+
+    Z: FloatArray
+    spectrum: FloatArray
+    need: float
+    discarded: float
+
+
+class SampleTerms(NamedTuple):
+    """Closed form (3) for all samples; each array of shape (n_samples,)."""
+
+    alpha: FloatArray
+    distance: FloatArray
+    eta: FloatArray
+
+
+class FeasiblePoint(NamedTuple):
+    """A point (eta, M) of (1), feasible but for the sum, with the value of (2) at some W."""
+
+    eta: FloatArray
+    factor: FloatArray
+    value: float
+    total: float
+
+
+class LowerBound(NamedTuple):
+    """A lower bound on (1), and how W may be improved if the bound is loose."""
+
+    value: float
+    excess: float
+    """How far the dual matrix is from feasible; zero at a global minimum over W."""
+    direction: FloatArray
+    """Shape (r,): the direction of W in which it is violated most."""
+
+
+def reduce_gram(G: FloatArray, C: float, min_nominal_share: float) -> ReducedProblem:
+    """Factor C G = Z Z' by its eigenvectors."""
+    values, vectors = linalg.eigh(0.5 * C * (G + G.T), check_finite=False)
+    keep = values > NEGLIGIBLE_EIGENVALUE * max(float(values[-1]), 0.0)
+    Z = np.ascontiguousarray(vectors[:, keep] * np.sqrt(values[keep]))
+    discarded = float(np.max(np.abs(values[~keep]), initial=0.0))
+    return ReducedProblem(Z, values[keep], min_nominal_share * G.shape[0], discarded)
+
+
 def solve_low_rank(
     G: FloatArray,
     C: float,
     min_nominal_share: float,
     *,
-    rank: int | None = None,
     tol: float = 1e-3,
     max_iter: int = 80,
     random_state: int | np.random.Generator | None = 0,
 ) -> RodSolution:
-    """Solve ROD to a certified relative gap.
+    """Solve ROD to a certified relative gap; the bounds hold in any case.
 
     Parameters
     ----------
     G : array of shape (n_samples, n_samples), (y y') o K, positive semidefinite
     C : margin penalty, > 0
     min_nominal_share : rho in (0, 1], smallest average of eta. With 1 ROD is the plain SVM.
-    rank : columns of W, at least 2. By default a few, and more where the certificate asks for them.
     tol : stop when (objective - lower_bound) <= tol * objective
     max_iter : values of tau tried, each with one L-BFGS run
     random_state : seed of the starting weights; the result depends on it within the gap only
-
-    Returns
-    -------
-    RodSolution
-        ``converged`` tells whether tol was reached; the bounds hold in any case.
     """
     problem = reduce_gram(G, C, min_nominal_share)
-    if not tol > 0:
-        raise ValueError(f"tol={tol!r} must be positive.")
-    if rank is not None and rank < 2:
-        raise ValueError(f"rank={rank!r} must be at least 2 (or None).")
-    if max_iter < 1:
-        raise ValueError(f"max_iter={max_iter!r} must be at least 1.")
     if min_nominal_share == 1.0 or problem.spectrum.size == 0:
         return solve_without_ablation(problem, min_nominal_share, tol)
-    search = _Search(problem, tol, rank, np.random.default_rng(random_state))
+    search = _Search(problem, tol, np.random.default_rng(random_state))
     while len(search.history) < max_iter and not (search.converged or search.stalled):
         search.step()
     return search.solution()
+
+
+def sample_terms(q0: FloatArray, t2: FloatArray, tau: float) -> SampleTerms:
+    """Evaluate (3): alpha, d and eta = v.e_0 from q_0 and t2 = |q|^2 - q_0^2 > 0."""
+    alpha = np.minimum(1.0, 2.0 * tau * np.maximum(q0, 0.0) / (q0 * q0 + t2))
+    along = alpha * q0 - tau
+    distance = np.sqrt(along * along + alpha * alpha * t2)
+    return SampleTerms(alpha, distance, 0.5 * (1.0 - along / distance))
+
+
+def split_scores(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """q_0 and the squared length of the rest of q, from scores = Z W of shape (n_samples, p)."""
+    rest = scores[:, 1:]
+    return 1.0 - scores[:, 0], np.einsum("ij,ij->i", rest, rest)
+
+
+def feasible_point(problem: ReducedProblem, W: FloatArray, tau: float) -> FeasiblePoint:
+    """The minimiser v of (2) minus tau times the sum at fixed W, and its value in (2)."""
+    scores = problem.Z @ W
+    q0, t2 = split_scores(scores)
+    terms = sample_terms(q0, t2 + PRIVATE**2, tau)
+    # 2 v = e_0 - (alpha q - tau e_0) / d, and q has the negative scores off e_0.
+    slope = 0.5 * terms.alpha / terms.distance
+    factor = slope[:, None] * scores
+    factor[:, 0] = terms.eta
+    hinge = np.maximum(terms.eta * q0 - slope * t2, 0.0).sum()
+    # Eigenvalues cut off below zero can only have raised the true value by this much.
+    value = 0.5 * float(np.sum(W * W)) + float(hinge) + 0.5 * problem.discarded * q0.size
+    return FeasiblePoint(terms.eta, factor, value, float(terms.eta.sum()))
+
+
+def raise_total(problem: ReducedProblem, W: FloatArray, tau: float) -> FeasiblePoint:
+    """The best point at this W that meets the sum: tau is raised until sum(eta) >= rho N."""
+    q0, t2 = split_scores(problem.Z @ W)
+    t2 = t2 + PRIVATE**2
+
+    def total(candidate: float) -> float:
+        return float(sample_terms(q0, t2, candidate).eta.sum())
+
+    low, high = tau, tau
+    while total(high) < problem.need and high < 1e12:
+        low, high = high, 4.0 * high
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if total(middle) < problem.need:
+            low = middle
+        else:
+            high = middle
+    return feasible_point(problem, W, high)
+
+
+def mixed_value(below: FeasiblePoint, above: FeasiblePoint, need: float) -> float:
+    """Value of :func:`mix`, at a negligible price."""
+    share = _share(below, above, need)
+    return (1.0 - share) * below.value + share * above.value
+
+
+def mix(below: FeasiblePoint, above: FeasiblePoint, need: float) -> FeasiblePoint:
+    """The convex combination with sum(eta) = need; as (1) is convex, its value is the mean's."""
+    share = _share(below, above, need)
+    eta = (1.0 - share) * below.eta + share * above.eta
+    factor = np.hstack([np.sqrt(1.0 - share) * below.factor, np.sqrt(share) * above.factor])
+    return FeasiblePoint(eta, factor, mixed_value(below, above, need), float(eta.sum()))
+
+
+def _share(below: FeasiblePoint, above: FeasiblePoint, need: float) -> float:
+    share = (need - below.total) / (above.total - below.total)
+    return min(1.0, share * (1.0 + 1e-9))  # rounding must not leave the sum short
+
+
+def lower_bound(
+    problem: ReducedProblem, W: FloatArray, tau: float, smoothing: float, upper: float
+) -> LowerBound:
+    """Bound (1) from below with the multipliers alpha, d that (3) has at W.
+
+    For any d > 0, -|a| >= -|a|^2 / (2 d) - d / 2 makes every phi_i linear in (w_0, S), so
+
+        optimum >= constant + min_{S >= w_0 w_0'}  <P, S> + l.w_0,
+        P = I/2 - Z' diag(alpha^2 / 4d) Z.
+
+    P need not be PSD at an approximate W. Two repairs are tried in combination. The first is
+    d -> stretch d (first order in P, second order in the bound). The second is P -> P + shift I. It
+    costs shift tr(S), and tr(S) <= 2 upper for every optimal W: the hinge losses in (2) are >= 0.
+    """
+    Z = problem.Z
+    q0, t2 = split_scores(Z @ W)
+    alpha, d, _ = sample_terms(q0, t2 + smoothing**2, tau)
+    curvature, basis = linalg.eigh((Z * (0.25 * alpha * alpha / d)[:, None]).T @ Z)
+    fixed = basis.T @ (Z.T @ (-0.5 * alpha))
+    scaled = basis.T @ (Z.T @ (0.5 * alpha * (alpha - tau) / d))
+    excess = max(0.0, 2.0 * float(curvature[-1]) - 1.0)
+    stretch = 1.0 + np.concatenate([[0.0], excess * np.array([0.25, 0.5, 1.0, 1.5, 2.0, 4.0])])
+    constant = (
+        tau * problem.need
+        + 0.5 * float(np.sum(alpha - tau))
+        - 0.25 * float(np.sum((alpha - tau) ** 2 / d)) / stretch
+        - 0.25 * float(np.sum(d)) * stretch
+        - 0.5 * problem.discarded * float(alpha @ alpha)
+    )
+    best = -np.inf
+    extra = np.concatenate([np.logspace(-13, -5, 17), np.logspace(-4.75, 0.5, 43)])
+    for kappa, base in zip(stretch, constant, strict=True):
+        eigenvalues = 0.5 - curvature / kappa
+        repair = max(0.0, -float(eigenvalues[-1]))
+        shift = repair + (1.0 + repair) * extra
+        squares = (fixed + scaled / kappa) ** 2
+        resolvent = (squares / (eigenvalues + shift[:, None])).sum(axis=1)
+        best = max(best, float(np.max(base - 0.25 * resolvent - 2.0 * upper * shift)))
+    return LowerBound(best, excess, basis[:, -1])
 
 
 def penalised_value(
@@ -131,7 +305,6 @@ class _Search:
 
     problem: ReducedProblem
     tol: float
-    max_rank: int | None
     rng: np.random.Generator
     tau: float = FIRST_MULTIPLIER
     smoothing: float = FIRST_SMOOTHING
@@ -151,7 +324,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         spectrum = self.problem.spectrum
-        columns = min(spectrum.size + 1, self.max_rank or FIRST_RANK)
+        columns = min(spectrum.size + 1, FIRST_RANK)
         scale = 0.1 / np.sqrt(1.0 + self.tau * spectrum)
         self.W = scale[:, None] * self.rng.standard_normal((spectrum.size, columns))
 
@@ -271,7 +444,7 @@ class _Search:
         left, sizes, _ = np.linalg.svd(self.W[:, 1:], full_matrices=False)
         rest = left * sizes
         if sizes[-1] > 1e-3 * sizes[0]:
-            if self.W.shape[1] >= (self.max_rank or self.problem.spectrum.size + 1):
+            if self.W.shape[1] >= self.problem.spectrum.size + 1:
                 return
             rest = np.hstack([rest, np.zeros((rest.shape[0], 1))])
         rest[:, -1] = 1e-2 * max(float(np.linalg.norm(self.W)), 1e-12) * direction
@@ -284,10 +457,8 @@ class _Search:
             alpha=self.alpha,
             objective=self.best.value,
             lower_bound=self.lower,
-            duality_gap=self.best.value - self.lower,
             n_iter=self.n_iter,
             converged=self.converged,
-            history=tuple(self.history),
             factor=self.best.factor,
         )
 
@@ -312,9 +483,7 @@ def solve_without_ablation(problem: ReducedProblem, share: float, tol: float) ->
         alpha=alpha,
         objective=value + slack,
         lower_bound=value,
-        duality_gap=slack,
         n_iter=n_iter,
         converged=slack <= tol * (value + slack),
-        history=((value + slack, value),),
         factor=eta[:, None],
     )

@@ -1,0 +1,305 @@
+"""Options that several commands have, and what they say as arguments of the library.
+
+Options are written as in a help text, in a table of names and explanations:
+
+=====================  =======================================================
+``--join``             a flag
+``--out FILE``         text, which the help calls FILE
+``--drop COLUMN ...``  a list: one value or several, and more than once
+``--rate:float``       a number, of type int or float
+``--top=20``           a default, here a number
+``--bad=drop|keep``    one of several words; the default comes first
+``--decimal .|,``      one of several words, without a default
+=====================  =======================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import math
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+STREAM_FROM = 500_000_000
+"""Bytes of a file from which on it is not read into memory as a whole."""
+MOST_COMPONENTS = 50
+"""Of MFCCs, unless an option says otherwise."""
+TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
+FORM = re.compile(r"(--[\w-]+)(?: ([^\s:=]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?")
+RAW_CELLS = {
+    "--raw-cells": "write cells that begin like a formula (=, @, + or - before a word) to CSV as "
+    "they are; without it they get ' in front, so that a spreadsheet does not run them"
+}
+SPANS = {
+    "--spans FILE": "when which sensor is broken, as CSV, Parquet or JSON by its name; of several "
+    "sensors"
+}
+JSON = {"--json": "print a summary as JSON"}
+JOBS = {f"--jobs={os.cpu_count() or 1}": "processes (default: all cores)"}
+READING = {
+    "--sheet NAME": "of an Excel file (default: the first)",
+    "--encoding NAME": "of a CSV file (default: utf-8)",
+    "--missing TEXT ...": "cells that mean 'no value', besides empty ones, NA, NaN, null, None "
+    "and ?",
+    "--header=auto|yes|no": "whether the first row holds the names (default: auto, unless it holds "
+    "numbers only)",
+    "--comment TEXT": "what lines to skip begin with, or none (default: # if such lines are on "
+    "top)",
+    "--decimal .|,": "decimal mark of all numbers; the other one separates thousands (default: "
+    "found for each column)",
+}
+COLUMNS = {
+    "--group COLUMN": "rows of one group (a person, a recording) are held out together",
+    "--weight COLUMN": "how often each row counts",
+    "--prior COLUMN": "probability that each row is correct, before the fit; 0 and 1 are "
+    "certainties",
+    "--known COLUMN": "true label of rows that were checked by hand, empty elsewhere; leave "
+    "--target as it was given: both are used",
+    "--drop COLUMN ...": "columns not to learn from",
+    "--categorical COLUMN ...": "columns of numbers that are codes (a postcode, a machine)",
+    "--numeric COLUMN ...": "columns to learn from as numbers although they hold dates or count "
+    "the rows",
+    "--scaling=robust|standard": "numbers by median and quartiles (default), or by mean and "
+    "standard deviation",
+}
+ROWS_AND_WORDS = {
+    "--spelling=merged|as-written": "labels and categories that differ only in case or spaces: one "
+    "(default), or several",
+    "--duplicates=keep|once": "rows that repeat an earlier one with the same label: keep them "
+    "(default), or learn from the first only",
+    "--min-class-rows N=2": "classes with fewer rows are left out (default: 2)",
+}
+CLASSIFIER = {
+    "--base=auto|forest|boosting|none": "a classifier whose held-out predictions count beside "
+    "those of the kernel; auto (default): a random forest where the rows are in memory",
+    "--kernel=tuned|rbf|rational_quadratic|linear|poly": "tuned (default) is rbf",
+    "--gamma=tuned": "width of rbf and rational_quadratic, scale of poly: a number, tuned "
+    "(default: by leave-one-out predictions), auto (1 / number of features) or scale (also divided "
+    "by their variance)",
+    "--degree=3": "of poly (default: 3)",
+    "--C=3.0": "above 1; larger allows less margin error (default: 3)",
+    "--neighbors K=10": "neighbours (default: 10)",
+    "--components M=auto": "landmarks that stand for the rows of a large table (default: auto, "
+    "none up to 2,000 rows of two classes, above chosen by held-out loss)",
+    "--max-iter N=200": None,
+    "--seed=0": "of the random splits (default: 0)",
+}
+UNLABELLED = {
+    "--unlabelled FILE": "CSV or Parquet file for predictions and p-values of the rows that are "
+    "not learned from because they have no label or are of a rare class"
+}
+RECORDINGS = {
+    "--recordings=auto|yes|no": "whether the table is a manifest with the columns path, label and "
+    "perhaps start, end (default: auto, if path names sound files)",
+    "--rate:float": "sample rate (default: the most common one)",
+    "--window:float": "seconds of strongest response (default: what most recordings last, at most "
+    "1.5)",
+    "--segments=1": "overlapping segments a recording (default: 1)",
+    "--mfcc=13": "coefficients (default: 13)",
+    "--mels=40": "mel filters (default: 40)",
+    "--sound-components N:int": f"principal components of the MFCCs (default: {MOST_COMPONENTS}, "
+    "fewer for few files)",
+    "--jobs=1": "processes that read files (default: 1)",
+}
+SENSORS = {
+    "--sensors=auto|together|apart": "recordings of one subject at the same time by different "
+    "sensors: one sample with a view a sensor, of which some may be broken, or each by itself "
+    "(default: together, if the manifest has the columns subject and sensor)"
+}
+SENSOR_COLUMNS = {
+    "--sensor": "columns of a sensor; columns of no sensor are not used",
+    "--prefix MARK": "columns with the same text before the last MARK are one sensor: with _ "
+    "pump_x and pump_y are the sensor pump",
+    "--order COLUMN": "time of each row: seconds, another number, or dates; after a gap of more "
+    "than three usual steps the past is forgotten (default: rows follow each other)",
+}
+NORMAL = {
+    "--normal TABLE": "CSV or Parquet file of normal rows",
+    "--model MODEL": "what --save has written, instead of normal rows",
+    "--save MODEL": "keep what was learned in a file",
+    "--false-alarms RATE": "allowed rows with a false alarm, of all sensors together: 1 (default) "
+    "is one row in a thousand, 2/day two rows a day (--order in seconds or as dates)",
+    "--window ROWS=32": "rows over which means are taken (default: 32); longer finds slower drifts",
+    "--seed=0": "of random draws (default: 0)",
+}
+CLUSTER = {
+    "--scheduler ADDRESS": "fit on a Dask cluster: tls://HOST:PORT or tcp://HOST:PORT of its "
+    "scheduler, or local for worker processes on this computer (needs gemmed[dask])",
+    "--workers N:int": "worker processes of local (default: one a core)",
+    "--tls-ca FILE": "certificate authority for tls:// (default: as Dask is configured)",
+    "--tls-cert FILE": "certificate for tls:// (default: as Dask is configured)",
+    "--tls-key FILE": "key of the certificate for tls:// (default: as Dask is configured)",
+}
+
+
+def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any]) -> None:
+    """Options of a table, as the top of this file says.
+
+    Parameters
+    ----------
+    special : further arguments of ``add_argument``, by the name of the option
+    """
+    for form, what in table.items():
+        found = FORM.fullmatch(form)
+        assert found is not None, form
+        name, metavar, several, kind, default = found.groups()
+        more: dict[str, Any] = {"metavar": metavar, "default": default}
+        if several:
+            more |= {"nargs": "+", "action": "extend", "default": []}
+        elif kind:
+            more["type"] = {"int": int, "float": float}[kind]
+        elif default is not None and default[0].isdigit():
+            more["default"] = ast.literal_eval(default)
+            more["type"] = type(more["default"])
+        elif "|" in (words := default or metavar or ""):
+            more = {"choices": words.split("|"), "default": default and words.split("|")[0]}
+        more |= special.get(name.strip("-").replace("-", "_"), {})
+        if all(value is None for value in more.values()):
+            more = {"action": "store_true"}
+        parser.add_argument(name, help=what, **more)
+
+
+def add_command(
+    commands: Any, name: str, run: str, summary: str, description: str, epilog: str
+) -> Any:
+    """A parser of a command; the epilog is shown as it is written.
+
+    Parameters
+    ----------
+    run : ``module:function`` of what the command does; its result is the exit code
+    summary : one line in the list of commands
+    """
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def option_name(name: str) -> str:
+    """How an attribute of the parsed options is written: ``--pred-probs`` of pred_probs."""
+    return f"--{name.replace('_', '-')}"
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of ``read_table`` by the options; without ``sheet`` also of ``open_batches``."""
+    names = ("encoding", "header", "comment", "decimal")
+    reading = {name: getattr(options, name) for name in names}
+    if options.sheet is not None:
+        reading["sheet"] = options.sheet
+    return {**reading, "missing": tuple(options.missing)}
+
+
+def review_arguments(options: argparse.Namespace) -> str | None:
+    """Arguments of ``gemmed review`` for the table and columns of an audit.
+
+    None of standard input, and with embeddings, which are no part of the table.
+    """
+    if options.table == "-" or options.embeddings is not None:
+        return None
+    words = [options.table, "--target", options.target]
+    for name in ("group", "weight", "prior", "known"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", getattr(options, name)]
+    for name in ("id", "drop", "categorical", "numeric", "missing"):
+        if getattr(options, name):
+            words += [f"--{name}", *getattr(options, name)]
+    return shlex.join(words)
+
+
+def add_training(parser: Any) -> None:
+    """Options that say what to learn from and how."""
+    parser.add_argument(
+        "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
+    )
+    add(parser, {"--target COLUMN": "the class of each row (of recordings: label)"})
+    add(parser.add_argument_group("columns"), COLUMNS)
+    add(parser.add_argument_group("rows and words"), ROWS_AND_WORDS)
+    add(
+        parser.add_argument_group("classifier"),
+        CLASSIFIER,
+        gamma={"type": _number_or("tuned", "auto", "scale")},
+        components={"type": _number_or("auto")},
+    )
+    add(parser.add_argument_group("reading the table"), READING)
+
+
+def add_data(parser: Any) -> None:
+    """Options of what is not learned from, of recordings and of sensors."""
+    add(parser, UNLABELLED)
+    add(parser.add_argument_group("recordings (if the table lists sound files)"), RECORDINGS)
+    add(parser, SENSORS)
+    _add_sensor_columns(parser.add_argument_group("columns of sensors that may break"))
+    add(parser, SPANS)
+
+
+def add_monitor(parser: Any) -> None:
+    """Options of the commands that judge readings by normal ones."""
+    group = parser.add_argument_group("normal readings")
+    add(group, NORMAL, false_alarms={"type": false_alarms})
+    group = parser.add_argument_group("columns")
+    _add_sensor_columns(group)
+    add(group, {"--drop COLUMN ...": "columns that are no sensor"})
+    add(parser.add_argument_group("reading the table"), READING)
+
+
+def add_streaming(parser: Any, *, cluster: bool = True) -> None:
+    """Options for tables of any size."""
+    group = parser.add_argument_group("large tables")
+    text = "never hold the table in memory: read it twice and keep the numbers in a temporary file"
+    if not cluster:
+        add(group, {"--stream": text})
+        parser.set_defaults(scheduler=None)
+        return
+    unasked = f" (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)"
+    add(group, {"--stream": text + unasked, **CLUSTER})
+
+
+def _add_sensor_columns(group: Any) -> None:
+    form = {"metavar": "NAME=COLUMN,COLUMN", "type": sensor_columns}
+    add(group, SENSOR_COLUMNS, sensor={**form, "action": "append", "default": []})
+
+
+def _number_or(*words: str) -> Any:
+    def parse(text: str) -> float | str:
+        if text in words:
+            return text
+        try:
+            return float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is neither a number nor {' nor '.join(words)}"
+            ) from None
+
+    return parse
+
+
+def sensor_columns(text: str) -> tuple[str, list[str]]:
+    """A name and its columns."""
+    name, mark, columns = text.partition("=")
+    found = [column.strip() for column in columns.split(",") if column.strip()]
+    if not (name.strip() and mark and found):
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=COLUMN or NAME=COLUMN,COLUMN")
+    return name.strip(), found
+
+
+def false_alarms(text: str) -> tuple[float, bool]:
+    """A rate and whether it is per day; otherwise it is per thousand rows."""
+    number, mark, unit = text.partition("/")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (0 < value < math.inf) or (mark and unit != "day"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no rate: give a number per thousand rows, or one per day as in 2/day"
+        )
+    return value, bool(mark)
