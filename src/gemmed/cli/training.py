@@ -26,7 +26,7 @@ from ..estimators.table_columns import (
 )
 from ..model.settings import Solver
 from ..report.signal import signal_of
-from ..rows.notes import Note
+from ..rows.cells import Note
 from ..rows.tables import Table, read_table
 from .options import reading_of
 from .terminal import counted_names, fit_progress, note, warnings_as_notes

@@ -196,7 +196,8 @@ def _described_by(class_index: np.ndarray, trusted: BoolArray, z: int) -> np.nda
 
 def _describe(values: FloatArray) -> ClassColumns:
     if not values.size:
-        return ClassColumns(*np.empty((4, 0)), np.inf)
+        nothing = np.empty(0)
+        return ClassColumns(nothing, nothing, nothing, nothing, np.inf)
     known = np.where(np.isfinite(values), values, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value

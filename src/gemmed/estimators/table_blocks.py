@@ -18,6 +18,7 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
+from ..rows.cells import Note
 from ..rows.dask_blocks import (
     DaskBlocks,
     Partition,
@@ -25,10 +26,8 @@ from ..rows.dask_blocks import (
     partition_homes,
     submit_partition,
 )
-from ..rows.notes import Note
 from ..rows.sources import spool_rows
-from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
-from ..rows.tables import Table
+from ..rows.tables import CSVBatches, ParquetBatches, RowGroup, Table
 from .column_plan import ColumnPlan, feature_frame
 from .table_columns import Handling, Roles, table_pipeline
 

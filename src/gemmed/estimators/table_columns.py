@@ -15,8 +15,7 @@ from sklearn.pipeline import Pipeline
 from .._core.exceptions import TableError
 from .._core.parameter_checks import check_choice, check_number
 from .._core.words import counted, did_you_mean
-from ..rows.notes import Note
-from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
+from ..rows.cells import MERGED, SPELLINGS, Note, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns, repeated_rows
 from .table_preparation import TablePreparation

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import TableError
 from .._core.types import FloatArray
+from ..rows.cells import MERGED, SPELLINGS
 from ..rows.foreign_frames import in_pandas
 from ..rows.number_formats import as_plain, from_plain
-from ..rows.spellings import MERGED, SPELLINGS
 from ..rows.table import Table, missing_marks
 from .column_plan import MAX_CATEGORIES, ColumnPlan, feature_frame, plan_columns
 from .validation import (

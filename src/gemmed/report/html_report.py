@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 
 from ..estimators.reasons import ODD, RARE
-from .findings import MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from .findings import MAX_COUNTED, MAX_SHOWN_COLUMNS, Findings
 from .pages import cut, json_for_page, render, save_page
 from .patterns import Patterns
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Suspicious rows in the table of a report."""
-MOST_CELLS = 30
+MAX_CELLS = 30
 """Columns of the file that this table shows."""
-MOST_CELL = 200
+MAX_CELL_LENGTH = 200
 """Characters of a cell."""
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 DETAIL_BYTES = 4_000_000
 """Of samples with their reasons; those that do not fit have a row in the table only."""
 SOUND_BYTES = 3_500_000
 """Of recordings and their spectrograms."""
 ROW_BYTES = 1_500_000
 """Of the table."""
-MOST_WORTH_A_LOOK = 100
+MAX_WORTH_A_LOOK = 100
 """Rows below the line."""
-MOST_CONFLICTS = 50
+MAX_CONFLICTS = 50
 """Sets of copies that are listed."""
-MOST_CLASSES = 12
+MAX_CLASSES = 12
 """Beyond, pairs of classes are drawn as bars in place of a matrix."""
 LONGEST_CLASS = 27
 """Characters of a class in such a pair."""
@@ -79,7 +79,7 @@ class HtmlReport:
         findings = self.findings
         whole = findings.whole or findings
         chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
-        rows = chosen[:MOST_ROWS]
+        rows = chosen[:MAX_ROWS]
         samples, n_silent = self._samples(rows)
         table_rows, header, n_further = self._table(rows, {sample["index"] for sample in samples})
         largest = max((share.high for share in findings.shares.values()), default=1.0)
@@ -95,11 +95,11 @@ class HtmlReport:
             whole=whole,
             patterns=self.patterns,
             axis_end=next(end for end in (0.1, 0.2, 0.5, 1.0) if largest <= end or end == 1.0),
-            worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
+            worth=self.patterns.worth_a_look(MAX_WORTH_A_LOOK),
             fault_counts=np.histogram(joint, np.linspace(0.0, 1.0, 21))[0].tolist(),
             pairs=pairs_of_classes(findings),
             odd_columns=sorted(odd, key=lambda pair: -pair[1]),
-            n_counted=min(len(findings.flagged()), MOST_COUNTED),
+            n_counted=min(len(findings.flagged()), MAX_COUNTED),
             header=header,
             rows=table_rows,
             n_chosen=len(chosen),
@@ -108,9 +108,9 @@ class HtmlReport:
             n_further=n_further,
             class_counts=[int(np.sum(whole.class_index == z)) for z in range(len(whole.classes))],
             n_repeated=int(findings.audited.frame.duplicated().sum()) if findings.columns else 0,
-            most_conflicts=MOST_CONFLICTS,
-            most_columns=MOST_COLUMNS,
-            most_shown=MOST_SHOWN_COLUMNS,
+            most_conflicts=MAX_CONFLICTS,
+            most_columns=MAX_COLUMNS,
+            most_shown=MAX_SHOWN_COLUMNS,
             odd=ODD,
             rare=RARE,
         )
@@ -144,7 +144,7 @@ class HtmlReport:
         names = [] if cells is None else [str(name) for name in cells.columns]
         known = {findings.audited.target, *findings.audited.identifiers}
         names = [name for name in names if name not in known]
-        shown = names[:MOST_CELLS]
+        shown = names[:MAX_CELLS]
         ids = list(findings.audited.identifiers)
         numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
         header: list[dict[str, Any]] = [{"name": "row", "num": True}]
@@ -181,7 +181,7 @@ class HtmlReport:
 
 def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
     """The most frequent pairs of given and suggested label; none if a matrix has room for them."""
-    if len(findings.classes) <= MOST_CLASSES:
+    if len(findings.classes) <= MAX_CLASSES:
         return []
     short = [cut(name, LONGEST_CLASS) for name in findings.classes]
     counts = findings.confusion.astype(int)
@@ -195,4 +195,4 @@ def _kind(name: str) -> str:
 
 def _cell(value: Any) -> str:
     text = "" if value is None or value != value else str(value)
-    return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
+    return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"

@@ -101,7 +101,7 @@ def _added(total: np.ndarray | None, result: np.ndarray) -> np.ndarray:
 
 BLOCK_ROWS, LEAST_BLOCK_ROWS = 2048, 256
 """Rows of a block: large enough for matrix products at full speed, small enough for memory."""
-FEWEST_BLOCKS = 8
+MIN_BLOCKS = 8
 """Of a sample that is not tiny: with three blocks one of two threads would wait for the other."""
 
 BlockFunction = Callable[..., Any]
@@ -206,7 +206,7 @@ class LocalBlocks(ArrayBlocks):
     ) -> None:
         X = as_matrix(X)
         if block_rows is None:
-            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-len(X) // FEWEST_BLOCKS)))
+            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-len(X) // MIN_BLOCKS)))
         bounds = [*range(0, len(X), block_rows), len(X)]
         if sizes is not None:
             bounds = [0, *itertools.accumulate(sizes)]
