@@ -18,7 +18,6 @@ from ..model.tuning import subsample_rows
 from ..rows.blocks import LocalBlocks, block_variance
 from ..rows.training_rows import BlockRows, TrainingRows
 from .base_member import check_pred_probs
-from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     TUNED,
     Labelled,
@@ -334,13 +333,7 @@ default="tuned"
         """
         check_is_fitted(self)
         self._kept.require_all()
-        terms = terms_of_states(
-            self.state_proba_, self._told, self.contamination_, self.bad_measurement_share_
-        )
-        judged = JudgedStates(
-            self.state_proba_, self.held_out_proba_, self.true_label_proba_, terms
-        )
-        return explain_samples(self._kept, self._reference(), self.classes_, judged, output)
+        return explain_samples(self, self._reference(), output)
 
     @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
