@@ -21,22 +21,8 @@ from .fit_settings import (
     rows_of,
     settings_of,
 )
-<<<<<<< HEAD
-from ..model.decision_step import solve_med_functions
-from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import components_for, exact_prior
-from ..model.margin_loss import class_scores
-from ..model.med import groups_to_hold_out, learn_med
-from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD, doubts
-from ..model.tuning import KernelChoice
-from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
-from .answers import answers_of
-from .fit_settings import TUNED, make_kernel, what_is_tuned
-from .kernel_classifier import StoredFunction, function_of_solution
-=======
 from .kernel_classifier import KernelMarginClassifier, signs_of, warn_not_converged
 from .state_fit import fit_states
->>>>>>> main
 from .validation import (
     check_groups,
     check_margin_rate,

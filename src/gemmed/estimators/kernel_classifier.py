@@ -21,10 +21,6 @@ from ..model.kernels.kernel import Kernel
 from ..model.kernels.nystroem import FeatureMap, NystroemMap
 from ..model.margin_loss import MAX_MARGINS, curvature_at, fit_slope
 from ..model.med import copies_left_out, evenly_spread, leave_one_out
-<<<<<<< HEAD
-from ..rows.blocks import TrainingRows
-=======
->>>>>>> main
 from .base_member import base_scores
 from .validation import check_query_data
 from .whole_fit import query_method

@@ -9,13 +9,6 @@ import numpy as np
 
 from .._core.threads import blas_threads
 from ..model.kernels.centre_space import CentreSpace
-<<<<<<< HEAD
-from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
-from ..model.kernels.kernel import Kernel
-from ..model.settings import Solver, record_of
-from ..rows.blocks import BlockRows, LocalBlocks
-from .fit_settings import make_kernel
-=======
 from ..model.kernels.exact_or_features import components_for
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import KernelChoice
@@ -28,7 +21,6 @@ from .fit_settings import (
     rows_of,
     settings_of,
 )
->>>>>>> main
 from .kernel_classifier import (
     KernelMarginClassifier,
     parameters_of,
