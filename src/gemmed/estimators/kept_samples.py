@@ -15,8 +15,8 @@ from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..model.kernels.exact_or_features import TRUSTED
+from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
-from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
 from .explanation import OK, conflicting_samples, terms_of_states
 from .reasons import Reasons, Verdict
