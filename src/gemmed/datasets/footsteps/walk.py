@@ -1,4 +1,4 @@
-"""Who walks, how, and what four microphones hear of it: impacts on the ground, wind, noise."""
+"""Who walks, how, and the sound of it at four microphones: impacts on the ground, wind, noise."""
 
 from __future__ import annotations
 
