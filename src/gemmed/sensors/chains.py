@@ -171,6 +171,11 @@ def first_rates(n_views: int, *, bursts: bool, shared: bool) -> Rates:
     return Rates((Chain(FIRST_SHARE, persistence),) * n_views, common)
 
 
+def never_broken(n_views: int) -> Rates:
+    """Chains that are switched off."""
+    return Rates((Chain(0.0),) * n_views)
+
+
 class Factors(NamedTuple):
     """Logarithms of the factors of all samples (49)."""
 
