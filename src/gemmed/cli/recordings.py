@@ -19,7 +19,7 @@ from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
 from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
 from ..acoustics.sound_files import damage_of
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS
 from .terminal import busy, fit_progress, note, warnings_as_notes

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..rows.number_formats import days_of
 from ..rows.table import number_of
 from ..rows.tables import Table
