@@ -103,8 +103,8 @@ class SensorStream:
     one before, or before it, ends all faults and begins anew.
 
     With ``adapt``, each sensor's level follows its deviation from what the others predict, with a
-    time constant of so many rows. Large deviations teach nothing, nor do alarms that are not due to
-    the level.
+    time constant of so many rows. Large deviations and alarms of other tests than those of the
+    level move nothing.
     """
 
     def __init__(self, judge: Judge, adapt: float | None = None) -> None:
