@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
+from .options import SOME_FAILED
 from .outputs import emit_found, emit_table
-from .recordings import SOME_FAILED
 from .sensor_tables import clock_in, shown_by, span_records
 from .terminal import counted_names, print_json, print_table, say
 from .training import Training, score_unlabelled, sensor_lines, summary_of, table_lines

@@ -19,9 +19,8 @@ from ..rows.tables import Table
 from ..sensors import SensorGEMMEDClassifier
 from .options import option_name
 from .outputs import write_spans
-from .recordings import proba_columns
 from .terminal import busy, fit_progress, note, warnings_as_notes
-from .training import Training, check_seed, known_of, report_left_out
+from .training import Training, check_seed, known_of, proba_columns, report_left_out
 
 SECONDS_OF_DAY = 86400.0
 DATE_ORDERS = ("dmy", "mdy")
@@ -160,18 +159,6 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
         )
     if absent:
         note(f"{source} has no column {', '.join(map(repr, absent))}: their readings are missing")
-
-
-def has_sensor_columns(options: argparse.Namespace) -> bool:
-    """Whether the options say which columns are a sensor; checks what they need."""
-    if options.prefix == "":
-        raise ValueError(
-            "--prefix '' is no mark: name what separates sensor and reading, such as _"
-        )
-    named = bool(options.sensor or options.prefix)
-    if not named and options.order:
-        raise ValueError("--order needs --sensor or --prefix: which columns are a sensor?")
-    return named
 
 
 def classifier_of_sensors(options: argparse.Namespace) -> SensorGEMMEDClassifier:
