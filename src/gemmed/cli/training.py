@@ -151,13 +151,11 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
     own = (options.group, options.weight, options.prior, options.known)
     return Roles(
         options.target,
-        options.group,
-        options.weight,
-        options.prior,
-        (*options.drop, *(n for n in not_features if n not in own)),
-        tuple(options.categorical),
-        tuple(options.numeric),
-        options.known,
+        *own[:3],
+        drop=(*options.drop, *(name for name in not_features if name not in own)),
+        categorical=tuple(options.categorical),
+        numeric=tuple(options.numeric),
+        known=options.known,
     )
 
 

@@ -31,7 +31,7 @@ from .._core.types import BoolArray, FloatArray
 
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of a standard normal distribution."""
-USUAL_OF_NORMAL = 3.290
+NORMAL_QUANTILE_WIDTH = 3.290
 """The same of its 5 and 95 % quantiles."""
 FEWEST = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
@@ -211,7 +211,7 @@ def _describe(values: FloatArray) -> ClassColumns:
         middle[column], low[column], high[column] = quartiles[[1, 3, 4]]
         width = max(
             (quartiles[2] - quartiles[0]) / QUARTILES_OF_NORMAL,
-            (quartiles[4] - quartiles[3]) / USUAL_OF_NORMAL,
+            (quartiles[4] - quartiles[3]) / NORMAL_QUANTILE_WIDTH,
         )
         spread[column] = width if width > 0.0 else present.std()
     return ClassColumns(middle, spread, low, high, np.inf)
@@ -251,7 +251,7 @@ def _relations(
     together = np.concatenate(standard) @ precision
     residuals = together / np.diag(precision)
     low, first, third, high = np.quantile(residuals, (0.05, 0.25, 0.75, 0.95), axis=0)
-    width = np.maximum((third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL)
+    width = np.maximum((third - first) / QUARTILES_OF_NORMAL, (high - low) / NORMAL_QUANTILE_WIDTH)
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), together)
     ends = np.cumsum([len(part) for part in parts])[:-1]

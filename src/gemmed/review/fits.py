@@ -66,7 +66,7 @@ class FittedReview:
     def _refit(self) -> None:
         error = None
         try:
-            with listening(self._hear):
+            with listening(self._on_event):
                 self.fit()
         except Exception as problem:  # whatever a fit raises is told, and the last fit stays
             error = " ".join(str(problem).split()) or type(problem).__name__
@@ -74,7 +74,7 @@ class FittedReview:
             self._progress = {"running": False, "stage": "", "error": error}
             self._refit_lock.release()
 
-    def _hear(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._progress = {**self._progress, "stage": event.stage, "done": event.done}
 
     def progress(self) -> dict[str, Any]:
