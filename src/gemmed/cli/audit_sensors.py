@@ -83,7 +83,7 @@ def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> N
     for line in [*table_lines(summary), *sensor_lines(summary)]:
         say(line)
     say("verdicts       " + counted_names(summary["verdicts"]))
-    # Broken sensors were told as stretches of time.
+    # Broken sensors have been listed as stretches of time.
     is_label = (found["verdict"] != "broken sensor").to_numpy()
     shown = pd.concat([found[is_label], found[~is_label]]).head(options.top)
     if len(shown):

@@ -68,7 +68,7 @@ class FittedReview:
         try:
             with listening(self._on_event):
                 self.fit()
-        except Exception as problem:  # whatever a fit raises is told, and the last fit stays
+        except Exception as problem:  # any error of a fit is shown, and the last fit stays
             error = " ".join(str(problem).split()) or type(problem).__name__
         finally:
             self._progress = {"running": False, "stage": "", "error": error}
@@ -98,7 +98,7 @@ class FittedReview:
                 continue
             mark = judgement.mark
             if mark.how == BULK:
-                continue  # nobody has looked: the model would learn its own opinion
+                continue  # nobody has looked: this would be self-training
             if mark.kind == "right":
                 certain[position] = str(self.subject.labels[position])
             elif mark.kind == "wrong" and mark.label is not None:
