@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks and samples that are less than the table."""
-    monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 512)
+    monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 512)
     monkeypatch.setattr("gemmed.cli.streaming.SAMPLE_ROWS", 800)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._core.words import counted
 from ..estimators.annotators import AnnotatorGEMMEDClassifier
-from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
+from ..estimators.column_plan import feature_frame, plan_columns
+from ..estimators.table_columns import table_pipeline
 from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of

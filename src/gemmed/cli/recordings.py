@@ -18,7 +18,7 @@ from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
 from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
 from ..acoustics.sound_files import damage_of
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..report.audited import Audited
 from ..report.recordings_read import Recordings
 from ..rows.tables import Table

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from .._core.exceptions import ManifestError, TableError
 from ..acoustics import ReadSegments
 from ..acoustics.several_sensors import Moments, SensorComponents, moments_of
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS
 from .recordings import (

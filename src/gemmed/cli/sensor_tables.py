@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
-from ..estimators.table_columns import ColumnPlan
-from ..rows.dates import days_of
+from ..estimators.column_plan import ColumnPlan
+from ..rows.number_formats import days_of
 from ..rows.table import number_of
 from ..rows.tables import Table
 from ..sensors import SensorGEMMEDClassifier

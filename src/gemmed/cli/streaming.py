@@ -28,7 +28,7 @@ from ..estimators.table_blocks import Scan, cluster_blocks, local_blocks, scan_t
 from ..estimators.whole_fit import only_samples
 from ..report.audited_data import reading_facts
 from ..report.findings import Audited, Findings
-from ..rows.table_batches import CSVBatches, ParquetBatches, open_batches
+from ..rows.tables import CSVBatches, ParquetBatches, open_batches
 from .options import STREAM_FROM_BYTES, TLS_FILES, option_name, reading_of, review_arguments
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import (

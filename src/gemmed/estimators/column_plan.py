@@ -14,9 +14,8 @@ import numpy as np
 
 from .._core.exceptions import TableError
 from .._core.words import counted
-from ..rows.notes import Note
+from ..rows.cells import MERGED, Note, in_known_spelling, listed, variants
 from ..rows.number_formats import PLAIN, NumberFormat, looks_grouped, recognise, several_units
-from ..rows.spellings import MERGED, in_known_spelling, listed, variants
 from ..rows.table import MISSING_TEXT, Table, shortened
 
 MAX_CATEGORIES = 30

@@ -18,8 +18,9 @@ from ..model.kernels.exact_or_features import TRUSTED
 from ..rows.foreign_frames import frame_of
 from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
-from .explanation import OK, JudgedStates, conflicting_samples, judge_states
+from .explanation import OK, conflicting_samples, terms_of_states
 from .reasons import Reasons, Verdict
+from .verdicts import Verdicts, verdicts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,92 +141,68 @@ def keep_some(
     return KeptSamples(rows.take(kept), class_index[kept], nominal[kept], own_groups, is_part=True)
 
 
-def explain_samples(
-    kept: KeptSamples,
-    reference: TrustedReference,
-    classes: np.ndarray,
-    judged: JudgedStates,
-    output: str | None = None,
-) -> Any:
+def explain_samples(model: Any, reference: TrustedReference, output: str | None = None) -> Any:
     """Table of ``GEMMEDClassifier.explain``; its index is that of the DataFrame fitted."""
-    class_index = kept.class_index
-    statistics = kept.training_statistics(reference)
-    own = statistics[np.arange(len(statistics)), class_index]
-    verdicts, suggested = judge_states(judged.states, judged.clean, judged.true_label, class_index)
-    doubtful = np.flatnonzero(verdicts != OK)
-    conflicting = np.empty(len(class_index), dtype=object)
-    conflicting[:] = [[] for _ in class_index]
-    for row, samples in zip(
-        doubtful,
-        conflicting_samples(kept.distances, class_index, reference, doubtful),
-        strict=True,
-    ):
+    kept, classes, found = model._kept, model.classes_, verdicts_of(model)
+    class_index, n = kept.class_index, len(kept.class_index)
+    own = kept.training_statistics(reference)[np.arange(n), class_index]
+    suggested = np.where(found.suggested < 0, class_index, found.suggested)
+    doubtful = np.flatnonzero(found.verdicts != OK)
+    conflicting = np.empty(n, dtype=object)
+    conflicting[:] = [[] for _ in range(n)]
+    nearest = conflicting_samples(kept.distances, class_index, reference, doubtful)
+    for row, samples in zip(doubtful, nearest, strict=True):
         conflicting[row] = samples
     table = {
         "label": classes[class_index],
         "nominal_proba": kept.nominal,
-        "wrong_label_proba": judged.states[:, 1],
-        "bad_measurement_proba": judged.states[:, 2],
-        **judged.terms._asdict(),
-        "verdict": verdicts,
+        "wrong_label_proba": found.states[:, 1],
+        "bad_measurement_proba": found.states[:, 2],
+        **terms_of_states(
+            found.states, model._told, model.contamination_, model.bad_measurement_share_
+        ),
+        "verdict": found.verdicts,
         "suggested_label": classes[suggested],
         "p_value": np.where(np.isnan(own), np.nan, reference.own_class_p_values(own, class_index)),
         "conflicting": conflicting,
-        **_reason_columns(kept, verdicts, suggested, classes, judged),
+        "suggested_proba": found.held_out[np.arange(n), suggested],
     }
+    if not kept.is_gram:
+        table |= _reason_columns(kept, found, [str(label) for label in classes])
     return frame_of(table, output, kept.index, {"conflicting": int, "odd_columns": str})
 
 
-def _reason_columns(
-    kept: KeptSamples,
-    verdicts: np.ndarray,
-    suggested: np.ndarray,
-    classes: np.ndarray,
-    judged: JudgedStates,
-) -> dict[str, Any]:
-    """Probability of the suggested label, columns that are odd and sentences of doubtful rows."""
-    n = len(verdicts)
-    held_out = judged.clean
-    columns: dict[str, Any] = {"suggested_proba": held_out[np.arange(n), suggested]}
-    if kept.is_gram:
-        return columns
+def _reason_columns(kept: KeptSamples, found: Verdicts, classes: list[str]) -> dict[str, Any]:
+    """Columns that are odd, and sentences of doubtful rows."""
+    n = len(found.verdicts)
     odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
     odd[:] = [[] for _ in range(n)]
-    names = [str(name) for name in _names(kept)]
-    reference = learn_columns(
-        kept.X, names, {}, kept.class_index, kept.nominal >= 0.5, len(classes)
+    names = [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
+    reasons = Reasons(
+        learn_columns(
+            kept.X,
+            [str(name) for name in names],
+            {},
+            kept.class_index,
+            kept.nominal >= 0.5,
+            len(classes),
+        ),
+        classes,
     )
-    reasons = Reasons(reference, [str(label) for label in classes])
-    for row in np.flatnonzero(verdicts != OK):
-        found = reasons.of(
-            kept.X[row], [], _verdict(row, kept, verdicts, suggested, classes, held_out)
+    for row in np.flatnonzero(found.verdicts != OK):
+        z, other, held_out = kept.class_index[row], found.suggested[row], found.held_out[row]
+        verdict = Verdict(
+            str(found.verdicts[row]),
+            float(kept.nominal[row]),
+            classes[z],
+            None if other < 0 else classes[other],
+            None if other < 0 else float(held_out[other]),
+            float(held_out[z]),
         )
-        odd[row] = [column.name for column in found.columns if column.odd]
-        sentences[row] = " ".join(found.sentences)
-    return {**columns, "odd_columns": odd, "reasons": sentences}
-
-
-def _names(kept: KeptSamples) -> Any:
-    return [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
-
-
-def _verdict(
-    row: Any,
-    kept: KeptSamples,
-    verdicts: np.ndarray,
-    suggested: np.ndarray,
-    classes: np.ndarray,
-    held_out: FloatArray,
-) -> Verdict:
-    z, other = kept.class_index[row], suggested[row]
-    return Verdict(
-        str(verdicts[row]),
-        float(kept.nominal[row]),
-        str(classes[z]),
-        None if other == z else str(classes[other]),
-        None if other == z else float(held_out[row, other]),
-        float(held_out[row, z]),
-    )
+        said = reasons.of(kept.X[row], [], verdict)
+        odd[row] = [column.name for column in said.columns if column.odd]
+        sentences[row] = " ".join(said.sentences)
+    return {"odd_columns": odd, "reasons": sentences}
 
 
 def index_of(X: Any) -> np.ndarray | None:

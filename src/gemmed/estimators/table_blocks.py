@@ -18,6 +18,7 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray
 from ..rows.blocks import LocalBlocks
+from ..rows.cells import Note
 from ..rows.dask_blocks import (
     DaskBlocks,
     Partition,
@@ -25,11 +26,9 @@ from ..rows.dask_blocks import (
     partition_homes,
     submit_partition,
 )
-from ..rows.notes import Note
 from ..rows.sources import spool_rows
-from ..rows.table_batches import CSVBatches, ParquetBatches, RowGroup
-from ..rows.tables import Table
-from .column_plan import ColumnPlan, feature_frame, plan_columns
+from ..rows.tables import CSVBatches, ParquetBatches, RowGroup, Table
+from .column_plan import ColumnPlan, feature_frame
 from .table_columns import Handling, Roles, table_pipeline
 
 SAMPLE_ROWS = 50_000
@@ -102,9 +101,11 @@ def scan_table(
     seed : of the sample of rows
     handling : of spellings and rare classes; duplicates are kept
     """
+    import pandas as pd
+
     handling = handling or Handling()
     handling.check()
-    _check_roles(batches, roles)
+    roles.check(Table(batches.name, pd.DataFrame(columns=batches.columns)))
     known, sample, sizes = _first_pass(batches, roles, np.random.default_rng(seed))
     found = roles.what_is_known(known, handling)
     rows = found.rows
@@ -112,14 +113,7 @@ def scan_table(
     used[rows] = True
     assert sample.row_numbers is not None
     usable = np.flatnonzero(used[sample.row_numbers])
-    plan = plan_columns(
-        sample,
-        exclude=roles.not_features,
-        categorical=roles.categorical,
-        numeric=roles.numeric,
-        rows=usable,
-        spelling=handling.spelling,
-    )
+    plan = roles.plan(sample, usable, handling.spelling)
     frame = feature_frame(sample, plan).iloc[usable].reset_index(drop=True)
     pipeline = table_pipeline(classifier, frame, plan, scaling=scaling)
     sampled = np.searchsorted(rows, sample.row_numbers[usable])
@@ -170,12 +164,6 @@ def cluster_blocks(batches: ParquetBatches | CSVBatches, scan: Scan, client: Any
         future = submit_partition(client, home, *content)
         partitions.append(Partition(future, tuple(range(len(own))), own))
     return DaskBlocks(client, [partition for partition in partitions if partition.sizes])
-
-
-def _check_roles(batches: ParquetBatches | CSVBatches, roles: Roles) -> None:
-    import pandas as pd
-
-    roles.check(Table(batches.name, pd.DataFrame(columns=batches.columns)))
 
 
 def _first_pass(

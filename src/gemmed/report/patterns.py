@@ -166,11 +166,6 @@ class Patterns:
         )
 
     @cached_property
-    def group_of(self) -> dict[int, int]:
-        """Number of the group of each row that has one, from 1."""
-        return {int(row): i for i, group in enumerate(self.groups, 1) for row in group.rows}
-
-    @cached_property
     def conflicts(self) -> list[LabelConflict]:
         """Copies with different labels, the largest set first."""
         found = find_conflicts(self.findings.audited.X[self._rows], self._labels)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
+
+from sklearn.metrics import cohen_kappa_score
 
 from .marks import BULK, Mark, last_of_each
 
@@ -39,24 +40,16 @@ class Agreement(NamedTuple):
 
 def agreements(marks: Sequence[Mark]) -> list[Agreement]:
     """Of all pairs of reviewers with common rows, the pair with the most rows first."""
-    said: dict[str, dict[int, tuple[str, str | None]]] = {}
+    said: dict[str, dict[int, str]] = {}
     for mark in last_of_each(iter(marks)):
         if mark.kind != "unsure" and mark.how != BULK:
-            said.setdefault(mark.reviewer, {})[mark.row] = (mark.kind, mark.label)
+            said.setdefault(mark.reviewer, {})[mark.row] = repr((mark.kind, mark.label))
     found = []
     for one, other in combinations(sorted(said), 2):
-        rows = said[one].keys() & said[other].keys()
-        if rows:
-            found.append(_agreement(one, other, [(said[one][r], said[other][r]) for r in rows]))
+        if rows := said[one].keys() & said[other].keys():
+            first, second = [said[one][row] for row in rows], [said[other][row] for row in rows]
+            n_same = sum(a == b for a, b in zip(first, second, strict=True))
+            has_kappa = len({*first, *second}) > 1
+            kappa = float(cohen_kappa_score(first, second)) if has_kappa else None
+            found.append(Agreement((one, other), len(rows), n_same, kappa))
     return sorted(found, key=lambda pair: -pair.n_rows)
-
-
-def _agreement(
-    one: str, other: str, pairs: Sequence[tuple[tuple[str, str | None], tuple[str, str | None]]]
-) -> Agreement:
-    n = len(pairs)
-    n_same = sum(a == b for a, b in pairs)
-    first, second = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    by_chance = sum(first[value] * second[value] for value in first) / n**2
-    kappa = None if by_chance == 1.0 else (n_same / n - by_chance) / (1.0 - by_chance)
-    return Agreement((one, other), n, n_same, kappa)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .._core.exceptions import ReviewError
 from .._core.whole_files import replacing
-from ..rows.formula_cells import as_text, without_formulas
+from ..rows.cells import as_text, without_formulas
 from ..rows.rewriting import rewrite_table
 from ..rows.tables import PARQUET_SUFFIXES, Table
 from .marks import BULK, DRAW, Mark, MarkStore, judgements, last_of_each

@@ -154,37 +154,31 @@ class MarkStore:
 
     def meta(self) -> dict[str, str]:
         """What is known of the table that the marks belong to."""
-        with self._working() as database:
+        with self._working("BEGIN") as database:
             return dict(database.execute("SELECT key, value FROM meta").fetchall())
 
     def set_meta(self, values: dict[str, str]) -> None:
         """Store facts of the table, all or none."""
         with self._working() as database:
-            database.execute("BEGIN IMMEDIATE")
             database.executemany(
                 "INSERT INTO meta VALUES (?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 list(values.items()),
             )
-            database.execute("COMMIT")
 
     def move(self, places: Sequence[tuple[int, int]]) -> None:
         """Other rows for marks: pairs of mark and row, all or none."""
         with self._working() as database:
-            database.execute("BEGIN IMMEDIATE")
             database.executemany(
                 "UPDATE marks SET row = ? WHERE id = ?", [(row, mark) for mark, row in places]
             )
-            database.execute("COMMIT")
 
     def set_aside(self, marks: Sequence[int]) -> None:
         """Undo marks whose rows are no longer there."""
         with self._working() as database:
-            database.execute("BEGIN IMMEDIATE")
             database.executemany(
                 "UPDATE marks SET undone_at = ? WHERE id = ?", [(_now(), mark) for mark in marks]
             )
-            database.execute("COMMIT")
 
     # -- marks ---------------------------------------------------------------------------------
 
@@ -216,7 +210,6 @@ class MarkStore:
         """
         now = _now()
         with self._working() as database:
-            database.execute("BEGIN IMMEDIATE")
             before = database.total_changes
             database.executemany(
                 "INSERT INTO marks (row, content, given, kind, label, reviewer, at, how, "
@@ -225,7 +218,6 @@ class MarkStore:
                 [(*one, reviewer, now, BULK) for one in accepted],
             )
             written = database.total_changes - before
-            database.execute("COMMIT")
         return written
 
     def undo(self, reviewer: str) -> Mark | None:
@@ -234,7 +226,6 @@ class MarkStore:
         Labels that were accepted together are taken back together.
         """
         with self._working() as database:
-            database.execute("BEGIN IMMEDIATE")
             found = database.execute(
                 f"SELECT {_COLUMNS} FROM marks WHERE reviewer = ? AND undone_at IS NULL "
                 "ORDER BY id DESC LIMIT 1",
@@ -249,12 +240,11 @@ class MarkStore:
                 )
             elif mark is not None:
                 database.execute("UPDATE marks SET undone_at = ? WHERE id = ?", (_now(), mark.id))
-            database.execute("COMMIT")
         return mark
 
     def standing(self) -> list[Mark]:
         """All marks that were not undone, the oldest first."""
-        with self._working() as database:
+        with self._working("BEGIN") as database:
             rows = database.execute(
                 f"SELECT {_COLUMNS} FROM marks WHERE undone_at IS NULL ORDER BY id"
             ).fetchall()
@@ -262,7 +252,7 @@ class MarkStore:
 
     def of_row(self, row: int) -> list[Mark]:
         """Standing marks of a row: the last one of each reviewer, the oldest first."""
-        with self._working() as database:
+        with self._working("BEGIN") as database:
             rows = database.execute(
                 f"SELECT {_COLUMNS} FROM marks WHERE undone_at IS NULL AND row = ? ORDER BY id",
                 (row,),
@@ -270,11 +260,13 @@ class MarkStore:
         return list(last_of_each(Mark(*found) for found in rows))
 
     @contextmanager
-    def _working(self) -> Iterator[sqlite3.Connection]:
+    def _working(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
         """The database, one thread at a time; what fails leaves nothing half done."""
         with self._lock:
             try:
+                self._database.execute(begin)
                 yield self._database
+                self._database.execute("COMMIT")
             except sqlite3.Error as error:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")

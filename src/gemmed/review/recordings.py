@@ -15,6 +15,7 @@ from ..report.findings import Audited
 from ..report.recordings_read import Recordings, SoundFile
 from ..rows.tables import Table
 from .applied_marks import Known, apply_marks
+from .subjects import Subject
 
 SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".aif", ".aiff")
 COMPONENTS = 50
@@ -30,7 +31,7 @@ def is_manifest(table: Table) -> bool:
     return bool(found) and all(found)
 
 
-class RecordingSubject:
+class RecordingSubject(Subject):
     """Recordings with labels.
 
     Parameters
@@ -114,7 +115,6 @@ class RecordingSubject:
         )
 
     def recording(self, row: int) -> str | None:
-        """The file of a row's recording."""
         return self._recordings[row].path
 
     def sound(
@@ -129,7 +129,6 @@ class RecordingSubject:
         return self._recordings.sound(row, alike, urls=urls)
 
     def bounds(self, row: int) -> tuple[float | None, float | None]:
-        """Seconds in the file between which the recording lies."""
         return self._recordings[row].start, self._recordings[row].end
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from ..rows.tables import Table
 from .applied_marks import Known, apply_marks
 
 
-class Subject(Protocol):
-    """Rows that are reviewed."""
+class Subject:
+    """Rows that are reviewed; those of a table have no recordings."""
 
     table: Table
     target: str
@@ -26,20 +26,24 @@ class Subject(Protocol):
 
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
+        raise NotImplementedError
 
     def sound(
         self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
     ) -> dict[str, Any] | None:
         """The recording of a row for the page, or None; with addresses of file and picture."""
+        return None
 
     def recording(self, row: int) -> str | None:
         """The file of a row's recording, or None."""
+        return None
 
     def bounds(self, row: int) -> tuple[float | None, float | None]:
         """Seconds in that file between which the recording lies."""
+        return None, None
 
 
-class TableSubject:
+class TableSubject(Subject):
     """A table with a label column.
 
     Parameters
@@ -86,17 +90,3 @@ class TableSubject:
             labels=marked.corrected,
             fitted=marked.kept,
         )
-
-    def sound(
-        self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
-    ) -> dict[str, Any] | None:
-        """A table has none."""
-        return None
-
-    def recording(self, row: int) -> str | None:
-        """A table has none."""
-        return None
-
-    def bounds(self, row: int) -> tuple[float | None, float | None]:
-        """A table has none."""
-        return None, None

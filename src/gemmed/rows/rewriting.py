@@ -20,8 +20,7 @@ from .._core.exceptions import TableError
 from .._core.optional import require
 from .._core.whole_files import replacing
 from .compressed_files import COMPRESSED, compressed, decompressed
-from .csv_form import CSVForm
-from .csv_records import records
+from .csv_form import CSVForm, records
 from .excel_files import EXCEL_SUFFIXES, is_workbook
 from .parquet_files import read_parquet
 from .table import Table, shortened
