@@ -18,7 +18,7 @@ from ..report.audited import settled_by_labels
 from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
-from ..review.attached import file_digest
+from ..review.marks import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from .annotators import audit_annotators, note_answers
 from .fit import train
