@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
 from gemmed import AnnotatorGEMMEDClassifier
-from gemmed.model.annotators.rates import Answers, infer_labels, majority
+from gemmed.model.states.answers import Answers, infer_labels, majority
 
 N_TRAIN, N_TEST = 300, 1000
 

@@ -16,8 +16,7 @@ from sklearn.metrics import average_precision_score
 
 from gemmed import GEMMEDClassifier, Priors
 
-LARGEST = {"power": 1.0, "sharpness_weight": 1.0, "bad_rate": 0.5}
-LEAST = {"sharpness": 1.0}
+LARGEST = {"power": 1.0, "bad_rate": 0.5}
 
 
 def variants():
@@ -27,7 +26,7 @@ def variants():
         for factor in (0.5, 2.0):
             value = tuple(factor * v for v in given) if isinstance(given, tuple) else factor * given
             if not isinstance(value, tuple):
-                value = max(min(value, LARGEST.get(field.name, value)), LEAST.get(field.name, 0.0))
+                value = min(value, LARGEST.get(field.name, value))
             yield f"{field.name} {given} -> {value}", Priors(**{field.name: value})
 
 

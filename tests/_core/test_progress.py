@@ -18,7 +18,7 @@ from gemmed import GEMDetector, GEMMEDClassifier, MEDClassifier, Solver
 from gemmed._core.progress import STAGES, listening, report, reported
 from gemmed._core.threads import _controller, blas_threads
 from gemmed.paper import GEMMEDClassifier as PaperGEMMEDClassifier
-from gemmed.rows.blocks import BLOCK_ROWS, FEWEST_BLOCKS
+from gemmed.rows.blocks import BLOCK_ROWS, MIN_BLOCKS
 
 KERNEL = {
     "gamma": 0.3,
@@ -89,7 +89,7 @@ def test_the_other_engines_tell_their_iterations(engine):
 
 
 def test_blocks_of_rows_are_counted():
-    X, y = sample(FEWEST_BLOCKS * BLOCK_ROWS + 1)
+    X, y = sample(MIN_BLOCKS * BLOCK_ROWS + 1)
     model = GEMMEDClassifier(solver=Solver(n_components=30), **KERNEL)
     events, _ = events_of(model.fit, X, y)
     distances = [event for event in events if event.stage == "distances" and event.done]

@@ -136,8 +136,7 @@ class Formats(Target):
     def attack(self, path):
         import pandas as pd
 
-        from gemmed.rows.table_batches import open_batches
-        from gemmed.rows.tables import read_table
+        from gemmed.rows.tables import open_batches, read_table
 
         as_parquet = outcome(read_table, path)
         columns = {name: self.table[name].to_pylist() for name in self.table.column_names}
@@ -183,8 +182,7 @@ class Bombs(Target):
         return path.read_bytes()
 
     def attack(self, path):
-        from gemmed.rows.table_batches import open_batches
-        from gemmed.rows.tables import read_table
+        from gemmed.rows.tables import open_batches, read_table
 
         named = path.with_name(self.name)
         if not self.in_batches:

@@ -62,8 +62,7 @@ class Csv(Target):
         ]
 
     def attack(self, path):
-        from gemmed.rows.table_batches import open_batches
-        from gemmed.rows.tables import csv_text, read_table
+        from gemmed.rows.tables import csv_text, open_batches, read_table
 
         try:
             table = read_table(path)

@@ -93,7 +93,7 @@ def certificates(tmp_path):
 
 
 def test_a_scheduler_with_certificates(certificates, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 4)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_SECONDS", 4)
     X = np.random.default_rng(0).normal(size=(300, 2))
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=(X[:, 0] > 0).astype(int))
     table.to_parquet(tmp_path / "t.parquet")
@@ -192,7 +192,7 @@ def server():
 
 @pytest.mark.parametrize("talk", [talk_nothing, talk_back, talk_http, talk_ssh, hang_up])
 def test_a_server_that_is_no_scheduler_is_named(talk, server, monkeypatch):
-    monkeypatch.setattr(streaming, "ANSWER_WITHIN", 1)
+    monkeypatch.setattr(streaming, "ANSWER_SECONDS", 1)
     options = argparse.Namespace(**{**vars(LOCAL), "scheduler": f"tcp://127.0.0.1:{server(talk)}"})
     begin = time.perf_counter()
     with pytest.raises(ValueError, match="no Dask scheduler answers there"), cluster(options):

@@ -14,7 +14,7 @@ from attack.hostile_models import parts_of, write_model
 from attack.limited import GIGABYTE, environment, gemmed
 from gemmed.cli import audit, main
 from gemmed.cli.terminal import printable
-from gemmed.rows.formula_cells import as_text
+from gemmed.rows.cells import as_text
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

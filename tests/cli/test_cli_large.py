@@ -15,8 +15,7 @@ from gemmed.cli import main
 from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_table
 from gemmed.estimators.table_columns import Roles
 from gemmed.io.model_files import load_model
-from gemmed.rows.table_batches import BATCH_ROWS, open_batches
-from gemmed.rows.tables import read_table
+from gemmed.rows.tables import BATCH_ROWS, open_batches, read_table
 from patients import call, refusal
 
 pd = pytest.importorskip("pandas")
@@ -63,7 +62,7 @@ def fitted(*arguments):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "parts"])
 def test_batches_are_the_table(folder, name, monkeypatch):
-    monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 512)
+    monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 512)
     whole = read_table(folder / "t.csv")
     batches = open_batches(folder / name)
     assert batches.columns == whole.columns
@@ -91,7 +90,7 @@ def test_numeric_columns_know_further_marks_of_missing_values(tmp_path):
 
 
 def test_errors_name_the_row_of_the_whole_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 100)
+    monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 100)
     frame = readings(300).astype({"a": object})
     frame.loc[250, "a"] = "broken"
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -122,7 +121,7 @@ def test_an_index_of_pandas_is_a_column_with_a_note(tmp_path):
 
 def test_the_sample_of_a_large_table_is_random(tmp_path, monkeypatch):
     monkeypatch.setattr("gemmed.estimators.table_blocks.SAMPLE_ROWS", 200)
-    monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 100)
+    monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 100)
     readings(2000).to_parquet(tmp_path / "t.parquet")
     from gemmed import GEMMEDClassifier
 
@@ -190,7 +189,7 @@ def test_a_streamed_fit_says_what_a_fit_in_memory_says(folder, capsys, tmp_path)
 
 def test_large_files_and_folders_are_streamed_unasked(folder, tmp_path, monkeypatch):
     explicit = fitted(folder / "t.parquet", "--stream", tmp_path / "m")
-    monkeypatch.setattr("gemmed.cli.streaming.STREAM_FROM", 1000)
+    monkeypatch.setattr("gemmed.cli.streaming.STREAM_FROM_BYTES", 1000)
     unasked = fitted(folder / "t.parquet", tmp_path / "m")
     np.testing.assert_array_equal(unasked[-1].dual_coef_, explicit[-1].dual_coef_)
     monkeypatch.undo()
@@ -283,7 +282,7 @@ def test_large_row_groups_are_divided_among_the_workers(client, tmp_path):
     scan = scan_table(batches, Roles("y"), GEMMEDClassifier(), scaling="standard", seed=0)
     blocks = cluster_blocks(batches, scan, client)
     rows = np.concatenate(list(blocks.map(_block)))
-    expected = scan.recipe.columns.transform(pd.DataFrame(X, columns=["a", "b"])[pd.notna(y)])
+    expected = scan.pipeline[0].transform(pd.DataFrame(X, columns=["a", "b"])[pd.notna(y)])
     np.testing.assert_array_equal(rows, expected.astype(np.float32))
     holders = client.has_what().values()
     assert min(len(held) for held in holders) > 1
@@ -361,7 +360,7 @@ def _group_exists(group):
 )
 def test_one_line_errors(folder, capsys, tmp_path, monkeypatch, extra, message):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("gemmed.cli.streaming.ANSWER_SECONDS", 0.3)
     out = tmp_path / "m"
     assert message in refusal(capsys, "fit", folder / "t.csv", *FIT, *extra, "--out", out)
     assert not out.exists()

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks and samples that are less than the table."""
-    monkeypatch.setattr("gemmed.rows.table_batches.BATCH_ROWS", 512)
+    monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 512)
     monkeypatch.setattr("gemmed.cli.streaming.SAMPLE_ROWS", 800)
 
 
@@ -95,7 +95,7 @@ def test_the_report_speaks_of_all_rows(folder, capsys, small_blocks, tmp_path):
 
 
 def test_more_rows_than_can_be_listed_are_counted(folder, capsys, monkeypatch, small_blocks):
-    monkeypatch.setattr("gemmed.cli.streaming.MOST_LISTED", 20)
+    monkeypatch.setattr("gemmed.cli.streaming.MAX_LISTED", 20)
     code, out, err = call(
         capsys, "audit", folder / "t.parquet", *AUDIT, "--stream", "--threshold", "0.9", "--json"
     )

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from gemmed import AnnotatorGEMMEDClassifier
-from gemmed.model.annotators.rates import Answers, infer_labels, majority
+from gemmed.model.states.answers import Answers, infer_labels, majority
 
 
 def annotated(seed, *, n=300, accuracies=(0.9, 0.75, 0.6, 0.6, 0.35), share=0.6, n_classes=2):

@@ -43,7 +43,7 @@ CLASSIFIERS = {
     "paper": PaperClassifier(**SEED),
     "med": MEDClassifier(),
     "generative": GenerativeMEDClassifier(),
-    "annotators": AnnotatorGEMMEDClassifier(**SEED),
+    "annotators": AnnotatorGEMMEDClassifier(base=None, **SEED),
     "rod": RODClassifier(**SEED),
     "ramp": RampSVC(**SEED),
     "trimmed": TrimmedSVC(**SEED),

@@ -62,7 +62,7 @@ def test_a_fit_that_fails_late_leaves_the_last_model(name, monkeypatch):
             "trimmed": "gemmed.paper.baselines.ramp.fit_slope",
             "two-stage": "gemmed.estimators.med.MEDClassifier.fit",
             "med": "gemmed.estimators.kernel_classifier.fit_slope",
-            "states": "gemmed.estimators.state_fit.stored_function",
+            "states": "gemmed.estimators.state_fit.function_of_solution",
             "paper": "gemmed.estimators.kernel_classifier.fit_slope",
         }
         monkeypatch.setattr(places[name], interrupted)

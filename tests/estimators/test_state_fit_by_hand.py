@@ -88,10 +88,11 @@ def test_what_is_told_beforehand():
     np.testing.assert_array_equal(told_by(samples)[2:], [np.inf, -np.inf, -np.inf])
     np.testing.assert_array_equal(checked(samples), [0, 0, 1, -1, -1])
     assert checked(labelled([0, 1])) is None
+    nominal = np.array([0.5, 0.5, 0.2, 0.2, 0.2])
+    wrong, bad = np.array([0.3, 0.3, 0.6, 0.6, 0.8]), np.array([0.2, 0.2, 0.2, 0.2, 0.0])
     posterior = SimpleNamespace(
-        nominal=np.array([0.5, 0.5, 0.2, 0.2, 0.2]),
-        wrong=np.array([0.3, 0.3, 0.6, 0.6, 0.8]),
-        bad=np.array([0.2, 0.2, 0.2, 0.2, 0.0]),
+        nominal=nominal,
+        states=np.column_stack([nominal, wrong, bad]),
         true_label=np.array([[0.6, 0.4], [0.6, 0.4], [0.7, 0.3], [0.7, 0.3], [0.8, 0.2]]),
     )
     states, true_label = with_prior(posterior, samples)
@@ -128,10 +129,10 @@ def test_held_out_scores_are_those_of_fits_to_the_other_parts():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
     base = KNeighborsClassifier(1)
-    votes = np.exp(held_out_scores(base, X, y, np.ones(60), None, 0)) * 71.5 - 0.5
+    votes = np.exp(held_out_scores(base, X, y, np.ones(60), None, 0, 3)) * 71.5 - 0.5
     np.testing.assert_allclose(votes.sum(axis=1), 70.0)
     assert np.mean(np.argmax(votes, axis=1) == y) < 0.6
-    copies = held_out_scores(base, np.tile(X, (2, 1)), np.tile(y, 2), np.ones(120), None, 0)
+    copies = held_out_scores(base, np.tile(X, (2, 1)), np.tile(y, 2), np.ones(120), None, 0, 3)
     assert np.mean(np.argmax(copies, axis=1) == np.tile(y, 2)) < 0.6
 
 

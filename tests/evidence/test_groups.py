@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gemmed.evidence.measurements import judge_measurements, learn_groups
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows, BlockRows, GramRows
+from gemmed.rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks
 
 
 def two_classes(seed, n=300, p=5):

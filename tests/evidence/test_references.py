@@ -7,8 +7,8 @@ from scipy.stats import spearmanr
 
 from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from gemmed.evidence.distances import (
-    HAND,
     SINGLE_PRECISION_FROM,
+    STACK_SIZE,
     BlockDistances,
     EuclideanDistances,
     _smallest,
@@ -142,7 +142,7 @@ def test_the_smallest_are_those_of_a_sort(n_columns, k):
     values = rng.normal(size=(40, n_columns)).astype(np.float32)
     values[:10] = np.round(values[:10])  # ties
     values[10:20, rng.random(n_columns) < 0.7] = np.inf  # the own group
-    values[20, : min(n_columns, 3 * HAND)] -= 10.0  # many of them side by side
+    values[20, : min(n_columns, 3 * STACK_SIZE)] -= 10.0  # many of them side by side
     wanted = np.sort(values, axis=1)[:, :k]
     np.testing.assert_array_equal(np.sort(_smallest(values, k), axis=1), wanted)
 

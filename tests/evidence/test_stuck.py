@@ -9,8 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from gemmed import GEMMEDClassifier
 from gemmed.evidence.groups import repeated_readings
 from gemmed.evidence.measurements import judge_measurements, learn_groups
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows, BlockRows
+from gemmed.rows.blocks import ArrayRows, BlockRows, LocalBlocks
 
 
 def numbers(seed, n_rows=300, n_columns=12):

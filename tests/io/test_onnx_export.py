@@ -116,7 +116,8 @@ def test_annotators_agree(tmp_path, n_classes):
     given = np.column_stack([y, y, np.roll(y, 1)])
     model = AnnotatorGEMMEDClassifier(random_state=0).fit(X, given)
     export_onnx(model, tmp_path / "m.onnx")
-    assert_same(model, tmp_path / "m.onnx", clouds(n_classes, seed=1)[0])
+    # Probabilities of trees have single precision in ONNX.
+    assert_same(model, tmp_path / "m.onnx", clouds(n_classes, seed=1)[0], tol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

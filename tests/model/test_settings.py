@@ -18,7 +18,6 @@ from gemmed import (
     save_model,
 )
 from gemmed.model.settings import record_of
-from gemmed.model.states.label_model import LabelPriors
 
 RECORDS = {
     "priors": Priors(bad_rate=0.1, rate_shape=(1.0, 1.0)),
@@ -45,8 +44,7 @@ def model():
         (Priors, {"rate_shape": 0.3}, "rate_shape=0.3 must be a tuple of 2 numbers above 0"),
         (Priors, {"rate_shape": (1.0, -4.0)}, r"rate_shape\[1\]=-4.0 must be a number"),
         (Priors, {"power": 1.5}, "power=1.5"),
-        (Priors, {"sharpness": 0.5}, "sharpness=0.5"),
-        (Priors, {"sharpness_weight": -0.1}, "sharpness_weight=-0.1"),
+        (Priors, {"sample_error": -0.1}, "sample_error=-0.1"),
         (Priors, {"slope_spread": "wide"}, "slope_spread='wide'"),
         (Priors, {"bad_spread": float("nan")}, "bad_spread=nan"),
         (Selection, {"widths": ()}, r"widths=\(\) must be a tuple of some numbers"),
@@ -87,8 +85,6 @@ def test_none_is_the_default_record():
         for options in ({}, given)
     )
     np.testing.assert_array_equal(one.state_proba_, two.state_proba_)
-    own, shared = vars(Priors()), vars(LabelPriors())
-    assert own == shared
 
 
 def test_clone_parameters_and_repr(model):

@@ -13,6 +13,7 @@ from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.med import learn_med
 from gemmed.model.tuning import margin_cost, subsample_rows, tune_kernel
+from gemmed.paper import RampSVC
 
 
 def held_out_loss(space, signs, weights, c):
@@ -294,4 +295,16 @@ def test_of_many_classes_some_choose_the_kernel(n_classes, monkeypatch):
 def test_only_classifiers_that_tune_take_a_tuned_kernel():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match=r"kernel=.tuned."):
-        MEDClassifier("tuned").fit(X, y)
+        RampSVC("tuned").fit(X, y)
+
+
+def test_a_width_that_is_tuned_predicts_better():
+    """Cells of a chessboard need a narrow kernel."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(600, 2))
+    y, new = np.floor(X).sum(axis=1) % 2, np.arange(600) >= 400
+    given, tuned = (
+        MEDClassifier(gamma=gamma).fit(X[~new], y[~new]).score(X[new], y[new])
+        for gamma in ("scale", "tuned")
+    )
+    assert tuned > given + 0.05

@@ -9,9 +9,8 @@ import pytest
 from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError, TableError
 from gemmed.estimators.table_columns import Roles
-from gemmed.review.attached import attach
 from gemmed.review.corrected import export
-from gemmed.review.marks import MarkStore
+from gemmed.review.marks import MarkStore, attach
 from gemmed.review.session import ReviewSession
 from gemmed.review.subjects import TableSubject
 from gemmed.rows.tables import read_table
@@ -68,7 +67,7 @@ def test_marks_become_certainties(session):
     session.mark(21, "bad", None, "ann")
     session.fit()
     findings = session.fitted.findings
-    assert findings.nominal[0] == findings.nominal[1] == 1.0
+    assert findings.states[:, 0][0] == findings.states[:, 0][1] == 1.0
     assert findings.audited.labels[1] != session.subject.labels[1]
     assert not findings.fitted[20] and 20 not in session.fitted.orders["joint"]
     assert session.fitted.number == 2
@@ -82,7 +81,7 @@ def test_refit_beside_the_review(session):
         session.mark(3, "unsure", None, "ann")
         time.sleep(0.02)
     assert session.progress()["error"] is None
-    assert session.fitted.number == 2 and session.fitted.findings.nominal[0] == 1.0
+    assert session.fitted.number == 2 and session.fitted.findings.states[:, 0][0] == 1.0
 
 
 def test_a_refit_that_fails_leaves_the_last_fit(session):
@@ -184,7 +183,7 @@ def test_the_next_start_goes_on(session):
     session.store.close()
     again, said = open_session(session.path)
     assert said == "" and again.state()["marked"] == 1
-    assert again.fitted.findings.nominal[first - 1] == 1.0
+    assert again.fitted.findings.states[:, 0][first - 1] == 1.0
     assert again.next_row("joint", None) != first
     session.store = again.store
 

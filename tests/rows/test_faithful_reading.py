@@ -9,8 +9,7 @@ from attack.bombs import BOMBS
 from gemmed._core.exceptions import TableError
 from gemmed.rows import compressed_files, csv_arrow, parquet_files
 from gemmed.rows.rewriting import rewrite_table
-from gemmed.rows.table_batches import open_batches
-from gemmed.rows.tables import read_table
+from gemmed.rows.tables import open_batches, read_table
 
 pd = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")

@@ -21,7 +21,7 @@ NOISE = 0.05
 """Deviation of the noise of a microphone, of the root mean square of the clip."""
 FAILING = 0.2
 """Share of clips at which a microphone fails, each by itself."""
-MOST_CLIPS = 40
+MAX_CLIPS = 40
 """Of a digit and speaker."""
 SETTINGS = FeatureSettings(n_segments=1, overlap=0.0, window=CLIP_SECONDS, n_windows=40)
 
@@ -29,7 +29,7 @@ SETTINGS = FeatureSettings(n_segments=1, overlap=0.0, window=CLIP_SECONDS, n_win
 def evaluate_channels(folder: str, split: int) -> Result:
     """Trained on four speakers, tested on the others; faults in both."""
     clips = spoken_digits(folder)
-    few = clips.numbers < MOST_CLIPS
+    few = clips.numbers < MAX_CLIPS
     speakers, y = clips.speakers[few], clips.y[few]
     rng = np.random.default_rng(split)
     names = rng.permutation(np.unique(speakers))

@@ -3,8 +3,15 @@
 from .calibration import Calibration, recalibrate
 from .estimates import Estimate, compare_slices, estimate, missed_share
 from .flags import Flags, flag_fdr
-from .order import next_rows
-from .plan import CheckPlan, fault_probabilities, load_plan, plan_checks, plan_for_model, save_plan
+from .plan import (
+    CheckPlan,
+    fault_probabilities,
+    load_plan,
+    next_rows,
+    plan_checks,
+    plan_for_model,
+    save_plan,
+)
 from .sequences import CheckSequence, confidence_sequence
 from .stopping import StoppingState, check_flags, check_stopping
 

@@ -119,9 +119,9 @@ def _difference_interval(
     certain_low, certain_high = outcome.sum() / size, 1.0 - (n - outcome.sum()) / size
     if n == size:
         return float(certain_low), float(certain_low), float(certain_low)
-    chance = plan.inclusion(n, inside)
-    expansion = np.full(len(plan), np.nan)
-    expansion[inside] = n / (size * chance)
+    chance = np.full(len(plan), np.nan)
+    chance[inside] = plan.inclusion(n, inside)
+    expansion = n / (size * chance)
     proba = plan.fault_proba(kind)
     z = np.empty(n)
     lowest, highest = np.inf, -np.inf
@@ -143,23 +143,11 @@ def _difference_interval(
     high = float(np.quantile(dirichlet @ np.append(z, highest), 1.0 - alpha / 2.0)) + ROUNDING
     # Finite table: the variance of what was drawn is smaller by the chance of each row.
     residual = (z - share) ** 2 + 1e-12
-    shrink = float(
-        np.sqrt(np.average(1.0 - chance_of(plan, rows, chance, inside), weights=residual))
-    )
+    shrink = float(np.sqrt(np.average(1.0 - chance[rows], weights=residual)))
     share = min(max(share, float(certain_low)), float(certain_high))
     low = max(share - shrink * (share - min(low, share)), float(certain_low))
     high = min(share + shrink * (max(high, share) - share), float(certain_high))
     return share, low, high
-
-
-def chance_of(
-    plan: CheckPlan, rows: np.ndarray, chance: FloatArray, inside: BoolArray
-) -> FloatArray:
-    """Inclusion probabilities of some rows."""
-    spread = np.zeros(len(plan))
-    spread[inside] = chance
-    found: FloatArray = spread[rows]
-    return found
 
 
 @lru_cache(maxsize=4)
@@ -198,11 +186,10 @@ def missed_share(
         total = out * n_other + own * n_flagged
         return out * n_other / total if total > 0.0 else float("nan")
 
+    share = part(outside.share, inside.share)
     low, high = part(outside.low, inside.high), part(outside.high, inside.low)
-    low, high = (0.0 if np.isnan(low) else low), (1.0 if np.isnan(high) else high)
-    return Estimate(
-        "missed", part(outside.share, inside.share), low, high, level, n, len(plan), anytime, 1
-    )
+    low, high = np.nan_to_num(low), np.nan_to_num(high, nan=1.0)
+    return Estimate("missed", share, float(low), float(high), level, n, len(plan), anytime)
 
 
 def compare_slices(

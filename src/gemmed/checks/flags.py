@@ -23,9 +23,9 @@ class Flags(NamedTuple):
     fdr: float
     basis: str
     """"checked": guaranteed by checked rows; "model": holds if the model is right."""
-    threshold: float
+    threshold: float = float("nan")
     """Smallest probability in the list; NaN if it is empty."""
-    estimated_false: float
+    estimated_false: float = float("nan")
     """Estimated share of false flags in the list; NaN if it is empty."""
 
     def sentence(self) -> str:
@@ -73,38 +73,31 @@ def flag_fdr(
     order = np.argsort(-proba, kind="stable")
     # Lists end where the probability changes: equal rows are flagged together or not at all.
     ends = np.flatnonzero(np.append(np.diff(proba[order]) != 0.0, True))
-    none = Flags(np.zeros(len(proba), dtype=bool), fdr, "model", np.nan, np.nan)
+    known = np.zeros(len(proba), dtype=bool)
     if plan is None or marks is None:
+        basis = "model"
         false = np.cumsum(1.0 - proba[order])[ends] / (ends + 1.0)
         good = np.flatnonzero(false <= fdr)
-        if not len(good):
-            return none
-        end = ends[good[-1]]
-        rows = none.rows.copy()
-        rows[order[: end + 1]] = True
-        return Flags(rows, fdr, "model", float(proba[order[end]]), float(false[good[-1]]))
-    if len(plan) != len(proba):
-        raise ReviewError(f"the plan has {len(plan)} rows, fault_proba has {len(proba)}")
-    none = none._replace(basis="checked")
-    found = outcomes(plan, marks, kind)
-    n_draws = answered_draws(plan, marks)
-    drawn = np.zeros(len(proba), dtype=bool)
-    drawn[plan.order[:n_draws]] = True
-    candidate = proba >= CANDIDATE_PROBA
-    if not n_draws or not (candidate & ~drawn).any():
-        return none
-    chance = plan.inclusion(n_draws)[candidate].min()
-    correct = np.zeros(len(proba), dtype=bool)
-    correct[[row for row, value in found.items() if drawn[row] and value != 1.0]] = True
-    known = drawn | np.isin(np.arange(len(proba)), list(found))
-    n_correct = np.cumsum(correct[order])[ends]
-    n_listed = np.cumsum((~known)[order])[ends]
-    false = (1.0 - chance) / max(chance, 1e-12) * (1.0 + n_correct) / np.maximum(n_listed, 1)
-    good = np.flatnonzero((false <= fdr) & (proba[order[ends]] >= CANDIDATE_PROBA))
+    else:
+        if len(plan) != len(proba):
+            raise ReviewError(f"the plan has {len(plan)} rows, fault_proba has {len(proba)}")
+        basis = "checked"
+        found, n_draws = outcomes(plan, marks, kind), answered_draws(plan, marks)
+        drawn = np.isin(np.arange(len(proba)), plan.order[:n_draws])
+        candidate = proba >= CANDIDATE_PROBA
+        if not n_draws or not (candidate & ~drawn).any():
+            return Flags(known, fdr, basis)
+        chance = plan.inclusion(n_draws)[candidate].min()
+        correct = np.zeros(len(proba), dtype=bool)
+        correct[[row for row, value in found.items() if drawn[row] and value != 1.0]] = True
+        known = drawn | np.isin(np.arange(len(proba)), list(found))
+        n_correct = np.cumsum(correct[order])[ends]
+        n_listed = np.cumsum((~known)[order])[ends]
+        false = (1.0 - chance) / max(chance, 1e-12) * (1.0 + n_correct) / np.maximum(n_listed, 1)
+        good = np.flatnonzero((false <= fdr) & (proba[order[ends]] >= CANDIDATE_PROBA))
+    rows = np.zeros(len(proba), dtype=bool)
     if not len(good):
-        return none
+        return Flags(rows, fdr, basis)
     end = ends[good[-1]]
-    rows = none.rows.copy()
     rows[order[: end + 1]] = True
-    rows &= ~known
-    return Flags(rows, fdr, "checked", float(proba[order[end]]), float(false[good[-1]]))
+    return Flags(rows & ~known, fdr, basis, float(proba[order[end]]), float(false[good[-1]]))

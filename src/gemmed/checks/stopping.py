@@ -41,34 +41,25 @@ class StoppingState(NamedTuple):
 
     def sentence(self) -> str:
         """The same in words."""
-        if self.highest is not None:
-            return self._flags_sentence()
-        what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
-        word = "bad" if self.kind == "bad" else "wrong" if self.kind == "wrong" else "faulty"
-        text = (
-            f"With {self.level:.0%} confidence at most {self.bound:.1%} of the {self.n_rows} "
-            f"unchecked {what} are {word}."
-        )
-        if self.reached:
-            return f"{text} The goal of {self.goal:.1%} is reached: you can stop."
-        return (
-            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks are "
-            "expected to be needed."
-        )
-
-    def _flags_sentence(self) -> str:
         sure = f"With {self.level:.0%} confidence"
-        text = f"{sure} at least {self.bound:.1%} of the {self.n_rows} flagged rows are faulty."
+        if self.highest is None:
+            what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
+            word = "faulty" if self.kind == "fault" else self.kind
+            text = f"at most {self.bound:.1%} of the {self.n_rows} unchecked {what} are {word}."
+            of = ""
+        else:
+            text = f"at least {self.bound:.1%} of the {self.n_rows} flagged rows are faulty."
+            of = " of flagged rows"
         if self.reached:
-            return f"{text} The goal of {self.goal:.1%} is reached: you can stop."
+            return f"{sure} {text} The goal of {self.goal:.1%} is reached: you can stop."
         if self.next_step == "stop":
             return (
                 f"{sure} fewer than {self.goal:.1%} of the {self.n_rows} flagged rows are faulty: "
                 "no further check can reach this goal."
             )
         return (
-            f"{text} The goal is {self.goal:.1%}: about {self.expected_more} more checks of "
-            "flagged rows are expected to be needed."
+            f"{sure} {text} The goal is {self.goal:.1%}: about {self.expected_more} more checks"
+            f"{of} are expected to be needed."
         )
 
 

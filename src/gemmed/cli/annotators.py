@@ -10,7 +10,8 @@ import numpy as np
 
 from .._core.words import counted
 from ..estimators.annotators import AnnotatorGEMMEDClassifier
-from ..estimators.table_columns import feature_frame, plan_columns, table_pipeline
+from ..estimators.column_plan import feature_frame, plan_columns
+from ..estimators.table_columns import table_pipeline
 from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
@@ -18,20 +19,20 @@ from .outputs import emit_found
 from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
 from .training import report_left_out
 
-UNCLEAR = 0.2
+MIN_DOUBT = 0.2
 """Probability from which on the likeliest label may be wrong for a row to be called unclear."""
-NO_MEANING = (
+REFUSED_OPTIONS = (
     "target", "weight", "prior", "known", "each", "unlabelled", "plan", "strata", "pred_probs",
     "embeddings", "sensor", "prefix", "order", "spans",
 )  # fmt: skip
 """Options of other audits."""
 
 
-class Asked(NamedTuple):
+class Answers(NamedTuple):
     """What was answered, and what is known of it."""
 
     rows: np.ndarray
-    """Rows of the table that stand for what was asked, from 0."""
+    """Rows of the table that stand for what was answered, from 0."""
     names: dict[str, np.ndarray]
     """How it is called: columns of the list of unclear rows."""
     answers: dict[str, Any]
@@ -45,7 +46,7 @@ def audit_annotators(options: argparse.Namespace) -> int:
     given = "--annotators" if options.answers is None else "--answers"
     if options.annotators is not None and options.answers is not None:
         raise ValueError("--annotators and --answers: give one of them")
-    for name in NO_MEANING:
+    for name in REFUSED_OPTIONS:
         if getattr(options, name) not in (None, []):
             raise ValueError(f"{option_name(name)} has no meaning with {given}: leave it out")
     findings = _findings(options)
@@ -96,14 +97,14 @@ def _findings(options: argparse.Namespace) -> AnnotatorFindings:
     table.require_columns(further, "id or group")
     table.require_columns(list(options.drop), "drop")
     table.require_columns(list(options.categorical), "categorical")
-    asked = _by_annotator(options, table) if options.answers is None else _long(options, table)
-    classifier = _fit(options, table, asked, further)
-    names = {**asked.names, **{own: table.text(own)[0][asked.rows] for own in options.id}}
-    threshold = UNCLEAR if options.threshold is None else options.threshold
+    answered = _by_annotator(options, table) if options.answers is None else _long(options, table)
+    classifier = _fit(options, table, answered, further)
+    names = {**answered.names, **{own: table.text(own)[0][answered.rows] for own in options.id}}
+    threshold = MIN_DOUBT if options.threshold is None else options.threshold
     return annotator_findings(classifier, names, threshold, table.name.strip("'"))
 
 
-def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
+def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
     """One column per annotator."""
     import pandas as pd
 
@@ -122,7 +123,7 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Asked:
     matrix = pd.DataFrame(answers)
     rows = np.flatnonzero(matrix.notna().any(axis=1).to_numpy())
     given = matrix.iloc[rows].reset_index(drop=True)
-    return Asked(rows, {"row": rows + 1}, {"y": given}, columns)
+    return Answers(rows, {"row": rows + 1}, {"y": given}, columns)
 
 
 def note_answers(options: argparse.Namespace, table: Table) -> None:
@@ -151,7 +152,7 @@ def _command(options: argparse.Namespace, names: list[str]) -> str:
     return f"gemmed audit {shlex.quote(options.table)} --answers {shlex.join(names)}"
 
 
-def _long(options: argparse.Namespace, table: Table) -> Asked:
+def _long(options: argparse.Namespace, table: Table) -> Answers:
     """One answer a row."""
     item, annotator, label = options.answers
     if len({item, annotator, label}) < 3:
@@ -179,10 +180,10 @@ def _long(options: argparse.Namespace, table: Table) -> Asked:
         if not np.array_equal(values[answered], values[answered[first]][number.reshape(-1)]):
             note(f"column {name!r} is left out: it differs between the answers to one {item!r}")
             excluded.append(name)
-    return Asked(answered[first], {item: names}, answers, excluded)
+    return Answers(answered[first], {item: names}, answers, excluded)
 
 
-def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[str]) -> Any:
+def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: list[str]) -> Any:
     classifier = AnnotatorGEMMEDClassifier(
         options.kernel,
         gamma=options.gamma,
@@ -191,21 +192,21 @@ def _fit(options: argparse.Namespace, table: Table, asked: Asked, further: list[
         max_iter=options.max_iter,
         random_state=options.seed,
     )
-    excluded = [*asked.excluded, *options.drop, *further]
+    excluded = [*answered.excluded, *options.drop, *further]
     X = None
     if any(name not in excluded for name in table.columns):
         plan = plan_columns(
-            table, exclude=excluded, categorical=list(options.categorical), rows=asked.rows
+            table, exclude=excluded, categorical=list(options.categorical), rows=answered.rows
         )
-        left_out = len(table) - len(asked.rows) if options.answers is None else 0
+        left_out = len(table) - len(answered.rows) if options.answers is None else 0
         report_left_out(plan, left_out)
-        frame = feature_frame(table, plan).iloc[asked.rows].reset_index(drop=True)
+        frame = feature_frame(table, plan).iloc[answered.rows].reset_index(drop=True)
         pipeline = table_pipeline(classifier, frame, plan, scaling=options.scaling)
         X = pipeline[0].transform_frame(frame)
     else:
         note("there is no column to learn from: true labels are inferred from the answers alone")
-    groups = None if options.group is None else table.text(options.group)[0][asked.rows]
+    groups = None if options.group is None else table.text(options.group)[0][answered.rows]
     with warnings_as_notes(), fit_progress():
         fit = classifier.fit if options.answers is None else classifier.fit_answers
-        fit(X, **asked.answers, groups=groups)
+        fit(X, **answered.answers, groups=groups)
     return classifier

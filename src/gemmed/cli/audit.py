@@ -19,7 +19,7 @@ from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
 from ..report.recordings_read import Recordings
-from ..review.attached import file_digest
+from ..review.marks import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from .annotators import audit_annotators, note_answers
 from .audit_sensors import audit_sensors
@@ -34,7 +34,7 @@ from .training import Training, score_unlabelled, summary_of, table_lines
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
 PROBABILITIES = ("suggested_proba", "wrong_label_proba", "bad_measurement_proba")
-SHORT_REASON = 90
+MAX_REASON_LENGTH = 90
 """Characters of a reason in the printed table."""
 
 
@@ -309,4 +309,4 @@ def _main_reason(row: dict[str, Any]) -> str:
     text = str(row["reasons"] or row.get("flags") or "no column is odd")
     first = text.split(". ")[0].rstrip(".")
     first = first.replace(" more than ", " > ").replace(" less than ", " < ")
-    return first if len(first) <= SHORT_REASON else first[: SHORT_REASON - 1] + "…"
+    return first if len(first) <= MAX_REASON_LENGTH else first[: MAX_REASON_LENGTH - 1] + "…"

@@ -35,7 +35,7 @@ from ..acoustics.feature_table import (
 from ..acoustics.sound_files import FLAGS
 from ..experiments.files import prepare_folder
 from ..experiments.runner import RunStore, Task, run_tasks
-from ..rows.formula_cells import as_text, without_formulas
+from ..rows.cells import as_text, without_formulas
 from .outputs import note_formulas
 from .terminal import complain, print_json, say, target_progress
 

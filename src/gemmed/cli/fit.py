@@ -10,7 +10,7 @@ from ..rows.tables import read_table
 from .options import reading_of
 from .outputs import check_outputs, emit_table
 from .recordings import SOME_FAILED, lists_recordings, train_on_recordings
-from .sensor_recordings import are_together, train_on_sensors
+from .sensor_recordings import are_several_sensors, train_on_sensors
 from .sensor_tables import has_sensor_columns, train_on_sensor_table
 from .streaming import is_streamed, train_in_blocks
 from .terminal import busy, print_json, say
@@ -64,7 +64,7 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     of_recordings = lists_recordings(table, options.recordings)
     if of_recordings and of_sensors:
         raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
-    if of_recordings and are_together(table, options.sensors):
+    if of_recordings and are_several_sensors(table, options.sensors):
         return train_on_sensors(options, table)
     if options.sensors == "together" and not of_recordings:
         raise ValueError(

@@ -24,7 +24,7 @@ UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
 RESUMED = "what was finished is kept, the same command continues"
 PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
 OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
-KEPT = {
+KEPT_AFTER_INTERRUPT = {
     "features:run": RESUMED,
     "experiments:reproduce": RESUMED,
     "review:run": "all marks are kept",
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        complain(f"interrupted; {KEPT.get(options.run, NOT_KEPT)}")
+        complain(f"interrupted; {KEPT_AFTER_INTERRUPT.get(options.run, NOT_KEPT)}")
         return INTERRUPTED
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""

@@ -24,9 +24,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-STREAM_FROM = 500_000_000
+STREAM_FROM_BYTES = 500_000_000
 """Bytes of a file from which on it is not read into memory as a whole."""
-MOST_COMPONENTS = 50
+MAX_COMPONENTS = 50
 """Of MFCCs, unless an option says otherwise."""
 TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
 FORM = re.compile(r"(--[\w-]+)(?: ([^\s:=]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?")
@@ -101,7 +101,7 @@ RECORDINGS = {
     "--segments=1": "overlapping segments a recording (default: 1)",
     "--mfcc=13": "coefficients (default: 13)",
     "--mels=40": "mel filters (default: 40)",
-    "--sound-components N:int": f"principal components of the MFCCs (default: {MOST_COMPONENTS}, "
+    "--sound-components N:int": f"principal components of the MFCCs (default: {MAX_COMPONENTS}, "
     "fewer for few files)",
     "--jobs=1": "processes that read files (default: 1)",
 }
@@ -259,7 +259,7 @@ def add_streaming(parser: Any, *, cluster: bool = True) -> None:
         add(group, {"--stream": text})
         parser.set_defaults(scheduler=None)
         return
-    unasked = f" (done anyway from {STREAM_FROM // 10**6} MB on, and for a folder)"
+    unasked = f" (done anyway from {STREAM_FROM_BYTES // 10**6} MB on, and for a folder)"
     add(group, {"--stream": text + unasked, **CLUSTER})
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from .._core.exceptions import OutputError
 from .._core.whole_files import replacing
+from ..rows.cells import frame_without_formulas
 from ..rows.excel_files import EXCEL_SUFFIXES
-from ..rows.formula_cells import frame_without_formulas
 from ..rows.tables import PARQUET_SUFFIXES, check_table_name, csv_text, write_table
 from .options import option_name
 from .terminal import note, printable

@@ -19,9 +19,9 @@ from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
 from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
 from ..acoustics.sound_files import damage_of
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..rows.tables import Table
-from .options import MOST_COMPONENTS
+from .options import MAX_COMPONENTS
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import Training, classifier_of, known_of
 
@@ -226,7 +226,7 @@ def _read(
 def _n_components(options: argparse.Namespace, n_rows: int, n_features: int) -> int:
     most = min(n_rows, n_features)
     if options.sound_components is None:
-        return min(MOST_COMPONENTS, max(1, most - 1))
+        return min(MAX_COMPONENTS, max(1, most - 1))
     if not 1 <= options.sound_components <= most:
         raise ValueError(
             f"--sound-components {options.sound_components} must be between 1 and {most}: there "

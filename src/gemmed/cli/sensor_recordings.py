@@ -14,9 +14,9 @@ from sklearn.pipeline import Pipeline
 from .._core.exceptions import ManifestError, TableError
 from ..acoustics import ReadSegments
 from ..acoustics.several_sensors import Moments, SensorComponents, moments_of
-from ..estimators.table_columns import ColumnPlan
+from ..estimators.column_plan import ColumnPlan
 from ..rows.tables import Table
-from .options import MOST_COMPONENTS
+from .options import MAX_COMPONENTS
 from .recordings import (
     END,
     LABEL,
@@ -37,7 +37,7 @@ from .training import Training, known_of
 SUBJECT, SENSOR = "subject", "sensor"
 
 
-def are_together(table: Table, choice: str) -> bool:
+def are_several_sensors(table: Table, choice: str) -> bool:
     """Whether the recordings of a manifest are samples of several sensors."""
     if choice == "apart":
         return False
@@ -82,7 +82,7 @@ def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
         raise TableError(f"{table.name} has usable recordings of one class only: two are needed")
     components = SensorComponents(
         moments.sensors,
-        n_components=options.sound_components or MOST_COMPONENTS,
+        n_components=options.sound_components or MAX_COMPONENTS,
         n_mfcc=options.mfcc,
     ).fit(samples.mfcc[used])
     features = components.transform(samples.mfcc)

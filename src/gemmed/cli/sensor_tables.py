@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
-from ..estimators.table_columns import ColumnPlan
-from ..rows.dates import days_of
+from ..estimators.column_plan import ColumnPlan
+from ..rows.number_formats import days_of
 from ..rows.table import number_of
 from ..rows.tables import Table
 from ..sensors import SensorGEMMEDClassifier
@@ -25,7 +25,7 @@ from .training import Training, check_seed, known_of, report_left_out
 
 SECONDS_OF_DAY = 86400.0
 DATE_ORDERS = ("dmy", "mdy")
-MOST_TOLD = 20
+MAX_LISTED = 20
 """Number of faults that are listed on standard error."""
 SPAN_FIELDS = ("sensor", "recording", "start", "stop", "rows", "probability")
 
@@ -281,10 +281,10 @@ def span_records(spans: Sequence[Any], clock: Clock | None) -> list[dict[str, An
 def report_spans(spans: Sequence[Any], path: str | None, clock: Clock | None = None) -> None:
     """Say which sensors are broken when, and write all of it to a file if there is one."""
     records = span_records(spans, clock)
-    for record in records[:MOST_TOLD]:
+    for record in records[:MAX_LISTED]:
         where = "" if record["recording"] is None else f" in {record['recording']}"
         note(f"broken: sensor {record['sensor']}{where}, {record['start']} to {record['stop']}")
-    if len(records) > MOST_TOLD:
-        note(f"{len(records) - MOST_TOLD} more broken stretches: --spans FILE has all of them")
+    if len(records) > MAX_LISTED:
+        note(f"{len(records) - MAX_LISTED} more broken stretches: --spans FILE has all of them")
     if path is not None:
         write_spans(records, SPAN_FIELDS, path)

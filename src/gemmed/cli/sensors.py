@@ -27,7 +27,7 @@ from .training import read
 
 DEFAULT_RATE = (1.0, False)
 """One row in a thousand."""
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Faults in the table on the terminal."""
 FIELDS = ("sensor", "kind", "start", "stop", "rows", "score")
 
@@ -160,10 +160,10 @@ def _show(records: list[dict[str, Any]], n_rows: int, options: argparse.Namespac
     say(f"faults         {len(own)} of {len({record['sensor'] for record in own})} sensors")
     if records:
         say()
-        rows = [list(map(str, record.values())) for record in records[:MOST_SHOWN]]
+        rows = [list(map(str, record.values())) for record in records[:MAX_SHOWN]]
         print_table(["sensor", "kind", "from", "to", "rows", "score"], rows)
-        if len(records) > MOST_SHOWN:
-            say(f"and {len(records) - MOST_SHOWN} more: --out FILE has all of them")
+        if len(records) > MAX_SHOWN:
+            say(f"and {len(records) - MAX_SHOWN} more: --out FILE has all of them")
     for name, path in (("spans", options.out), ("report", options.report)):
         if path is not None:
             say(f"{name:14s} {path}")

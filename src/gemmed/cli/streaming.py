@@ -27,8 +27,8 @@ from ..estimators.table_blocks import Scan, cluster_blocks, local_blocks, scan_t
 from ..estimators.whole_fit import only_samples
 from ..report.audited_data import reading_facts
 from ..report.findings import Audited, Findings
-from ..rows.table_batches import CSVBatches, ParquetBatches, open_batches
-from .options import STREAM_FROM, TLS_FILES, option_name, reading_of, review_arguments
+from ..rows.tables import CSVBatches, ParquetBatches, open_batches
+from .options import STREAM_FROM_BYTES, TLS_FILES, option_name, reading_of, review_arguments
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import (
     Training,
@@ -40,16 +40,16 @@ from .training import (
 )
 
 Batches = CSVBatches | ParquetBatches
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 """Rows of an audit that get reasons, the most suspicious ones."""
 SAMPLE_ROWS = 20_000
 """Random rows of an audit that are kept."""
-WHOLE_TABLE = (
+IN_MEMORY_OPTIONS = (
     "known", "unlabelled", "embeddings", "pred_probs", "strata", "annotators", "answers", "sensor",
     "prefix", "order", "spans",
 )  # fmt: skip
 """Options of an audit that need the table in memory."""
-ANSWER_WITHIN = 10
+ANSWER_SECONDS = 10
 """Seconds a scheduler may take to answer."""
 LOCAL = "local"
 QUIET = {
@@ -65,7 +65,7 @@ def is_streamed(options: argparse.Namespace) -> bool:
     _check_cluster_options(options)
     path = Path(options.table)
     large = options.table != "-" and (
-        path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM)
+        path.is_dir() or (path.is_file() and path.stat().st_size >= STREAM_FROM_BYTES)
     )
     return bool(options.stream) or options.scheduler is not None or large
 
@@ -115,7 +115,7 @@ def streamed_audit(options: argparse.Namespace) -> tuple[Training, Findings]:
     Cells are kept of the rows that are listed, and of a random sample that stands for the others
     where rows are compared.
     """
-    for name in WHOLE_TABLE:
+    for name in IN_MEMORY_OPTIONS:
         if getattr(options, name):
             raise ValueError(f"{option_name(name)} needs the whole table: leave out --stream")
     training, scan, batches = train_in_blocks(options, not_features=tuple(options.id))
@@ -176,12 +176,12 @@ def _of_all(options: argparse.Namespace, scan: Scan, model: Any) -> Audited:
 def _kept_rows(options: argparse.Namespace, whole: Findings) -> tuple[np.ndarray, np.ndarray]:
     """Rows whose cells are kept, in their order, and the places of the random ones among them."""
     listed = whole.suspicious(options.threshold, options.each)
-    if len(listed) > MOST_LISTED:
+    if len(listed) > MAX_LISTED:
         note(
-            f"{len(listed)} rows are suspicious: the first {MOST_LISTED} are listed; a higher "
+            f"{len(listed)} rows are suspicious: the first {MAX_LISTED} are listed; a higher "
             "--threshold lists fewer"
         )
-        listed = listed[:MOST_LISTED]
+        listed = listed[:MAX_LISTED]
     n = len(whole.fitted)
     rng = np.random.default_rng(options.seed)
     sample = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
@@ -285,7 +285,7 @@ def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
         )
     try:
         asyncio.run(_check_scheduler(address, security))
-        client = distributed.Client(address, timeout=ANSWER_WITHIN, security=security)
+        client = distributed.Client(address, timeout=ANSWER_SECONDS, security=security)
     except Exception as error:  # Dask takes the words of another server for lengths and numbers
         raise ValueError(
             f"--scheduler {address!r}: no Dask scheduler answers there ({reason(error)}); give "
@@ -303,7 +303,10 @@ async def _check_scheduler(address: str, security: Any) -> None:
 
     core = importlib.import_module("distributed.core")
     arguments = security.get_connection_args("client")
-    async with asyncio.timeout(ANSWER_WITHIN), core.rpc(address, connection_args=arguments) as peer:
+    async with (
+        asyncio.timeout(ANSWER_SECONDS),
+        core.rpc(address, connection_args=arguments) as peer,
+    ):
         found = await peer.identity()
     if found["type"] != "Scheduler":
         raise ValueError(f"it is a {found['type']}")

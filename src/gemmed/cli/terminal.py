@@ -23,7 +23,7 @@ INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that steer a terminal, turn the direction of text or break lines."""
 JOINERS = "\u200c\u200d"
 """Invisible, and a part of words of some languages."""
-MOST_NAMES = 9
+MAX_NAMES = 9
 """Names that one line lists."""
 
 
@@ -60,8 +60,8 @@ def _plain(found: Any) -> Any:
 def counted_names(counts: dict[str, int]) -> str:
     """Names with their counts; of many the most frequent."""
     names = list(counts)
-    if len(names) > MOST_NAMES:
-        names = sorted(names, key=lambda name: -counts[name])[: MOST_NAMES - 1]
+    if len(names) > MAX_NAMES:
+        names = sorted(names, key=lambda name: -counts[name])[: MAX_NAMES - 1]
     text = ", ".join(f"{name}: {counts[name]}" for name in names)
     more = len(counts) - len(names)
     return f"{text} and {more} more" if more else text
@@ -77,7 +77,7 @@ def note(text: str) -> None:
     complain(f"note: {text}")
 
 
-SAID_ELSEWHERE = (DeprecationWarning, FutureWarning, NoSignalWarning)
+HIDDEN_WARNINGS = (DeprecationWarning, FutureWarning, NoSignalWarning)
 """Of no use to a user of commands, or part of what commands print on held-out accuracy."""
 
 
@@ -90,7 +90,7 @@ def warnings_as_notes() -> Iterator[None]:
             yield
         finally:
             relevant = [
-                warning for warning in caught if not issubclass(warning.category, SAID_ELSEWHERE)
+                warning for warning in caught if not issubclass(warning.category, HIDDEN_WARNINGS)
             ]
     for text in dict.fromkeys(str(warning.message) for warning in relevant):
         note(text)

@@ -13,21 +13,20 @@ from sklearn.pipeline import Pipeline
 from .._core.exceptions import TableError, raised_as
 from .._core.words import counted
 from ..estimators.base_member import check_pred_probs
+from ..estimators.column_plan import ColumnPlan, feature_frame
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_columns import (
-    ColumnPlan,
     Handling,
     Known,
     Roles,
     TrainingData,
-    feature_frame,
     fit_pipeline,
     table_pipeline,
     training_data,
 )
 from ..model.settings import Solver
-from ..report.signal import signal_of
-from ..rows.notes import Note
+from ..report.audited import signal_of
+from ..rows.cells import Note
 from ..rows.tables import Table, read_table
 from .options import reading_of
 from .terminal import counted_names, fit_progress, note, warnings_as_notes

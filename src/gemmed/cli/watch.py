@@ -28,11 +28,11 @@ from .sensor_tables import Clock, note_absent, shown_by
 from .sensors import learn_or_load
 from .terminal import note, say
 
-SAVE_SECONDS = 5.0
+SAVE_EVERY_SECONDS = 5.0
 """Seconds after which the state is saved, if nothing happens."""
 ROWS_AT_ONCE = 256
 """Of a file; rows of a pipe are judged one by one."""
-MOST_NOTES = 5
+MAX_NOTES = 5
 SEPARATORS = ",;\t|"
 
 
@@ -111,7 +111,7 @@ class RowReader:
             if not isinstance(row, str):
                 yield row
                 continue
-            if self._n_skipped < MOST_NOTES:
+            if self._n_skipped < MAX_NOTES:
                 note(f"row {number} {row}; it is left out")
             self._n_skipped += 1
 
@@ -180,7 +180,7 @@ class RowReader:
             number = number_of(text, True) if self._decimal_comma else None
             if number is None:
                 self._n_unread += 1
-                if self._n_unread <= MOST_NOTES:
+                if self._n_unread <= MAX_NOTES:
                     note(f"row {row}: {text[:40]!r} is no number and counts as missing")
                 return math.nan
             value = number
@@ -216,7 +216,7 @@ class _Watcher:
             self._print_rows(found, times or range(first, first + len(rows)))
         for event in events:
             self._print(event)
-        if events or time.monotonic() - self._saved_at > SAVE_SECONDS:
+        if events or time.monotonic() - self._saved_at > SAVE_EVERY_SECONDS:
             self.save()
 
     def _is_new(self, row: Row) -> bool:

@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..model.annotators.accuracies import accuracies_of
-from ..model.annotators.rates import (
-    MAX_ROUNDS,
-    Answers,
-    TrueLabels,
-    infer_labels,
-    votes_of,
+from ..model.settings import Priors, Selection, Solver
+from ..model.states.answers import Answers, TrueLabels, accuracies_of, infer_labels
+from .fit_settings import (
+    TUNED,
+    USUAL_PRIOR,
+    Labelled,
+    Records,
+    features_for,
+    make_kernel,
+    rows_of,
+    settings_of,
 )
-from ..model.decision_step import solve_med_functions
-from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import components_for, exact_prior
-from ..model.margin_loss import class_scores
-from ..model.med import groups_to_hold_out, learn_med
-from ..model.states.label_model import KERNEL_SCALE, SLOPE_SPREAD, doubts
-from ..model.tuning import KernelChoice
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import ArrayRows, BlockRows
-from .answers import answers_of
-from .fit_settings import TUNED, make_kernel, what_is_tuned
-from .kernel_classifier import StoredFunction, function_of_solution
+from .kernel_classifier import KernelMarginClassifier, signs_of, warn_not_converged
+from .state_fit import fit_states
 from .validation import (
     check_groups,
     check_margin_rate,
     check_n_jobs,
-    check_number,
-    check_query_data,
     check_unlabelled_data,
     leave_out_constant_columns,
 )
 from .whole_fit import fit_method, query_method
 
-ROUNDS = 4
-"""Answers and classifier by turns."""
 
-
-class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
+class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
     """Large-margin classifier for samples that several annotators have labelled.
 
     True labels, rates of the annotators and the classifier are one model. A classifier that
@@ -67,6 +51,8 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     degree, coef0 : int, float, default=3, 0.0
     C : float, default=3.0
         Rate of the margin prior, above 1.
+    base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
+        Further members of the model, as in :class:`~gemmed.GEMMEDClassifier`.
     max_iter, tol : int, float, default=200, 1e-6
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
@@ -92,6 +78,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     annotator_rates_ : array of shape (n_annotators, n_classes, n_classes)
         P(answer | true label), rows are true labels.
     n_answers_ : array of shape (n_annotators,)
+    bases_ : list of the further members, fitted to the likeliest labels
     probability_slope_ : float
         Log-odds for a unit of the decision function.
     duality_gap_, n_iter_, converged_ : float, int, bool
@@ -110,6 +97,10 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
     [0.9, 0.7, 0.3]
     """
 
+    _multi_class = True
+    base: Any = "auto"  # of files of earlier versions
+    _calibrated_together = True
+
     def __init__(
         self,
         kernel: Any = TUNED,
@@ -120,6 +111,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         function_variance: Any = TUNED,
         bias_variance: Any = TUNED,
         C: float = 3.0,
+        base: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -132,6 +124,7 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.function_variance = function_variance
         self.bias_variance = bias_variance
         self.C = C
+        self.base = base
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -198,28 +191,31 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         groups: Any,
     ) -> AnnotatorGEMMEDClassifier:
         check_margin_rate(self.C)
-        check_number("max_iter", self.max_iter, at_least=1, whole=True)
-        check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
+        records = Records(Priors(), Selection(), Solver(self.max_iter, self.tol))
         classes, code = np.unique(label, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()!r}: a classifier needs two classes."
             )
         answers = Answers(sample, annotator, code.reshape(-1), n_samples, len(names), len(classes))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        solved: list[Any] = []
-        log_prior = None
-        if X is None:
-            found = infer_labels(answers)
-        else:
+        found = infer_labels(answers)
+        self._function = None  # type: ignore[assignment]
+        self.n_iter_, self.converged_ = found.n_rounds, found.converged
+        if X is not None:
             X = leave_out_constant_columns(self, check_unlabelled_data(self, X))
             kernel = make_kernel(self, X, tunable=True)
-            with blas_threads(self.n_jobs, len(X)):
-                found, log_prior, solved = self._learn(
-                    X, answers, kernel, check_groups(groups, len(X)), seed
-                )
-        judged = accuracies_of(answers, log_prior, found, np.random.default_rng(seed))
+            samples = samples_of(answers, found, classes, check_groups(groups, n_samples))
+            number = features_for("auto", kernel, samples)
+            settings = settings_of(self, records, samples, number, tunable=True)
+            rows = rows_of(X, kernel, number, self.n_jobs)
+            fit = fit_states(rows, kernel, samples, settings, self.base, X)
+            assert fit.answers is not None
+            found = fit.answers
+            for name, value in (fit.of_prediction | fit.decisions.attributes).items():
+                setattr(self, name, value)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        judged = accuracies_of(answers, found, np.random.default_rng(seed))
         self.classes_ = classes
         self.annotators_ = names
         self.true_label_proba_ = judged.labels
@@ -230,85 +226,9 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
         self.shared_error_limit_ = judged.shared_errors
         self.annotator_rates_ = found.rates
         self.n_answers_ = np.bincount(annotator, minlength=len(names))
-        if X is None:
-            self._function: StoredFunction | None = None
-            self.n_iter_, self.converged_ = found.n_rounds, found.n_rounds < MAX_ROUNDS
-            return self
-        self.n_iter_ = max(own.n_iter for own in solved)
-        self.duality_gap_ = float(sum(own.certificate.gap for own in solved))
-        self.converged_ = all(own.converged for own in solved)
-        if not self.converged_:
-            warnings.warn(
-                f"the classifier has not converged after {self.n_iter_} iterations (duality gap "
-                f"{self.duality_gap_:.3g}): raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if X is not None and not self.converged_:
+            warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
-
-    def _learn(
-        self, X: FloatArray, answers: Answers, kernel: Any, groups: np.ndarray | None, seed: int
-    ) -> tuple[TrueLabels, FloatArray, list[Any]]:
-        n, k = len(X), answers.n_classes
-        answered = np.bincount(answers.sample, minlength=n) > 0
-        weights = answered.astype(float)
-        found = infer_labels(answers)
-        index = np.argmax(found.labels, axis=1)
-        signs = _signs(index, k)
-        sure = found.labels.max(axis=1)
-        trusted = weights * np.clip((sure - 1.0 / k) / (1.0 - 1.0 / k), 0.0, 1.0)
-        everybody = np.maximum(weights, 1e-6)
-        choice = KernelChoice(
-            ArrayRows(X), signs, everybody, trusted, self.C, what_is_tuned(self), seed
-        )
-        kernel, _ = choice.choose(kernel)
-        n_components = components_for("auto", n)
-        if n_components is None or callable(kernel.name) or kernel.name == "linear":
-            prior = exact_prior(kernel, X)
-            hold = groups_to_hold_out(groups, index)
-        else:
-            rows = BlockRows(LocalBlocks(X))
-            prior = feature_prior(
-                kernel,
-                rows,
-                index,
-                weights,
-                n_components,
-                seed,
-                c=float(self.C),
-                weights=np.ones(len(index)),
-            )
-            hold = None
-        for _ in range(ROUNDS):
-            signs = _signs(np.argmax(found.labels, axis=1), k)
-            learned = learn_med(
-                prior.space,
-                signs,
-                weights,
-                float(self.C),
-                groups=hold,
-                doubt=doubts(found.labels, signs),
-            )
-            scores = _class_scores(learned.held_out * signs)
-            self.probability_slope_, biases = _calibrated(scores, answers, found)
-            log_prior = special.log_softmax(self.probability_slope_ * scores + biases, axis=1)
-            found = infer_labels(answers, log_prior, found.labels)
-        signs = _signs(np.argmax(found.labels, axis=1), k)
-        doubt = doubts(found.labels, signs)
-        solved = solve_med_functions(
-            prior.space,
-            signs,
-            float(self.C),
-            weights,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            doubt=doubt,
-        )
-        lam = np.column_stack([own.certificate.lam for own in solved])
-        coefficients = weights[:, None] * lam * signs
-        parameters = [own.decision.parameters for own in solved]
-        self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
-        return found, log_prior, solved
 
     @query_method
     def decision_function(self, X: Any) -> FloatArray:
@@ -319,46 +239,74 @@ class AnnotatorGEMMEDClassifier(ClassifierMixin, BaseEstimator):
                 "the classifier was fitted with X=None, to answers alone, and cannot predict: fit "
                 "it with X."
             )
-        values = self._function.values(check_query_data(self, X)).reshape(len(X), -1)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    @query_method
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the true label, shape (n_samples, n_classes)."""
-        values = self.decision_function(X)
-        scores = _class_scores(values.reshape(len(values), -1))
-        return special.softmax(self.probability_slope_ * scores, axis=1)
-
-    @query_method
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted classes, shape (n_samples,)."""
-        proba = self.predict_proba(X)
-        return self.classes_[np.argmax(proba, axis=1)]
+        return super().decision_function(X)
 
 
-def _signs(index: np.ndarray, n_classes: int) -> FloatArray:
-    if n_classes == 2:
-        return 2.0 * index[:, None] - 1.0
-    return np.where(index[:, None] == np.arange(n_classes), 1.0, -1.0)
+def samples_of(
+    answers: Answers, said: TrueLabels, classes: np.ndarray, groups: np.ndarray | None
+) -> Labelled:
+    """Samples of which nothing but answers is known; those without an answer do not count."""
+    index = np.argmax(said.labels, axis=1)
+    n = answers.n_samples
+    return Labelled(
+        classes,
+        signs_of(index, len(classes)),
+        index,
+        1.0 * (answers.counts.sum(axis=1) > 0),
+        np.full(n, USUAL_PRIOR),
+        groups,
+        answers=answers,
+        said=said,
+    )
 
 
-def _class_scores(values: FloatArray) -> FloatArray:
-    scores = class_scores(values)
-    return scores - scores.mean(axis=1, keepdims=True)
+def answers_of(
+    y: Any,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Any], tuple[int, int]]:
+    """Sample, annotator and label of every answer, names of the annotators, and the shape of y."""
+    names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
+    matrix = np.asarray(y)
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(
+            f"y has shape {matrix.shape}: give one column per annotator, (n_samples, n_annotators)."
+        )
+    there = _given(matrix)
+    silent = np.flatnonzero(~there.any(axis=0))
+    if len(silent):
+        raise ValueError(
+            f"annotator {silent[0] if names is None else names[silent[0]]!r} has given no answer: "
+            "drop the column."
+        )
+    sample, annotator = np.nonzero(there)
+    labels = matrix[there]
+    if matrix.dtype == object:
+        kinds = {isinstance(value, str) for value in labels.tolist()}
+        if len(kinds) > 1:
+            raise ValueError("y mixes text and numbers: write all labels in the same way.")
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and np.all(labels == np.rint(labels)):
+        labels = labels.astype(np.int64)
+    if labels.dtype.kind == "f":
+        raise ValueError(
+            f"y holds {float(labels[labels != np.rint(labels)][0])!r}: labels are whole numbers or "
+            "text, answers and not measurements."
+        )
+    numbers = [*range(matrix.shape[1])] if names is None else names
+    return sample, annotator, labels, numbers, (matrix.shape[0], matrix.shape[1])
 
 
-def _calibrated(
-    scores: FloatArray, answers: Answers, found: TrueLabels
-) -> tuple[float, FloatArray]:
-    """Slope and class biases by the answers to held-out samples, around the slope of MED."""
-    votes = votes_of(answers, found.log_rates)
-
-    def cost(x: FloatArray) -> float:
-        logits = np.exp(x[0]) * scores + np.append(0.0, x[1:])
-        likely = special.logsumexp(special.log_softmax(logits, axis=1) + votes, axis=1)
-        spread = (x[0] - np.log(KERNEL_SCALE)) / SLOPE_SPREAD
-        return -float(likely.sum()) + 0.5 * spread**2 + 0.5 * float(x[1:] @ x[1:])
-
-    start = np.append(np.log(KERNEL_SCALE), np.zeros(scores.shape[1] - 1))
-    best = optimize.minimize(cost, start, method="L-BFGS-B")
-    return float(np.exp(best.x[0])), np.append(0.0, best.x[1:])
+def _given(matrix: np.ndarray) -> np.ndarray:
+    """Where there is an answer."""
+    if matrix.dtype.kind == "f":
+        return ~np.isnan(matrix)
+    if matrix.dtype.kind in "US":
+        return np.asarray(matrix != "")
+    if matrix.dtype == object:
+        flat = [
+            value is not None and value == value and value != ""
+            for value in matrix.ravel().tolist()
+        ]
+        return np.array(flat, dtype=bool).reshape(matrix.shape)
+    return np.ones(matrix.shape, dtype=bool)

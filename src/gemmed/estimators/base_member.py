@@ -122,6 +122,19 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
     return bases
 
 
+def members_of(base: Any, n_jobs: int | None, *, in_memory: bool) -> list[Any]:
+    """:func:`bases_of`, none where there are no rows in memory to fit them to."""
+    bases = bases_of(base, n_jobs)
+    if in_memory:
+        return bases
+    if base is not None and base != "auto":
+        raise ValueError(
+            f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
+            "fit_blocks or kernel='precomputed'."
+        )
+    return []
+
+
 def held_out_scores(
     base: Any,
     X: FloatArray,
@@ -129,6 +142,7 @@ def held_out_scores(
     weights: FloatArray,
     groups: np.ndarray | None,
     seed: int,
+    n_classes: int,
 ) -> FloatArray:
     """Class scores of every row from fits without it, shape (n_samples, n_classes).
 
@@ -136,7 +150,6 @@ def held_out_scores(
     All others are fitted on five parts. Rows of a group, and rows that are equal, stay together.
     The order of the rows does not matter.
     """
-    n_classes = int(class_index.max()) + 1
     model = seeded(base, seed)
     order = np.lexsort((class_index, *X.T))
     X = X[order]
@@ -215,7 +228,8 @@ def _out_of_fold(
     n_classes: int,
     seed: int,
 ) -> FloatArray:
-    n_folds = int(min(N_FOLDS, np.bincount(class_index).min()))
+    counts = np.bincount(class_index)
+    n_folds = int(min(N_FOLDS, counts[counts > 0].min()))
     if n_folds < 2:
         raise ValueError(
             f"base={base!r}: a class has one sample only; held-out predictions need two in every "

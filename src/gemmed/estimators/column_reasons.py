@@ -22,6 +22,7 @@ over the spread of this difference among trusted rows.
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ LIMIT = 4.0
 """Spreads beyond which a trusted row does not bend the covariance further."""
 USUAL = (0.05, 0.95)
 """Quantiles between which the values of a class are called usual."""
+FIVE = (USUAL[0], 0.25, 0.5, 0.75, USUAL[1])
 MOST_BROKEN = 5
 """Columns that may be left out of a row; beyond that it is not a matter of columns."""
 MOST_ROWS = 20_000
@@ -92,8 +94,6 @@ class ColumnReference:
     residual_spread: FloatArray
     shares: list[list[dict[str, float]]]
     """Of each class and category column: share of the trusted rows with each value."""
-    n_trusted: np.ndarray
-    """Rows that each class was described by, shape (n_classes,)."""
 
     def numbers(self, values: FloatArray, z: int) -> Numbers:
         """Numeric values of one row, shape (n_numeric,), against class z."""
@@ -151,10 +151,6 @@ class ColumnReference:
         distances = [float(u @ self.precision @ u) for u in left]
         return [before - after for before, after in itertools.pairwise(distances)]
 
-    def share(self, column: int, value: str, z: int) -> float:
-        """Share of the trusted rows of class z with this value in a category column."""
-        return self.shares[z][column].get(value, 0.0)
-
 
 def learn_columns(
     numbers: FloatArray,
@@ -184,9 +180,8 @@ def learn_columns(
         [_shares(np.asarray(cells, dtype=object)[part]) for cells in categories.values()]
         for part in parts
     ]
-    counts = np.array([len(part) for part in parts])
     return ColumnReference(
-        list(numeric), list(categories), classes, precision, residual_spread, shares, counts
+        list(numeric), list(categories), classes, precision, residual_spread, shares
     )
 
 
@@ -200,21 +195,25 @@ def _described_by(class_index: np.ndarray, trusted: BoolArray, z: int) -> np.nda
 
 
 def _describe(values: FloatArray) -> ClassColumns:
-    n = values.shape[1]
-    middle, spread, low, high = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    for column in range(n):
-        present = values[:, column][np.isfinite(values[:, column])]
-        if not len(present):
-            middle[column] = low[column] = high[column] = np.nan
-            continue
-        quartiles = np.quantile(present, (0.25, 0.5, 0.75, *USUAL))
-        middle[column], low[column], high[column] = quartiles[[1, 3, 4]]
-        width = max(
-            (quartiles[2] - quartiles[0]) / QUARTILES_OF_NORMAL,
-            (quartiles[4] - quartiles[3]) / USUAL_OF_NORMAL,
-        )
-        spread[column] = width if width > 0.0 else present.std()
+    if not values.size:
+        nothing = np.empty(0)
+        return ClassColumns(nothing, nothing, nothing, nothing, np.inf)
+    known = np.where(np.isfinite(values), values, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
+        low, first, middle, third, high = np.nanquantile(known, FIVE, axis=0)
+        deviation = np.nanstd(known, axis=0)
+    width = _width(low, first, third, high)
+    spread = np.where(width > 0.0, width, np.nan_to_num(deviation))
     return ClassColumns(middle, spread, low, high, np.inf)
+
+
+def _width(low: FloatArray, first: FloatArray, third: FloatArray, high: FloatArray) -> FloatArray:
+    """Standard deviation of normal values with these quantiles: the larger of two estimates."""
+    found: FloatArray = np.maximum(
+        (third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL
+    )
+    return found
 
 
 def _spreads(values: FloatArray, own: ClassColumns) -> FloatArray:
@@ -250,8 +249,8 @@ def _relations(
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
     together = np.concatenate(standard) @ precision
     residuals = together / np.diag(precision)
-    low, first, third, high = np.quantile(residuals, (0.05, 0.25, 0.75, 0.95), axis=0)
-    width = np.maximum((third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL)
+    low, first, _, third, high = np.quantile(residuals, FIVE, axis=0)
+    width = _width(low, first, third, high)
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), together)
     ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import special
 
@@ -17,30 +15,10 @@ MIN_SUGGESTED = 0.3
 """Held-out probability that a class needs to be suggested; it must also exceed the own class."""
 
 
-class StateTerms(NamedTuple):
-    """Terms of logit(nominal_proba), each of shape (n_samples,)."""
-
-    prior: FloatArray
-    label_term: FloatArray
-    measurement_term: FloatArray
-
-
-class JudgedStates(NamedTuple):
-    """What a fit of states says of its samples."""
-
-    states: FloatArray
-    """Nominal, wrong label, bad measurement, shape (n_samples, 3)."""
-    clean: FloatArray
-    """Class probabilities without the sample itself, shape (n_samples, n_classes)."""
-    true_label: FloatArray
-    """Class probabilities with all that is known, of the same shape."""
-    terms: StateTerms
-
-
 def terms_of_states(
     states: FloatArray, told: FloatArray, contamination: float, bad_share: float
-) -> StateTerms:
-    """How frequent faults are, what the measurement and what the label adds to it.
+) -> dict[str, FloatArray]:
+    """Terms of logit(nominal_proba): frequency of faults, measurement, and label.
 
     The measurement adds what its log-odds "good" differ from those of a row of which nothing is
     known; the label term is what is left. A certainty leaves nothing to explain.
@@ -61,7 +39,7 @@ def terms_of_states(
     measurement = np.where(certain, 0.0, measurement)
     with np.errstate(invalid="ignore"):
         label = np.where(certain, 0.0, special.logit(states[:, 0]) - prior - measurement)
-    return StateTerms(prior, label, measurement)
+    return {"prior": prior, "label_term": label, "measurement_term": measurement}
 
 
 def judge_states(

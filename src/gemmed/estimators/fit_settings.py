@@ -8,14 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
 from ..evidence.neighbours import Neighbourhood
 from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
+from ..model.kernels.exact_or_features import (
+    Prior,
+    components_for,
+    exact_prior,
+    function_space,
+)
 from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
 from ..model.settings import Priors, Selection, Solver, record_of
+from ..model.states.answers import Answers, TrueLabels
 from ..model.tuning import ToTune
-from ..rows.training_rows import BlockRows, TrainingRows
+from ..rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
 from .validation import (
     check_choice,
@@ -31,6 +38,10 @@ from .validation import (
 
 TUNED = "tuned"
 """Value of kernel, gamma and the variances that has them chosen from the data."""
+
+
+N_NEIGHBORS = 10
+"""Of estimators that do not ask for them."""
 
 
 class KernelOptions(NamedTuple):
@@ -247,6 +258,10 @@ class Labelled(NamedTuple):
     known: np.ndarray | None = None
     """True classes, -1 where they are not known; None if none is. The prior of such samples is 1 or
     0: their labels are right or wrong."""
+    answers: Answers | None = None
+    """Several answers a sample, in place of one label: ``class_index`` is then a first guess."""
+    said: TrueLabels | None = None
+    """What the answers say by themselves."""
 
     @property
     def names(self) -> list:
@@ -263,12 +278,15 @@ class Labelled(NamedTuple):
         return (self.prior <= 0.0) & ~self.is_known
 
     @property
-    def taught(self) -> Labelled:
-        """The same with the true labels, where they are known, in place of the given ones."""
-        if self.known is None:
-            return self
-        index = taught_index(self.class_index, self.known)
-        return self._replace(class_index=index, labels=signs_of(index, len(self.classes)))
+    def taught_index(self) -> np.ndarray:
+        """Classes with the true ones, where they are known, in place of the given ones."""
+        return (
+            self.class_index if self.known is None else taught_index(self.class_index, self.known)
+        )
+
+    def columns(self, index: np.ndarray) -> FloatArray:
+        """Labels -1 and +1 of these classes, shape (n_samples, n_functions)."""
+        return signs_of(index, len(self.classes)).reshape(len(index), -1)
 
 
 class Settings(NamedTuple):
@@ -357,7 +375,9 @@ def settings_of(
     graph = records.selection.neighbor_graph
     to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(estimator.n_neighbors, graph, samples.groups, split_seed),
+        Neighbourhood(
+            getattr(estimator, "n_neighbors", N_NEIGHBORS), graph, samples.groups, split_seed
+        ),
         c=float(estimator.C),
         to_tune=to_tune if tunable else ToTune(False, False, False),
         priors=records.priors,
@@ -369,21 +389,35 @@ def settings_of(
     )
 
 
+def rows_of(X: FloatArray, kernel: Kernel, n_components: int | None, n_jobs: int | None) -> Any:
+    """Training rows in memory: as they are, as a kernel matrix, or in blocks for features."""
+    if kernel.name == "precomputed":
+        return GramRows(X, function_space(kernel, X)[0].gram())
+    if n_components is None:
+        return ArrayRows(X)
+    return BlockRows(LocalBlocks(X, n_threads=block_threads(n_jobs)))
+
+
 def prior_of(
-    rows: TrainingRows, kernel: Kernel, samples: Labelled, trusted: FloatArray, settings: Settings
+    rows: TrainingRows,
+    kernel: Kernel,
+    class_index: np.ndarray,
+    weights: FloatArray,
+    trusted: FloatArray,
+    settings: Settings,
 ) -> Prior:
     """Functions of the kernel itself, or of features of it where rows are in blocks."""
-    if rows.blocks is not None:
-        assert settings.n_components is not None
-        return feature_prior(
-            kernel,
-            BlockRows(rows.blocks),
-            samples.class_index,
-            trusted,
-            settings.n_components,
-            settings.neighbourhood.seed,
-            c=settings.c,
-            weights=samples.weights,
-        )
-    assert rows.X is not None
-    return exact_prior(kernel, rows.X)
+    if rows.blocks is None:
+        assert rows.X is not None
+        return exact_prior(kernel, rows.X)
+    assert settings.n_components is not None
+    return feature_prior(
+        kernel,
+        BlockRows(rows.blocks),
+        class_index,
+        trusted,
+        settings.n_components,
+        settings.neighbourhood.seed,
+        c=settings.c,
+        weights=weights,
+    )

@@ -11,14 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import NoSignalWarning, warn_of_class
 from .._core.threads import block_threads
 from .._core.types import FloatArray
-from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for, function_space
+from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
-from ..rows.blocks import LocalBlocks, block_variance
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.blocks import BlockRows, LocalBlocks, TrainingRows, block_variance
 from .base_member import check_pred_probs
-from .explanation import JudgedStates, terms_of_states
 from .fit_settings import (
     TUNED,
     Labelled,
@@ -27,6 +25,7 @@ from .fit_settings import (
     features_for,
     label_samples,
     make_kernel,
+    rows_of,
     settings_of,
 )
 from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
@@ -249,14 +248,10 @@ default="tuned"
         weights = check_weights(sample_weight, X, y)
         samples = label_samples(y, weights, prior_nominal, groups, known_labels)
         n_components = features_for(records.solver.n_components, kernel, samples)
-        rows: TrainingRows = ArrayRows(X)
-        if kernel.name == "precomputed":
-            rows = GramRows(X, function_space(kernel, X)[0].gram())
-        elif n_components is not None:
-            blocks = LocalBlocks(X, n_threads=block_threads(self.n_jobs))
-            rows = BlockRows(blocks)
+        rows = rows_of(X, kernel, n_components, self.n_jobs)
+        if rows.blocks is not None:
             # The same sum as in fit_blocks: gamma is then the same to the last digit.
-            kernel = make_kernel(self, X, tunable=True, variance=block_variance(blocks))
+            kernel = make_kernel(self, X, tunable=True, variance=block_variance(rows.blocks))
         own_models = check_pred_probs(pred_probs, samples.classes, len(X))
         found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
         names = getattr(self, "feature_names_in_", None)
@@ -337,13 +332,7 @@ default="tuned"
         """
         check_is_fitted(self)
         self._kept.require_all()
-        terms = terms_of_states(
-            self.state_proba_, self._told, self.contamination_, self.bad_measurement_share_
-        )
-        judged = JudgedStates(
-            self.state_proba_, self.held_out_proba_, self.true_label_proba_, terms
-        )
-        return explain_samples(self._kept, self._reference(), self.classes_, judged, output)
+        return explain_samples(self, self._reference(), output)
 
     @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:
@@ -401,7 +390,6 @@ default="tuned"
         self.function_variance_ = found.kernel.function_variance
         self.bias_variance_ = found.kernel.bias_variance
         self.tuning_ = found.candidates
-        self._function = found.function
         self._kept = kept
         self._trusted_reference = None
         if not self.is_informative_:

@@ -15,11 +15,12 @@ from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..model.kernels.exact_or_features import TRUSTED
+from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
-from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
-from .explanation import OK, JudgedStates, conflicting_samples, judge_states
+from .explanation import OK, conflicting_samples, terms_of_states
 from .reasons import Reasons, Verdict
+from .verdicts import Verdicts, verdicts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,52 +53,50 @@ class KeptSamples:
     def distances(self) -> Distances:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
 
+    def _present(self) -> tuple[np.ndarray, KeptSamples]:
+        """The samples that take part: their rows, and they alone."""
+        rows = np.flatnonzero(~np.isnan(self.nominal))
+        if len(rows) == len(self.nominal):
+            return rows, self
+        groups = None if self.groups is None else self.groups[rows]
+        some = self.X[rows], self.class_index[rows], self.nominal[rows], groups
+        return rows, KeptSamples(*some)
+
     def training_statistics(self, reference: TrustedReference) -> FloatArray:
         """How far out each of them lies for each class, as if it were new; NaN if absent."""
-        present = ~np.isnan(self.nominal)
-        if not present.all():
-            number = np.cumsum(present) - 1
-            among_present = replace(reference, reference_index=number[reference.reference_index])
-            found = np.full((len(present), len(reference.scales)), np.nan)
-            found[present] = self._only(present).training_statistics(among_present)
-            return found
-        if self.is_gram:
-            return reference.training_statistics(self.distances, self.class_index, self.groups)
-        distances = training_distances(self.X, self.class_index, self.groups)
-        return reference.training_statistics(
-            distances, self.class_index, self.groups, distances.copies
+        rows, kept = self._present()
+        reference = replace(
+            reference, reference_index=np.searchsorted(rows, reference.reference_index)
         )
+        found = np.full((len(self.nominal), len(reference.scales)), np.nan)
+        if self.is_gram:
+            found[rows] = reference.training_statistics(
+                kept.distances, kept.class_index, kept.groups
+            )
+        else:
+            distances = training_distances(kept.X, kept.class_index, kept.groups)
+            found[rows] = reference.training_statistics(
+                distances, kept.class_index, kept.groups, distances.copies
+            )
+        return found
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
-        present = ~np.isnan(self.nominal)
-        if not present.all():
-            found = self._only(present).reference(n_neighbors, class_names)
-            rows = np.flatnonzero(present)[found.reference_index]
-            return replace(found, reference_index=rows)
+        rows, kept = self._present()
+        trust = some_of_each_class(kept.nominal, kept.class_index)
         options: dict[str, Any] = {
             "n_neighbors": n_neighbors,
-            "groups": self.groups,
+            "groups": kept.groups,
             "random_state": 0,
             "class_names": class_names,
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeighborsReducedWarning)  # said at fit
-            trust = some_of_each_class(self.nominal, self.class_index)
             if self.is_gram:
-                return trust_distances(self.distances, self.class_index, trust, **options)
-            return trust_points(self.X, self.class_index, trust, **options)
-
-    def _only(self, rows: np.ndarray) -> KeptSamples:
-        """Some of the samples; not of a kernel matrix."""
-        groups = None if self.groups is None else self.groups[rows]
-        return replace(
-            self,
-            X=self.X[rows],
-            class_index=self.class_index[rows],
-            nominal=self.nominal[rows],
-            groups=groups,
-        )
+                found = trust_distances(kept.distances, kept.class_index, trust, **options)
+            else:
+                found = trust_points(kept.X, kept.class_index, trust, **options)
+        return replace(found, reference_index=rows[found.reference_index])
 
     def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:
         """p-values of new samples against the reference made of these."""
@@ -140,92 +139,68 @@ def keep_some(
     return KeptSamples(rows.take(kept), class_index[kept], nominal[kept], own_groups, is_part=True)
 
 
-def explain_samples(
-    kept: KeptSamples,
-    reference: TrustedReference,
-    classes: np.ndarray,
-    judged: JudgedStates,
-    output: str | None = None,
-) -> Any:
+def explain_samples(model: Any, reference: TrustedReference, output: str | None = None) -> Any:
     """Table of ``GEMMEDClassifier.explain``; its index is that of the DataFrame fitted."""
-    class_index = kept.class_index
-    statistics = kept.training_statistics(reference)
-    own = statistics[np.arange(len(statistics)), class_index]
-    verdicts, suggested = judge_states(judged.states, judged.clean, judged.true_label, class_index)
-    doubtful = np.flatnonzero(verdicts != OK)
-    conflicting = np.empty(len(class_index), dtype=object)
-    conflicting[:] = [[] for _ in class_index]
-    for row, samples in zip(
-        doubtful,
-        conflicting_samples(kept.distances, class_index, reference, doubtful),
-        strict=True,
-    ):
+    kept, classes, found = model._kept, model.classes_, verdicts_of(model)
+    class_index, n = kept.class_index, len(kept.class_index)
+    own = kept.training_statistics(reference)[np.arange(n), class_index]
+    suggested = np.where(found.suggested < 0, class_index, found.suggested)
+    doubtful = np.flatnonzero(found.verdicts != OK)
+    conflicting = np.empty(n, dtype=object)
+    conflicting[:] = [[] for _ in range(n)]
+    nearest = conflicting_samples(kept.distances, class_index, reference, doubtful)
+    for row, samples in zip(doubtful, nearest, strict=True):
         conflicting[row] = samples
     table = {
         "label": classes[class_index],
         "nominal_proba": kept.nominal,
-        "wrong_label_proba": judged.states[:, 1],
-        "bad_measurement_proba": judged.states[:, 2],
-        **judged.terms._asdict(),
-        "verdict": verdicts,
+        "wrong_label_proba": found.states[:, 1],
+        "bad_measurement_proba": found.states[:, 2],
+        **terms_of_states(
+            found.states, model._told, model.contamination_, model.bad_measurement_share_
+        ),
+        "verdict": found.verdicts,
         "suggested_label": classes[suggested],
         "p_value": np.where(np.isnan(own), np.nan, reference.own_class_p_values(own, class_index)),
         "conflicting": conflicting,
-        **_reason_columns(kept, verdicts, suggested, classes, judged),
+        "suggested_proba": found.held_out[np.arange(n), suggested],
     }
+    if not kept.is_gram:
+        table |= _reason_columns(kept, found, [str(label) for label in classes])
     return frame_of(table, output, kept.index, {"conflicting": int, "odd_columns": str})
 
 
-def _reason_columns(
-    kept: KeptSamples,
-    verdicts: np.ndarray,
-    suggested: np.ndarray,
-    classes: np.ndarray,
-    judged: JudgedStates,
-) -> dict[str, Any]:
-    """Probability of the suggested label, columns that are odd and sentences of doubtful rows."""
-    n = len(verdicts)
-    held_out = judged.clean
-    columns: dict[str, Any] = {"suggested_proba": held_out[np.arange(n), suggested]}
-    if kept.is_gram:
-        return columns
+def _reason_columns(kept: KeptSamples, found: Verdicts, classes: list[str]) -> dict[str, Any]:
+    """Columns that are odd, and sentences of doubtful rows."""
+    n = len(found.verdicts)
     odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
     odd[:] = [[] for _ in range(n)]
-    names = [str(name) for name in _names(kept)]
-    reference = learn_columns(
-        kept.X, names, {}, kept.class_index, kept.nominal >= 0.5, len(classes)
+    names = [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
+    reasons = Reasons(
+        learn_columns(
+            kept.X,
+            [str(name) for name in names],
+            {},
+            kept.class_index,
+            kept.nominal >= 0.5,
+            len(classes),
+        ),
+        classes,
     )
-    reasons = Reasons(reference, [str(label) for label in classes])
-    for row in np.flatnonzero(verdicts != OK):
-        found = reasons.of(
-            kept.X[row], [], _verdict(row, kept, verdicts, suggested, classes, held_out)
+    for row in np.flatnonzero(found.verdicts != OK):
+        z, other, held_out = kept.class_index[row], found.suggested[row], found.held_out[row]
+        verdict = Verdict(
+            str(found.verdicts[row]),
+            float(kept.nominal[row]),
+            classes[z],
+            None if other < 0 else classes[other],
+            None if other < 0 else float(held_out[other]),
+            float(held_out[z]),
         )
-        odd[row] = [column.name for column in found.columns if column.odd]
-        sentences[row] = " ".join(found.sentences)
-    return {**columns, "odd_columns": odd, "reasons": sentences}
-
-
-def _names(kept: KeptSamples) -> Any:
-    return [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
-
-
-def _verdict(
-    row: Any,
-    kept: KeptSamples,
-    verdicts: np.ndarray,
-    suggested: np.ndarray,
-    classes: np.ndarray,
-    held_out: FloatArray,
-) -> Verdict:
-    z, other = kept.class_index[row], suggested[row]
-    return Verdict(
-        str(verdicts[row]),
-        float(kept.nominal[row]),
-        str(classes[z]),
-        None if other == z else str(classes[other]),
-        None if other == z else float(held_out[row, other]),
-        float(held_out[row, z]),
-    )
+        said = reasons.of(kept.X[row], [], verdict)
+        odd[row] = [column.name for column in said.columns if column.odd]
+        sentences[row] = " ".join(said.sentences)
+    return {"odd_columns": odd, "reasons": sentences}
 
 
 def index_of(X: Any) -> np.ndarray | None:

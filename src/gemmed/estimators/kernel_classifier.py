@@ -21,7 +21,6 @@ from ..model.kernels.kernel import Kernel
 from ..model.kernels.nystroem import FeatureMap, NystroemMap
 from ..model.margin_loss import MAX_MARGINS, curvature_at, fit_slope
 from ..model.med import copies_left_out, evenly_spread, leave_one_out
-from ..rows.training_rows import TrainingRows
 from .base_member import base_scores
 from .validation import check_query_data
 from .whole_fit import query_method
@@ -94,17 +93,6 @@ def function_of_solution(
     assert X is not None
     coefficients = columns if predicts_by_parameters(prior) else dual_coef
     return function_of_samples(kernel, X, coefficients, prior.projection)
-
-
-def stored_function(
-    rows: TrainingRows,
-    kernel: Kernel,
-    prior: Prior,
-    dual_coef: FloatArray,
-    parameters: Sequence[FloatArray],
-) -> StoredFunction:
-    """:func:`function_of_solution` for training rows of any kind."""
-    return function_of_solution(kernel, rows.X, prior, dual_coef, parameters)
 
 
 def predicts_by_parameters(prior: Prior) -> bool:

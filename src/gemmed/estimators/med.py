@@ -6,28 +6,29 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from .._core.threads import blas_threads, block_threads
-from .._core.types import FloatArray
-from ..model.decision_step import solve_med_functions
-from ..model.how_many import feature_prior
+from .._core.threads import blas_threads
 from ..model.kernels.centre_space import CentreSpace
-from ..model.kernels.exact_or_features import Prior, components_for, exact_prior
-from ..model.kernels.kernel import Kernel
-from ..model.settings import Solver, record_of
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import BlockRows
-from .fit_settings import make_kernel
+from ..model.kernels.exact_or_features import components_for
+from ..model.settings import Priors, Selection, Solver, record_of
+from ..model.tuning import KernelChoice
+from .fit_settings import (
+    TUNED,
+    Records,
+    label_samples,
+    make_kernel,
+    prior_of,
+    rows_of,
+    settings_of,
+)
 from .kernel_classifier import (
     KernelMarginClassifier,
-    encode_labels,
-    function_of_solution,
     parameters_of,
     predicts_by_parameters,
     probability_slope,
     warn_not_converged,
 )
+from .state_fit import decide
 from .validation import (
     check_margin_rate,
     check_n_jobs,
@@ -49,11 +50,13 @@ class MEDClassifier(KernelMarginClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed"} or callable, \
+    kernel : {"linear", "rbf", "rational_quadratic", "poly", "precomputed", "tuned"} or callable, \
 default="rbf"
-        A callable takes two matrices and returns the kernel matrix between their rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()).
+        "tuned" is as in :class:`GEMMEDClassifier`. A callable takes two matrices and returns the
+        kernel matrix between their rows.
+    gamma : {"scale", "auto", "tuned"} or float, default="scale"
+        Width of radial kernels and scale of "poly"; "scale" is 1 / (n_features * X.var()). "tuned"
+        has it chosen by held-out predictions, with the variances that are not given.
     kernel_params : dict or None, default=None
         ``degree`` (default 3) and ``coef0`` (0.0) of "poly"; ``function_variance`` and
         ``bias_variance`` (1.0): prior variances of the decision function,
@@ -127,70 +130,43 @@ default="rbf"
         """
         check_margin_rate(self.C)
         check_n_jobs(self.n_jobs)
-        solver = record_of("solver", self.solver, Solver)
+        records = Records(Priors(), Selection(), record_of("solver", self.solver, Solver))
         X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
-        classes, signs = encode_labels(y)
-        kernel = make_kernel(self, X)
-        columns = signs.reshape(len(X), -1)
+        samples = label_samples(y, weights, None, None)
+        is_tuned = TUNED in (self.kernel, self.gamma)
+        kernel = make_kernel(self, X, tunable=is_tuned)
         number = None
         if kernel.name != "precomputed":
-            number = components_for(solver.n_components, len(X))
+            number = components_for(records.solver.n_components, len(X))
+        settings = settings_of(self, records, samples, number, tunable=is_tuned)
+        rows = rows_of(X, kernel, number, self.n_jobs)
+        signs, everybody = samples.columns(samples.class_index), np.ones(len(X))
         with blas_threads(self.n_jobs, len(X), in_blocks=number is not None):
-            prior = self._prior(kernel, X, np.searchsorted(classes, y), weights, number)
-            space = prior.space
-            solved = solve_med_functions(
-                space, columns, float(self.C), weights, max_iter=solver.max_iter, tol=solver.tol
+            seed = settings.neighbourhood.seed
+            choice = KernelChoice(
+                rows, signs, weights, everybody, settings.c, settings.to_tune, seed
             )
-            lam = np.column_stack([own.certificate.lam for own in solved])
-            coefficients = (weights[:, None] * lam * columns).reshape(signs.shape)
+            kernel, _ = choice.choose(kernel)
+            prior = prior_of(rows, kernel, samples.class_index, weights, everybody, settings)
+            decisions = decide(rows, kernel, prior, signs, weights, settings)
+            space = prior.space
             if isinstance(space, CentreSpace):
                 space.averages_only = True
-            parameters = tuple(own.decision.parameters for own in solved)
+            parameters = tuple(own.decision.parameters for own in decisions.solutions)
             if not predicts_by_parameters(prior):
-                parameters = parameters_of(space, coefficients)
-            slope = probability_slope(
-                space,
-                columns,
-                parameters,
-                lam,
-                np.ones(len(X)),
-                weights,
-                float(self.C),
+                parameters = parameters_of(space, decisions.dual_coef)
+            lam = decisions.lam
+            self.probability_slope_ = probability_slope(
+                space, signs, parameters, lam, everybody, weights, settings.c
             )
-        self.classes_ = classes
-        self.margin_duals_ = lam.reshape(signs.shape)
-        self.dual_coef_ = coefficients
-        self.duality_gap_ = float(sum(own.certificate.gap for own in solved))
-        self.dual_value_ = float(sum(own.certificate.primal for own in solved)) - self.duality_gap_
-        self.n_iter_ = max(own.n_iter for own in solved)
-        self.converged_ = all(own.converged for own in solved)
-        self.probability_slope_ = slope
-        self._function = function_of_solution(kernel, X, prior, coefficients, parameters)
+        self.classes_ = samples.classes
+        for name, value in decisions.attributes.items():
+            setattr(self, name, value)
+        self.margin_duals_ = lam.reshape(samples.labels.shape)
+        self.dual_coef_ = decisions.dual_coef
+        self.dual_value_ = decisions.primal - decisions.gap
+        self._function = decisions.function
         if not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
-
-    def _prior(
-        self,
-        kernel: Kernel,
-        X: FloatArray,
-        class_index: np.ndarray,
-        weights: FloatArray,
-        n_components: int | None,
-    ) -> Prior:
-        if n_components is None:
-            return exact_prior(kernel, X)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = BlockRows(LocalBlocks(X, n_threads=block_threads(self.n_jobs)))
-        everybody = np.ones(len(X))
-        return feature_prior(
-            kernel,
-            rows,
-            class_index,
-            everybody,
-            n_components,
-            seed,
-            c=float(self.C),
-            weights=weights,
-        )

@@ -38,19 +38,19 @@ class ColumnReason(NamedTuple):
     """Of the trusted rows of its class: 5 to 95 %, or the most frequent values."""
     usual_there: str
     """The same of the suggested class; empty if there is none."""
-    spreads: float | None
-    """Deviation from the median of its class, in spreads; infinite if all others have one value."""
-    spreads_there: float | None
-    """Deviation from the suggested class."""
-    expected: str
-    """Expected from the columns that are not broken; empty where unknown."""
-    residual: float | None
-    """Deviation from that."""
-    gain: float | None
-    """What the squared distance from the class loses with the column."""
-    share: float | None
-    """Of the trusted rows of the class with this value, for categories."""
     odd: bool
+    spreads: float | None = None
+    """Deviation from the median of its class, in spreads; infinite if all others have one value."""
+    spreads_there: float | None = None
+    """Deviation from the suggested class."""
+    expected: str = ""
+    """Expected from the columns that are not broken; empty where unknown."""
+    residual: float | None = None
+    """Deviation from that."""
+    gain: float | None = None
+    """What the squared distance from the class loses with the column."""
+    share: float | None = None
+    """Of the trusted rows of the class with this value, for categories."""
 
     @property
     def nearer_there(self) -> float:
@@ -112,20 +112,18 @@ class Reasons:
         found = self.reference.numbers(numbers, z)
         other = None if there is None else self.reference.numbers(numbers, there)
         columns = self._numeric(numbers, z, there, found, other) + self._categories(cells, z, there)
-        ordered = sorted(columns, key=_oddness, reverse=True)
-        return SampleReasons(
-            ordered,
-            self._sentences(ordered, verdict, found, z),
-            self._change(verdict, found, z),
-        )
+        columns.sort(key=_oddness, reverse=True)
+        if verdict.verdict == OK:
+            return SampleReasons(columns, [], [])
+        sentences = []
+        if verdict.verdict == LABEL:
+            sentences = _label_sentences(columns, verdict)
+        elif verdict.verdict == MEASUREMENT:
+            sentences = self._measurement_sentences(columns, verdict, found, z)
+        return SampleReasons(columns, sentences, self._change(verdict, found, z))
 
     def _numeric(
-        self,
-        values: FloatArray,
-        z: int,
-        there: int | None,
-        found: Numbers,
-        other: Numbers | None,
+        self, values: FloatArray, z: int, there: int | None, found: Numbers, other: Numbers | None
     ) -> list[ColumnReason]:
         own = self.reference.classes[z]
         elsewhere = None if there is None else self.reference.classes[there]
@@ -138,13 +136,12 @@ class Reasons:
                     number_text(values[i]),
                     _usual(own, i),
                     "" if elsewhere is None else _usual(elsewhere, i),
+                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= ODD,
                     spreads,
                     None if other is None else _known(other.spreads[i]),
                     number_text(found.expected[i]),
                     residual,
                     _known(found.gain[i]),
-                    None,
-                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= ODD,
                 )
             )
         return reasons
@@ -152,46 +149,20 @@ class Reasons:
     def _categories(self, cells: list[str], z: int, there: int | None) -> list[ColumnReason]:
         reasons = []
         for i, (name, value) in enumerate(zip(self.reference.categories, cells, strict=True)):
-            share = self.reference.share(i, value, z)
-            rare = sum(s for s in self.reference.shares[z][i].values() if s < RARE)
-            reasons.append(
-                ColumnReason(
-                    name,
-                    value,
-                    _most_frequent(self.reference.shares[z][i]),
-                    "" if there is None else _most_frequent(self.reference.shares[there][i]),
-                    None,
-                    None,
-                    "",
-                    None,
-                    None,
-                    share,
-                    share < RARE and rare <= MANY_RARE,
-                )
-            )
+            shares = self.reference.shares[z][i]
+            share = shares.get(value, 0.0)
+            is_odd = share < RARE and sum(s for s in shares.values() if s < RARE) <= MANY_RARE
+            elsewhere = "" if there is None else _most_frequent(self.reference.shares[there][i])
+            usual = _most_frequent(shares)
+            reasons.append(ColumnReason(name, value, usual, elsewhere, is_odd, share=share))
         return reasons
-
-    def _sentences(
-        self, columns: list[ColumnReason], verdict: Verdict, found: Numbers, z: int
-    ) -> list[str]:
-        if verdict.verdict == OK:
-            return []
-        sentences = []
-        if verdict.verdict == LABEL:
-            sentences += _label_sentences(columns, verdict)
-        if verdict.verdict == MEASUREMENT:
-            sentences += self._measurement_sentences(columns, verdict, found, z)
-        return sentences
 
     def _measurement_sentences(
         self, columns: list[ColumnReason], verdict: Verdict, found: Numbers, z: int
     ) -> list[str]:
-        odd = [column for column in columns if column.odd]
-        sentences = [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
-        if len(odd) > MOST_NAMED:
-            sentences.append(_further_odd(len(odd) - MOST_NAMED))
+        sentences = _odd_sentences(columns, verdict.label)
         limit = self.reference.classes[z].limit
-        if not odd and columns:
+        if not sentences and columns:
             sentences.append("No single column is odd.")
         if np.isfinite(found.distance) and np.isfinite(limit):
             sentences.append(
@@ -211,8 +182,6 @@ class Reasons:
         return sentences
 
     def _change(self, verdict: Verdict, found: Numbers, z: int) -> list[str]:
-        if verdict.verdict == OK:
-            return []
         sentences = []
         if verdict.suggested is not None and verdict.probability is not None:
             sentences.append(
@@ -246,10 +215,6 @@ def number_text(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.4g}"
-
-
-def _further_odd(n: int) -> str:
-    return f"{counted(n, 'more column')} {'is' if n == 1 else 'are'} odd."
 
 
 def size_text(value: float) -> str:
@@ -288,6 +253,15 @@ def _oddness(column: ColumnReason) -> float:
     return max(sizes, default=0.0)
 
 
+def _odd_sentences(columns: list[ColumnReason], label: str) -> list[str]:
+    """Whatever a page marks as odd has a sentence."""
+    odd = [column for column in columns if column.odd]
+    sentences = [_odd_sentence(column, label) for column in odd[:MOST_NAMED]]
+    if (n := len(odd) - MOST_NAMED) > 0:
+        sentences.append(f"{counted(n, 'more column')} {'is' if n == 1 else 'are'} odd.")
+    return sentences
+
+
 def _odd_sentence(column: ColumnReason, label: str) -> str:
     if column.share is not None:
         how = "none" if column.share == 0.0 else percent(column.share)
@@ -300,21 +274,17 @@ def _odd_sentence(column: ColumnReason, label: str) -> str:
         return (
             f"{column.name} is {column.value}; all trusted rows of {label!r} have {column.usual}."
         )
-    if column.residual is not None and column.expected and abs(spreads) < 1.0:
-        return (
-            f"{column.name} is {column.value}; expected from the other columns: {column.expected}, "
-            f"{size_text(abs(column.residual))} deviations away."
-        )
-    text = (
+    expected = ""
+    if column.residual is not None and column.expected:
+        away = f"{size_text(abs(column.residual))} deviations away."
+        expected = f"xpected from the other columns: {column.expected}, {away}"
+        if abs(spreads) < 1.0:
+            return f"{column.name} is {column.value}; e{expected}"
+    return (
         f"{column.name} is {column.value}, {size_text(abs(spreads))} deviations "
         f"{'above' if spreads > 0 else 'below'} the median of {label!r} (usual: {column.usual})."
+        + (f" E{expected}" if expected else "")
     )
-    if column.residual is not None and column.expected:
-        text += (
-            f" Expected from the other columns: {column.expected}, "
-            f"{size_text(abs(column.residual))} deviations away."
-        )
-    return text
 
 
 def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]:
@@ -345,9 +315,5 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
             f"{size_text(abs(there))} from that of {verdict.suggested!r} "
             f"(usual: {column.usual_there})."
         )
-    # Whatever a page marks as odd has a sentence.
-    odd = [column for column in columns if column.odd and column not in named]
-    sentences += [_odd_sentence(column, verdict.label) for column in odd[:MOST_NAMED]]
-    if len(odd) > MOST_NAMED:
-        sentences.append(_further_odd(len(odd) - MOST_NAMED))
-    return sentences
+    rest = [column for column in columns if column not in named]
+    return sentences + _odd_sentences(rest, verdict.label)

@@ -1,7 +1,9 @@
-"""The fit of GEMMEDClassifier: measurements, kernel, held-out scores, states, the refit.
+"""The one fit of the estimators: measurements, kernel, held-out scores, labels, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
-and averaged over (docs/research/model.md, sections 10 and 11). Nothing here knows an estimator.
+and averaged over (docs/research/model.md, sections 10 and 11). Settings of it are GEMMEDClassifier
+(one label a sample), AnnotatorGEMMEDClassifier (several answers a sample) and MEDClassifier
+(everything is trusted: the refit alone). Nothing here knows an estimator.
 """
 
 from __future__ import annotations
@@ -20,16 +22,52 @@ from ..evidence.measurements import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
 from ..model.constraints import Bounds, attained_bounds
 from ..model.decision_step import MedSolution, solve_med_functions
+from ..model.kernels.exact_or_features import Prior
 from ..model.kernels.kernel import Kernel
 from ..model.margin_loss import class_scores
-from ..model.med import groups_to_hold_out, learn_checked, learn_med
-from ..model.states.label_model import LabelModel, doubts, label_costs, lessons
+from ..model.med import groups_to_hold_out, learn_checked
+from ..model.states.answers import TrueLabels, infer_states_of
+from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
-from ..rows.training_rows import TrainingRows
-from .base_member import bases_of, fit_with_states, held_out_scores, log_votes
+from ..rows.blocks import TrainingRows
+from .base_member import fit_with_states, held_out_scores, log_votes, members_of
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
-from .kernel_classifier import StoredFunction, stored_function
+from .kernel_classifier import StoredFunction, function_of_solution
+
+ANSWER_ROUNDS = 4
+"""Predictions and labels by turns where samples have several answers."""
+
+
+class Decisions(NamedTuple):
+    """The decision functions of a fit."""
+
+    solutions: list[MedSolution]
+    dual_coef: FloatArray
+    """Of the shape of the labels."""
+    function: StoredFunction
+
+    @property
+    def lam(self) -> FloatArray:
+        """Margin multipliers, shape (n_samples, n_functions)."""
+        return np.column_stack([own.certificate.lam for own in self.solutions])
+
+    @property
+    def primal(self) -> float:
+        return float(sum(own.certificate.primal for own in self.solutions))
+
+    @property
+    def gap(self) -> float:
+        return float(sum(own.certificate.gap for own in self.solutions))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What an estimator says of its solver."""
+        return {
+            "duality_gap_": self.gap,
+            "n_iter_": max(own.n_iter for own in self.solutions),
+            "converged_": all(own.converged for own in self.solutions),
+        }
 
 
 class StateFit(NamedTuple):
@@ -42,13 +80,13 @@ class StateFit(NamedTuple):
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
+    answers: TrueLabels | None
+    """What several answers a sample say; None if each sample has one label."""
     state_proba: FloatArray
     """Nominal, wrong label, bad measurement; shape (n_samples, 3)."""
     true_label: FloatArray
     """Shape (n_samples, n_classes)."""
-    solutions: list[MedSolution]
-    dual_coef: FloatArray
-    function: StoredFunction
+    decisions: Decisions
     slopes: FloatArray
     """Log-odds for a unit of each member's score, shape (n_members,)."""
     bases: list[Any]
@@ -59,6 +97,19 @@ class StateFit(NamedTuple):
     @property
     def nominal(self) -> FloatArray:
         return self.state_proba[:, 0]
+
+    @property
+    def of_prediction(self) -> dict[str, Any]:
+        """What ``KernelMarginClassifier`` needs to predict."""
+        # Decision values are in units of the kernel's function, unless it has no weight at all.
+        unit = float(self.slopes[0]) or float(self.slopes.max())
+        return {
+            "probability_slope_": unit,
+            "bases_": self.bases,
+            "_calibrated_together": True,
+            "_member_weights": self.slopes / unit if unit else np.eye(len(self.slopes))[0],
+            "_function": self.decisions.function,
+        }
 
 
 def fit_states(
@@ -80,104 +131,97 @@ def fit_states(
     pred_probs : held-out probabilities of a user's own models, shape (n_models, n_samples,
         n_classes)
     """
-    bases = bases_of(base, settings.n_jobs)
-    if X is None or not rows.has_values:
-        if base is not None and base != "auto":
-            raise ValueError(
-                f"base={base!r} is fitted to rows in memory: use fit(X, y) with coordinates, not "
-                "fit_blocks or kernel='precomputed'."
-            )
-        bases = []
+    bases = members_of(base, settings.n_jobs, in_memory=X is not None and rows.has_values)
     in_memory = np.empty((0, 0)) if X is None else X
-    taught = samples.taught
-    class_index, signs = taught.class_index, taught.labels.reshape(len(taught.labels), -1)
     rng = np.random.default_rng(settings.engine_seed)
-    in_blocks = rows.blocks is not None
+    seed, base_seed = settings.neighbourhood.seed, settings.engine_seed
+    n_classes, in_blocks = len(samples.classes), rows.blocks is not None
+    index, answers = samples.taught_index, samples.said
     watch = Stopwatch()
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
         watch.begin("measurements")
-        seed = settings.neighbourhood.seed
-        distances = class_distances(rows, class_index, samples.names, settings.neighbourhood)
-        measurements = judge_measurements(rows, class_index, rng)
+        used, own_class = np.unique(index, return_inverse=True)
+        names = samples.classes[used].tolist()
+        distances = class_distances(rows, own_class, names, settings.neighbourhood)
+        measurements = judge_measurements(rows, own_class, rng)
         good = np.where(samples.useless, 0.0, 1.0)
         nats = None
         if measurements is not None:
-            # Whoever knows the true label has seen the measurement.
-            good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
+            good *= 1.0 - measurements.bad_probability
             nats = measurements.log_bayes
-        good[samples.is_known] = 1.0
+        good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
         usable = samples.weights * ~samples.useless
 
         watch.begin("kernel")
+        signs = samples.columns(index)
         choice = KernelChoice(rows, signs, usable, good, settings.c, settings.to_tune, seed)
         kernel, candidates = choice.choose(kernel)
 
         report("features")
-        prior = prior_of(rows, kernel, taught, good, settings)
-
-        report("probabilities")
-        groups = None if in_blocks else groups_to_hold_out(samples.groups, class_index)
+        prior = prior_of(rows, kernel, index, samples.weights, good, settings)
+        groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
-        if groups is None:
-            learned = learn_checked(prior.space, signs, weights, settings.c)
-        else:
-            learned = learn_med(prior.space, signs, weights, settings.c, groups=groups)
-        members = [class_scores(learned.held_out * signs)]
-        watch.begin("base")
-        base_seed = settings.engine_seed
-        for own in bases:
-            members.append(
-                held_out_scores(own, in_memory, class_index, weights, samples.groups, base_seed)
+        doubt: FloatArray | None = None
+        sure: FloatArray = np.ones(rows.n_samples)
+        if answers is not None:
+            doubt, sure = doubts(answers.labels, signs), certainty(answers.labels)
+        for _ in range(1 if answers is None else ANSWER_ROUNDS):
+            report("probabilities")
+            watch.begin("kernel")
+            learned = learn_checked(
+                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt
             )
-        watch.begin("labels")
-        labels = LabelModel(
-            np.stack(members),
-            samples.class_index,
-            nats,
-            samples.weights,
-            checked(samples),
-            samples.known,
-            settings.priors,
-        )
-        slopes = None
-        if pred_probs is not None:
-            # New rows come without the user's predictions: own members alone predict them.
-            slopes = infer_states(labels).slopes
-            labels = replace(labels, scores=np.concatenate([labels.scores, log_votes(pred_probs)]))
-        posterior = infer_states(labels)
-        slopes = posterior.slopes if slopes is None else slopes
-        states, true_label = with_prior(posterior, samples)
+            members = [class_scores(learned.held_out * signs)]
+            watch.begin("base")
+            members += [
+                held_out_scores(
+                    own, in_memory, index, weights * sure, samples.groups, base_seed, n_classes
+                )
+                for own in bases
+            ]
+            watch.begin("labels")
+            labels = LabelModel(
+                np.stack(members),
+                samples.class_index,
+                nats,
+                samples.weights,
+                checked(samples),
+                samples.known,
+                settings.priors,
+            )
+            if answers is not None:
+                assert samples.answers is not None
+                posterior, answers = infer_states_of(labels, samples.answers, answers)
+                states, true_label = posterior.states, posterior.true_label
+                index = np.argmax(true_label, axis=1)
+                signs = samples.columns(index)
+                doubt, sure = doubts(true_label, signs), certainty(true_label)
+        cost, slopes = None, None
+        if answers is None:
+            if pred_probs is not None:
+                # New rows come without the user's predictions: own members alone predict them.
+                slopes = infer_states(labels).slopes
+                scores = np.concatenate([labels.scores, log_votes(pred_probs)])
+                labels = replace(labels, scores=scores)
+            posterior = infer_states(labels)
+            states, true_label = with_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
         watch.begin("kernel")
         # What a person called faulty teaches nothing, whatever its fault is.
         kept = usable * (1.0 - states[:, 2])
-        shares = kept @ true_label / max(float(kept.sum()), 1e-300)
-        certain = samples.is_known | (samples.prior >= 1.0)
-        costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
-        doubt, cost = lessons(doubts(true_label, signs), costs)
-        start = learned.coefficients
-        solutions = solve_med_functions(
-            prior.space,
-            signs,
-            settings.c,
-            kept,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            start=start,
-            doubt=doubt,
-            cost=cost,
-            stage="solver",
+        if answers is None:
+            shares = kept @ true_label / max(float(kept.sum()), 1e-300)
+            certain = samples.is_known | (samples.prior >= 1.0)
+            costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
+            doubt, cost = lessons(doubts(true_label, signs), costs)
+        decisions = decide(
+            rows, kernel, prior, signs, kept, settings, learned.coefficients, doubt, cost
         )
-        lam = np.column_stack([own.certificate.lam for own in solutions])
-        dual_coef = (kept[:, None] * lam * signs).reshape(samples.labels.shape)
-        parameters = tuple(own.decision.parameters for own in solutions)
-        function = stored_function(rows, kernel, prior, dual_coef, parameters)
         watch.begin("base")
         bases = [
-            fit_with_states(own, in_memory, class_index, true_label, kept, base_seed)
-            for own in bases
+            fit_with_states(own, in_memory, index, true_label, kept, base_seed) for own in bases
         ]
         watch.begin()
     return StateFit(
@@ -186,15 +230,53 @@ def fit_states(
         kernel,
         candidates,
         posterior,
+        answers,
         states,
         true_label,
-        solutions,
-        dual_coef,
-        function,
-        slopes,
+        decisions,
+        posterior.slopes if slopes is None else slopes,
         bases,
         watch.seconds,
     )
+
+
+def decide(
+    rows: TrainingRows,
+    kernel: Kernel,
+    prior: Prior,
+    signs: FloatArray,
+    weights: FloatArray,
+    settings: Settings,
+    start: FloatArray | None = None,
+    doubt: FloatArray | None = None,
+    cost: FloatArray | None = None,
+) -> Decisions:
+    """The decision functions for labels and weights that are settled.
+
+    Parameters
+    ----------
+    signs : labels -1 and +1, shape (n_samples, n_functions)
+    start : coefficients of a close solution, of the shape of ``signs``
+    doubt, cost : probability that a label is the other one, and its cost, of the same shape
+    """
+    solutions = solve_med_functions(
+        prior.space,
+        signs,
+        settings.c,
+        weights,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        start=start,
+        doubt=doubt,
+        cost=cost,
+        stage="solver",
+    )
+    lam = np.column_stack([own.certificate.lam for own in solutions])
+    dual_coef = weights[:, None] * lam * signs
+    dual_coef = dual_coef[:, 0] if signs.shape[1] == 1 else dual_coef
+    parameters = tuple(own.decision.parameters for own in solutions)
+    function = function_of_solution(kernel, rows.X, prior, dual_coef, parameters)
+    return Decisions(solutions, dual_coef, function)
 
 
 def widened(
@@ -249,22 +331,18 @@ def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
 
 def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     """Attributes of a fitted ``GEMMEDClassifier``."""
-    posterior, solutions = found.posterior, found.solutions
-    nominal = found.nominal
-    gap = float(sum(own.certificate.gap for own in solutions))
-    converged = all(own.converged for own in solutions)
+    posterior, decisions = found.posterior, found.decisions
+    solutions = decisions.solutions
     problem = class_constraints(found, samples.weights)
     bad_interval, interval = widened(posterior, found.measurements)
-    lam = np.column_stack([own.certificate.lam for own in solutions])
-    # Decision values are in units of the kernel's function, unless it has no weight at all.
-    unit = float(found.slopes[0]) or float(found.slopes.max())
-    member_weights = found.slopes / unit if unit else np.eye(len(found.slopes))[0]
     present = samples.weights > 0.0
     hits = int(np.sum(np.argmax(posterior.clean, axis=1)[present] == samples.class_index[present]))
     return {
+        **found.of_prediction,
+        **decisions.attributes,
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
-        "nominal_proba_": nominal,
+        "nominal_proba_": found.nominal,
         "label_error_share_": posterior.wrong_share.mean,
         "label_error_interval_": posterior.wrong_share[1:],
         "bad_measurement_share_": posterior.bad_share.mean,
@@ -275,24 +353,17 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "label_error_rate_intervals_": posterior.rate_intervals,
         "label_confusion_": confusion_of(found.true_label, samples),
         "is_informative_": posterior.is_informative,
-        "margin_duals_": lam.reshape(samples.labels.shape),
+        "margin_duals_": decisions.lam.reshape(samples.labels.shape),
         "entropy_duals_": problem.entropy_duals,
         "coverage_duals_": problem.coverage_duals,
-        "dual_coef_": found.dual_coef,
-        "dual_value_": float(sum(own.certificate.primal for own in solutions)) - gap,
-        "duality_gap_": gap,
+        "dual_coef_": decisions.dual_coef,
+        "dual_value_": decisions.primal - decisions.gap,
         "kkt_residual_": max(own.certificate.residual for own in solutions),
-        "n_iter_": max(own.n_iter for own in solutions),
-        "converged_": converged,
         "knn_distances_": found.knn_distances,
         "entropy_statistic_": problem.statistic,
         "entropy_bounds_": problem.bounds.entropy[:, 0],
         "coverage_": problem.bounds.coverage,
-        "probability_slope_": unit,
-        "bases_": found.bases,
         "fit_seconds_": found.seconds,
-        "_calibrated_together": True,
-        "_member_weights": member_weights,
         "_told": told_by(samples),
         "held_out_proba_": posterior.clean,
         "held_out_accuracy_": hits / max(int(present.sum()), 1),
@@ -331,7 +402,7 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     A prior probability moves the log-odds by what it differs from the usual one; 0 and 1 are
     certainties.
     """
-    states = np.column_stack([posterior.nominal, posterior.wrong, posterior.bad])
+    states = posterior.states
     with np.errstate(divide="ignore"):
         log_states = np.log(states)
     log_states[:, 0] += np.clip(told_by(samples), -700.0, 700.0)

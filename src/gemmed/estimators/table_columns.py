@@ -13,31 +13,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
+from .._core.parameter_checks import check_choice, check_number
 from .._core.words import counted, did_you_mean
-from ..rows.notes import Note
-from ..rows.spellings import MERGED, SPELLINGS, in_known_spelling, listed, replaced, variants
+from ..rows.cells import MERGED, SPELLINGS, Note, in_known_spelling, listed, replaced, variants
 from ..rows.table import Table
 from .column_plan import ColumnPlan, feature_frame, plan_columns, repeated_rows
 from .table_preparation import TablePreparation
 
-__all__ = [
-    "ColumnPlan",
-    "Handling",
-    "Roles",
-    "TrainingData",
-    "feature_frame",
-    "fit_pipeline",
-    "plan_columns",
-    "plan_of",
-    "plan_source",
-    "query_frame",
-    "table_pipeline",
-    "training_data",
-    "unseen_categories",
-]
-
 KEEP, ONCE = "keep", "once"
-DUPLICATES = (KEEP, ONCE)
 
 
 class Handling(NamedTuple):
@@ -54,13 +37,9 @@ class Handling(NamedTuple):
 
     def check(self) -> None:
         """Raise an error that names a choice that does not exist."""
-        for name, choices in (("spelling", SPELLINGS), ("duplicates", DUPLICATES)):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown: use {' or '.join(choices)}"
-                )
-        if self.min_rows < 1:
-            raise ValueError(f"min_rows={self.min_rows} must be at least 1")
+        check_choice("spelling", self.spelling, SPELLINGS)
+        check_choice("duplicates", self.duplicates, (KEEP, ONCE))
+        check_number("min_rows", self.min_rows, at_least=1, whole=True)
 
 
 class TrainingData(NamedTuple):
@@ -125,22 +104,24 @@ class Roles(NamedTuple):
 
     def check(self, table: Table) -> None:
         """Every column is there and has one role."""
-        special = {
-            "target": self.target,
-            "group": self.group,
-            "weight": self.weight,
-            "prior": self.prior,
-            "known": self.known,
-        }
-        for purpose, name in special.items():
-            if name is not None:
-                table.require_columns([name], purpose)
-        table.require_columns(list(self.drop), "drop")
-        table.require_columns(list(self.categorical), "categorical")
-        table.require_columns(list(self.numeric), "numeric")
-        _check_roles(
-            special,
-            {"drop": self.drop, "categorical": self.categorical, "numeric": self.numeric},
+        known: dict[str, str] = {}
+        for purpose, given in self._asdict().items():
+            names = list(given) if isinstance(given, tuple) else [given] if given else []
+            table.require_columns(names, purpose)
+            for name in dict.fromkeys(names):
+                if name in known:
+                    raise TableError(f"column {name!r} cannot be both {known[name]} and {purpose}")
+                known[name] = purpose
+
+    def plan(self, table: Table, rows: np.ndarray, spelling: str) -> ColumnPlan:
+        """What becomes of the columns, by what the ``rows`` of a table hold."""
+        return plan_columns(
+            table,
+            exclude=self.not_features,
+            categorical=self.categorical,
+            numeric=self.numeric,
+            rows=rows,
+            spelling=spelling,
         )
 
     def what_is_known(self, table: Table, handling: Handling | None = None) -> Known:
@@ -153,10 +134,9 @@ class Roles(NamedTuple):
         options: dict[str, np.ndarray] = {}
         if self.group is not None:
             options["groups"] = _groups(table, self.group)[rows]
-        if self.weight is not None:
-            options["sample_weight"] = table.complete_numbers(self.weight, "weight")[rows]
-        if self.prior is not None:
-            options["prior_nominal"] = table.complete_numbers(self.prior, "prior")[rows]
+        for option, purpose in (("sample_weight", "weight"), ("prior_nominal", "prior")):
+            if (name := getattr(self, purpose)) is not None:
+                options[option] = table.complete_numbers(name, purpose)[rows]
         known = Known(found, rows, options, notes, len(labels) - len(rows))
         known = _without_absent_rows(known, self.weight)
         known = _without_rare_classes(known, self.target, handling.min_rows)
@@ -186,14 +166,7 @@ def training_data(
     roles = Roles(target, **further)
     roles.check(table)
     said = roles.what_is_known(table, handling)
-    plan = plan_columns(
-        table,
-        exclude=roles.not_features,
-        categorical=roles.categorical,
-        numeric=roles.numeric,
-        rows=said.rows,
-        spelling=handling.spelling,
-    )
+    plan = roles.plan(table, said.rows, handling.spelling)
     frame = feature_frame(table, plan).iloc[said.rows].reset_index(drop=True)
     repeats, notes = repeated_rows(
         frame, said.labels, said.options.get("groups"), keep=handling.duplicates == KEEP
@@ -324,16 +297,6 @@ def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
     )
     kept = ~np.isin(known.labels, list(rare))
     return known.only(kept)._replace(notes=[*known.notes, Note("rare classes", text, target)])
-
-
-def _check_roles(special: dict[str, str | None], further: dict[str, tuple[str, ...]]) -> None:
-    roles: dict[str, str] = {}
-    named = [(purpose, name) for purpose, name in special.items() if name is not None]
-    named += [(purpose, name) for purpose, names in further.items() for name in set(names)]
-    for purpose, name in named:
-        if name in roles:
-            raise TableError(f"column {name!r} cannot be both {roles[name]} and {purpose}")
-        roles[name] = purpose
 
 
 def _groups(table: Table, name: str) -> np.ndarray:

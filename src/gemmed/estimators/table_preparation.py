@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import TableError
 from .._core.types import FloatArray
+from ..rows.cells import MERGED, SPELLINGS
 from ..rows.foreign_frames import in_pandas
 from ..rows.number_formats import as_plain, from_plain
-from ..rows.spellings import MERGED, SPELLINGS
 from ..rows.table import Table, missing_marks
 from .column_plan import MAX_CATEGORIES, ColumnPlan, feature_frame, plan_columns
 from .validation import (
     check_choice,
+    check_input_features,
     check_number,
     check_query_data,
     check_table_data,
@@ -191,16 +192,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the numbers: what was done, two underscores, the column and perhaps a value."""
         check_is_fitted(self, "columns_")
-        names = getattr(self, "feature_names_in_", None)
-        if input_features is not None:
-            given = np.asarray(input_features, dtype=object)
-            if names is not None and not np.array_equal(given, names):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != self.n_features_in_:
-                raise ValueError(
-                    f"input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(given)}"
-                )
+        check_input_features(self, input_features)
         found: np.ndarray = self.columns_.get_feature_names_out()
         return found
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
+    _check_feature_names_in,
     _check_sample_weight,
     check_array,
     column_or_1d,
@@ -307,6 +308,11 @@ def check_some_trust(usable: np.ndarray, weights: FloatArray) -> None:
         )
 
 
+def check_input_features(estimator: Any, input_features: Any) -> None:
+    """Refuse other names of columns than those of the fit."""
+    _check_feature_names_in(estimator, input_features)
+
+
 def check_labels_to_sort(y: Any, n_samples: int) -> np.ndarray:
     """Labels of a detector, one a sample, of types that have an order."""
     labels: np.ndarray = column_or_1d(y)
@@ -364,14 +370,17 @@ def data_errors(X: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        text = str(error)
-        if "could not convert string" in text:
+        if "could not convert string" in str(error):
+            row, name, value = _first_cell(X, _is_text)
+            where = "" if row is None else f": {value!r} in row {row} (from 0) of column {name!r}"
             raise ValueError(
-                f"X holds text{_text_place(X)}. {PIPELINE} turns columns of text into numbers."
+                f"X holds text{where}. {PIPELINE} turns columns of text into numbers."
             ) from None
-        if "Input X contains NaN" in text:
+        if "Input X contains NaN" in str(error):
+            row, name, _ = _first_cell(X, lambda value: value is None or value != value)
+            where = "" if row is None else f", first in row {row} (from 0) of column {name!r}"
             raise ValueError(
-                f"Input X contains NaN{_missing_place(X)}: fill in or drop what is missing. "
+                f"Input X contains NaN{where}: fill in or drop what is missing. "
                 f"{PIPELINE} fills it in and marks where it was missing."
             ) from None
         raise
@@ -391,23 +400,21 @@ def check_no_missing_labels(y: Any) -> None:
         )
 
 
-def _text_place(X: Any) -> str:
+def _first_cell(X: Any, wanted: Callable[[Any], bool]) -> tuple[int | None, Any, Any]:
+    """Row, column and value of the first cell that is wanted, column by column."""
     for name, column in _columns(X):
         for row, value in enumerate(column):
-            if isinstance(value, str):
-                try:
-                    float(value)
-                except ValueError:
-                    return f": {value!r} in row {row} (from 0) of column {name!r}"
-    return ""
+            if wanted(value):
+                return row, name, value
+    return None, None, None
 
 
-def _missing_place(X: Any) -> str:
-    for name, column in _columns(X):
-        for row, value in enumerate(column):
-            if value is None or value != value:
-                return f", first in row {row} (from 0) of column {name!r}"
-    return ""
+def _is_text(value: Any) -> bool:
+    try:
+        float(value if isinstance(value, str) else 0)
+    except ValueError:
+        return True
+    return False
 
 
 def _columns(X: Any) -> Iterator[tuple[Any, list[Any]]]:

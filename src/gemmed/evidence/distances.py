@@ -17,18 +17,17 @@ import numpy as np
 
 from .._core.progress import reported
 from .._core.types import FloatArray
-from ..rows.blocks import Blocks, sum_blocks, take_rows
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import Blocks, TrainingRows, sum_blocks, take_rows
 
 ROUNDING = 64.0 * np.finfo(float).eps
 """Squared distances below this share of the squared norms are rounding, and count as zero."""
 QUERY_VALUES = 250_000
 """Distances held at a time by one thread: they stay in the processor's cache."""
-CLOSE = 0.01
+MIN_RELATIVE_DISTANCE = 0.01
 """Squared distance, over squared distances from the centre, below which single precision is not
 enough. Its rounding is some 1e-7 of the latter: squared distances are then good to 1e-5."""
 
-HAND = 16
+STACK_SIZE = 16
 """Columns that are looked at together for the smallest distances."""
 
 
@@ -109,7 +108,7 @@ def _mean_of_distances(
             found = chosen(_outside(_in_double(centred, references), own, references)) + squares
         else:
             found = chosen(_outside(_in_single(centred, single), own, references)) + squares
-            close = np.flatnonzero(found.min(axis=1) < CLOSE * scale[:, 0])
+            close = np.flatnonzero(found.min(axis=1) < MIN_RELATIVE_DISTANCE * scale[:, 0])
             again = _in_double(centred[close], references)
             again = _outside(again, None if own is None else own[close], references)
             found[close] = chosen(again) + squares[close]
@@ -147,15 +146,15 @@ def _outside(
 def _smallest(values: np.ndarray, k: int) -> np.ndarray:
     """The k smallest of every row, in no order; reorders ``values``.
 
-    They are among the k hands of columns with the smallest minima, or left over behind the hands:
+    They are among the k stacks of columns with the smallest minima, or left over behind the stacks:
     minima take a tenth of the time of a selection.
     """
-    n_hands = values.shape[1] // HAND
-    if n_hands > 2 * k:
-        hands = values[:, : n_hands * HAND].reshape(len(values), HAND, n_hands)
-        chosen = np.argpartition(hands.min(axis=1), k - 1, axis=1)[:, None, :k]
-        near = np.take_along_axis(hands, chosen, axis=2).reshape(len(values), HAND * k)
-        values = np.hstack([near, values[:, n_hands * HAND :]])
+    n_stacks = values.shape[1] // STACK_SIZE
+    if n_stacks > 2 * k:
+        stacks = values[:, : n_stacks * STACK_SIZE].reshape(len(values), STACK_SIZE, n_stacks)
+        chosen = np.argpartition(stacks.min(axis=1), k - 1, axis=1)[:, None, :k]
+        near = np.take_along_axis(stacks, chosen, axis=2).reshape(len(values), STACK_SIZE * k)
+        values = np.hstack([near, values[:, n_stacks * STACK_SIZE :]])
     if k < values.shape[1]:
         values.partition(k - 1, axis=1)
     return values[:, :k]

@@ -25,7 +25,7 @@ from scipy import optimize, special, stats
 from scipy.spatial import distance
 
 from .._core.types import FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .distances import KernelDistances
 from .groups import Group, Readings, groups_apart, odds_of_readings, repeated_readings
 from .row_statistics import (

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import ModelExportError
 from .._core.optional import require
 from .._core.whole_files import replacing
-from ..estimators.annotators import AnnotatorGEMMEDClassifier
 from ..estimators.kernel_classifier import KernelMarginClassifier
 from ..estimators.validation import check_choice
 from .onnx_graph import (
@@ -111,8 +110,7 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
         values,
         classes,
         float(classifier.probability_slope_),
-        # Those of the annotator model always are.
-        together=getattr(classifier, "_calibrated_together", True),
+        together=bool(classifier._calibrated_together),
     )
     size = sum(tensor.ByteSize() for tensor in graph.constants)
     if size > LARGEST_FILE:
@@ -136,7 +134,7 @@ def _parts_of(model: Any) -> tuple[list[Any], Any]:
         else:  # a two-stage classifier: screening has no part in its predictions
             model = model.classifier_
     steps = [step for step in steps if step is not None and not isinstance(step, str)]
-    if not isinstance(model, (KernelMarginClassifier, AnnotatorGEMMEDClassifier)):
+    if not isinstance(model, KernelMarginClassifier):
         raise ModelExportError(
             f"{type(model).__name__} has no ONNX form here: GEMMEDClassifier, MEDClassifier, "
             "AnnotatorGEMMEDClassifier, RODClassifier, RampSVC and TrimmedSVC have one. Fit one "

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from .._core.exceptions import ModelExportError
 from ..estimators.column_plan import WHOLE
 from ..estimators.table_preparation import FarLimit, TablePreparation
-from ..rows.spellings import key_of
+from ..rows.cells import key_of
 from ..rows.table import MISSING_TEXT
 from .onnx_graph import ML_DOMAIN, GraphBuilder, Input
 

@@ -27,7 +27,7 @@ from numpy.lib import format as npy
 from .._core.exceptions import PayloadError, reason
 
 SCHEMA = "schema.json"
-MOST_NODES = 5_000_000
+MAX_NODES = 5_000_000
 """A column of categories takes two nodes a category."""
 DEEPEST = 200
 """Levels of lists and dictionaries; a pipeline of pipelines has some forty."""
@@ -148,8 +148,8 @@ def _count_nodes(schema: Any) -> int:
             open_values.extend(value.values())
         elif isinstance(value, list):
             open_values.extend(value)
-    if count > MOST_NODES:
-        raise PayloadError(f"it has {count} nodes, at most {MOST_NODES} are read")
+    if count > MAX_NODES:
+        raise PayloadError(f"it has {count} nodes, at most {MAX_NODES} are read")
     return count
 
 

@@ -267,7 +267,13 @@ MIN_STANDARD_DEVIATIONS = 2.0
 
 
 def learn_checked(
-    space: FunctionSpace, signs: FloatArray, weights: FloatArray, c: float
+    space: FunctionSpace,
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    *,
+    groups: np.ndarray | None = None,
+    doubt: FloatArray | None = None,
 ) -> LearnedMed:
     """MED with these sample weights and margins without each sample, or without a part of all.
 
@@ -280,30 +286,38 @@ def learn_checked(
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
     weights : shape (n_samples,)
+    groups, doubt : as in :func:`learn_med`; groups are left out as a whole
     """
-    if signs.shape[1] == 1 or len(signs) < N_PARTS * signs.shape[1]:
+    if groups is not None or signs.shape[1] == 1 or len(signs) < N_PARTS * signs.shape[1]:
         # Nothing to check, or too few rows in a class to leave a part out.
-        return learn_med(space, signs, weights, c)
+        return learn_med(space, signs, weights, c, groups=groups, doubt=doubt)
     if not space.rough_variances:
-        return checked_margins(space, signs, weights, c, learn_med(space, signs, weights, c))
-    solutions = solve_for_held_out(space, signs, weights, c)
+        learned = learn_med(space, signs, weights, c, doubt=doubt)
+        return checked_margins(space, signs, weights, c, learned, doubt)
+    solutions = solve_for_held_out(space, signs, weights, c, doubt=doubt)
     coefficients = coefficients_of(solutions, signs, weights)
     parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
     held_out = np.empty(signs.shape)
     for part in reported("probabilities", range(N_PARTS), N_PARTS):
         out = parts == part
-        held_out[out] = _margins_without(out, space, signs, weights, c, coefficients)
+        held_out[out] = _margins_without(out, space, signs, weights, c, coefficients, doubt)
     return LearnedMed(held_out, coefficients)
 
 
 def checked_margins(
-    space: FunctionSpace, signs: FloatArray, weights: FloatArray, c: float, learned: LearnedMed
+    space: FunctionSpace,
+    signs: FloatArray,
+    weights: FloatArray,
+    c: float,
+    learned: LearnedMed,
+    doubt: FloatArray | None = None,
 ) -> LearnedMed:
     """What was learned, with margins of fits without each part where the first order fails."""
     parts = parts_of(learned.held_out, signs)
 
     def without(part: int) -> FloatArray:
-        return _margins_without(parts == part, space, signs, weights, c, learned.coefficients)
+        out = parts == part
+        return _margins_without(out, space, signs, weights, c, learned.coefficients, doubt)
 
     first = parts == 0
     refitted = without(0)
@@ -327,6 +341,7 @@ def _margins_without(
     weights: FloatArray,
     c: float,
     coefficients: FloatArray,
+    doubt: FloatArray | None,
 ) -> FloatArray:
     """Margins of the rows that are ``out`` by a fit to the others, shape (n_out, n_functions)."""
     solutions = solve_med_functions(
@@ -337,6 +352,7 @@ def _margins_without(
         max_iter=MAX_STEPS,
         tol=enough_gap(space),
         start=np.where(out[:, None], 0.0, coefficients),
+        doubt=doubt,
     )
     return np.column_stack([own.decision.margins[out] for own in solutions])
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from .._core.parameter_checks import check_choice, check_number, check_number_or_auto
-from .states.label_model import LabelPriors
 
 _Record = TypeVar("_Record", "Priors", "Selection", "Solver")
 
 
 @dataclass(frozen=True)
-class Priors(LabelPriors):
+class Priors:
     """Prior beliefs of :class:`GEMMEDClassifier` about faults and predictions.
 
     Parameters
@@ -28,14 +27,14 @@ class Priors(LabelPriors):
         mean something, 1 - 1 / n_classes. (1, 1) is uniform.
     deviation_spread : float, default=1.5
         How far the log-odds of a wrong label may differ between classes (standard deviation).
-    slope_spread, bias_spread : float, default=5.0, 1.5
-        Standard deviations of the slopes of the members and of the class biases that turn held-out
-        scores into probabilities.
+    slope_spread, bias_spread : float, default=2.5, 1.5
+        Standard deviations of the slopes of the members (for scores of unit spread) and of the
+        class biases that turn held-out scores into probabilities. One-sided errors move biases.
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
-    sharpness, sharpness_weight : float, default=2.0, 0.55
-        If unclear predictions are due to wrong labels, the true classes are sharper than the
-        predictions by this power; and the prior probability of that reading.
+    sample_error : float, default=0.12
+        Size of label errors that depend on the sample. Let the given label have probability p and
+        the likeliest one q. The label is wrong with odds of sample_error * q / p.
 
     Examples
     --------
@@ -45,6 +44,15 @@ class Priors(LabelPriors):
     0.1
     """
 
+    slope_spread: float = 2.5
+    bias_spread: float = 1.5
+    deviation_spread: float = 1.5
+    bad_rate: float = 0.02
+    bad_spread: float = 1.5
+    rate_shape: tuple[float, float] = (0.3, 4.0)
+    power: float = 0.5
+    sample_error: float = 0.12
+
     def __post_init__(self) -> None:
         spreads = ("slope_spread", "bias_spread", "deviation_spread", "bad_spread")
         for name in spreads:
@@ -52,8 +60,7 @@ class Priors(LabelPriors):
         check_number("bad_rate", self.bad_rate, above=0, at_most=0.5)
         _check_numbers("rate_shape", self.rate_shape, length=2)
         check_number("power", self.power, above=0, at_most=1)
-        check_number("sharpness", self.sharpness, at_least=1)
-        check_number("sharpness_weight", self.sharpness_weight, at_least=0, at_most=1)
+        check_number("sample_error", self.sample_error, at_least=0)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from scipy import special
 from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .kernels.exact_or_features import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel
@@ -87,6 +87,7 @@ class KernelChoice:
     c : rate of the margin prior
     to_tune : what of the kernel is to be chosen, the rest stays
     seed : of the samples that take part where there are many
+    groups : samples of a group are held out together, shape (n_samples,)
     """
 
     rows: TrainingRows
@@ -96,6 +97,7 @@ class KernelChoice:
     c: float
     to_tune: ToTune
     seed: int
+    groups: np.ndarray | None = None
 
     def choose(self, kernel: Kernel) -> tuple[Kernel, list[Candidate]]:
         """The candidate that predicts a thousand samples best, and all of them."""
@@ -122,6 +124,7 @@ class KernelChoice:
             tune_variance=to_tune.variance,
             tune_bias=to_tune.bias,
             selection=to_tune.selection,
+            groups=None if self.groups is None else self.groups[some],
         )
 
 
@@ -144,6 +147,7 @@ def tune_kernel(
     tune_variance: bool,
     tune_bias: bool,
     selection: Selection = Selection(),  # noqa: B008 (immutable)
+    groups: np.ndarray | None = None,
 ) -> tuple[Kernel, list[Candidate]]:
     """The best kernel among the candidates, and all of them.
 
@@ -156,6 +160,7 @@ def tune_kernel(
     weights : shape (n_samples,)
     tune_bias : the prior variance of the bias is that of the function, or a share of it
     selection : the candidates
+    groups : samples of a group are held out together, shape (n_samples,)
     """
     has_width = kernel.has_width and tune_gamma
     shapes = [_Shape(width, 1.0) for width in (selection.widths if has_width else (1.0,))]
@@ -174,11 +179,12 @@ def tune_kernel(
     if len(X) >= SCREENED_FROM and search.n_candidates > 1:
         half = subsample_rows(signs, weights, SCREENING_SEED, limit=len(X) // 2)
         part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
-        screened = list(search.judge(part, signs[half], weights[half]))
+        own = None if groups is None else groups[half]
+        screened = list(search.judge(part, signs[half], weights[half], groups=own))
         enough = min(judged.loss for judged in screened) + WORTH
         wanted = {judged.place for judged in screened if judged.loss <= enough}
     candidates: list[Candidate] = []
-    for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted):
+    for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted, groups):
         distance = 0.0
         if has_width:
             distance += np.log(shapes[i].width / USUAL_WIDTH) ** 2 / 1.5
@@ -234,6 +240,7 @@ class _Search:
         signs: FloatArray,
         weights: FloatArray,
         wanted: set[tuple[int, int]] | None = None,
+        groups: np.ndarray | None = None,
     ) -> Iterator[_Judged]:
         """Candidates with their loss in a sample, small amplitudes first; each starts from the
         solution of the one before. ``wanted`` are the places to look at, all by default.
@@ -251,7 +258,7 @@ class _Search:
                     continue
                 if last is not None and start is not None:
                     start = start * (last / variance)  # the same function
-                fit = learn_med(space, signs, weights, self.c, start)
+                fit = learn_med(space, signs, weights, self.c, start, groups=groups)
                 last, start = variance, fit.coefficients
                 first = start if first is None else first
                 loss = margin_cost(fit.held_out, weights)

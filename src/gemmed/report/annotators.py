@@ -12,7 +12,7 @@ from ..estimators.reasons import percent
 from .audited import Share
 from .pages import render, save_page
 
-MOST_UNCLEAR = 1000
+MAX_UNCLEAR = 1000
 """Unclear rows on a page."""
 
 
@@ -152,5 +152,5 @@ class AnnotatorReport:
         found = self.findings
         styles = ("look.css", "report.css")
         return render(
-            "annotators.html", styles, found=found, unclear=found.unclear, most_rows=MOST_UNCLEAR
+            "annotators.html", styles, found=found, unclear=found.unclear, most_rows=MAX_UNCLEAR
         )

@@ -20,7 +20,7 @@ from .findings import Findings
 from .html_report import HtmlReport
 from .patterns import Patterns
 
-LEAST_PROBABILITY = 1e-6
+MIN_PROBABILITY = 1e-6
 
 
 class Audit:
@@ -201,5 +201,5 @@ def _columns_of(pred_probs: Any, labels: np.ndarray) -> Any:
     checked = check_pred_probs(pred_probs, classes, len(labels))
     if checked is None:
         raise ValueError("X=None and pred_probs=None: give columns, probabilities, or both.")
-    logs = np.log(np.maximum(checked.mean(axis=0), LEAST_PROBABILITY))
+    logs = np.log(np.maximum(checked.mean(axis=0), MIN_PROBABILITY))
     return pd.DataFrame(logs, columns=[f"log probability of {label}" for label in classes])

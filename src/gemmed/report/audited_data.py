@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.optional import require
 from .._core.types import FloatArray
+from ..estimators.column_plan import ColumnPlan
 from ..estimators.gemmed import GEMMEDClassifier
-from ..estimators.table_columns import ColumnPlan, TrainingData
+from ..estimators.table_columns import TrainingData
 from ..estimators.table_preparation import TablePreparation
+from ..rows.cells import Note
 from ..rows.foreign_frames import in_pandas
-from ..rows.notes import Note
 from ..rows.tables import Table
 from .audited import Audited, Settled
 from .findings import Findings

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 N_BINS = 24
-MOST_VALUES = 6
+MAX_VALUES = 6
 """Values of a category that are shown; the value of the row is always one of them."""
 EDGES = (0.005, 0.995)
 """Quantiles between which the bins lie; further values count in the outer bins."""
@@ -87,9 +87,9 @@ class ColumnCounts:
             for group, own in groups.items()
         }
         total = sum(counts.values(), Counter[str]())
-        shown = [name for name, _ in total.most_common(MOST_VALUES)]
+        shown = [name for name, _ in total.most_common(MAX_VALUES)]
         if value not in shown:
-            shown = [*shown[: MOST_VALUES - 1], value]
+            shown = [*shown[: MAX_VALUES - 1], value]
         if len(shown) < 2:
             return None
         heights = {

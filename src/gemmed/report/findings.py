@@ -14,9 +14,8 @@ from ..estimators.explanation import LABEL, MEASUREMENT, OK
 from ..estimators.reasons import ColumnReason, Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import verdicts_of
 from ..rows.table import MISSING_TEXT
-from .audited import Audited, Settled, Share
+from .audited import Audited, Settled, Share, Signal, signal_of
 from .distributions import ColumnCounts, Distribution
-from .signal import Signal, signal_of
 
 __all__ = ["RANKINGS", "Audited", "Findings", "Share"]
 
@@ -32,13 +31,13 @@ N_NEIGHBOURS = 3
 FLAGGED = 0.5
 LEFT_OUT = "left out"
 """Verdict on rows that were not fitted, or that a person called bad."""
-MOST_SHOWN_COLUMNS = 40
+MAX_SHOWN_COLUMNS = 40
 """Columns of a sample that are shown, the oddest first; neighbours show the same ones."""
-MOST_COUNTED = 2000
+MAX_COUNTED = 2000
 """Suspicious rows in which odd columns are counted."""
 N_DISTRIBUTIONS = 3
 """Columns of a sample whose distribution is shown."""
-MOST_WORTH_A_LOOK = 500
+MAX_WORTH_A_LOOK = 500
 
 
 class Findings:
@@ -162,7 +161,7 @@ class Findings:
         n_left = round(shares.mean * int(self.fitted.sum())) - int(self.is_flagged.sum())
         order = self.order()
         rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > shares.mean)]
-        found: np.ndarray = rest[: max(0, min(n_left, MOST_WORTH_A_LOOK))]
+        found: np.ndarray = rest[: max(0, min(n_left, MAX_WORTH_A_LOOK))]
         return found
 
     def mixed(self, rows: np.ndarray) -> np.ndarray:
@@ -248,7 +247,7 @@ class Findings:
     def columns(self) -> list[dict[str, Any]]:
         """Columns as read, with the number of flagged rows in which each is odd."""
         counts: dict[str, int] = {}
-        for row in self.flagged()[:MOST_COUNTED]:
+        for row in self.flagged()[:MAX_COUNTED]:
             for column in self.reasons_of(int(row)).columns:
                 counts[column.name] = counts.get(column.name, 0) + column.odd
         frame, categories = self.audited.frame, set(self.audited.categories)
@@ -306,7 +305,7 @@ class Findings:
     def reasons_of(self, row: int) -> SampleReasons:
         """Why a row is suspicious; kept, because lists, counts and pages ask for it."""
         if row not in self._known_reasons:
-            if len(self._known_reasons) >= MOST_COUNTED:
+            if len(self._known_reasons) >= MAX_COUNTED:
                 self._known_reasons.clear()
             cells = [str(cells[row]) for cells in self._texts.values()]
             found = self._reasons.of(self.numbers[row], cells, self.verdict_of(row))
@@ -335,7 +334,7 @@ class Findings:
     def sample(self, row: int) -> dict[str, Any]:
         """Everything about one row, ready for JSON."""
         verdict, reasons = self.verdict_of(row), self.reasons_of(row)
-        shown = reasons.columns[:MOST_SHOWN_COLUMNS]
+        shown = reasons.columns[:MAX_SHOWN_COLUMNS]
         X, neighbours = self.audited.X, self.neighbours(row)
         return {
             "index": row,

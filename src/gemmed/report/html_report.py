@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 
 from ..estimators.reasons import ODD, RARE
-from .findings import MOST_COUNTED, MOST_SHOWN_COLUMNS, Findings
+from .findings import MAX_COUNTED, MAX_SHOWN_COLUMNS, Findings
 from .pages import cut, json_for_page, render, save_page
 from .patterns import Patterns
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Suspicious rows in the table of a report."""
-MOST_CELLS = 30
+MAX_CELLS = 30
 """Columns of the file that this table shows."""
-MOST_CELL = 200
+MAX_CELL_LENGTH = 200
 """Characters of a cell."""
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 DETAIL_BYTES = 4_000_000
 """Of samples with their reasons; those that do not fit have a row in the table only."""
 SOUND_BYTES = 3_500_000
 """Of recordings and their spectrograms."""
 ROW_BYTES = 1_500_000
 """Of the table."""
-MOST_WORTH_A_LOOK = 100
+MAX_WORTH_A_LOOK = 100
 """Rows below the line."""
-MOST_CONFLICTS = 50
+MAX_CONFLICTS = 50
 """Sets of copies that are listed."""
-MOST_CLASSES = 12
+MAX_CLASSES = 12
 """Beyond, pairs of classes are drawn as bars in place of a matrix."""
 LONGEST_CLASS = 27
 """Characters of a class in such a pair."""
@@ -79,11 +79,10 @@ class HtmlReport:
         findings = self.findings
         whole = findings.whole or findings
         chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
-        rows = chosen[:MOST_ROWS]
-        samples, sounds_left = self._samples(rows)
-        table_rows, header, cells_left = self._table(rows, {sample["index"] for sample in samples})
-        shares = findings.shares
-        largest = max((share.high for share in shares.values()), default=1.0)
+        rows = chosen[:MAX_ROWS]
+        samples, n_silent = self._samples(rows)
+        table_rows, header, n_further = self._table(rows, {sample["index"] for sample in samples})
+        largest = max((share.high for share in findings.shares.values()), default=1.0)
         joint = np.clip(whole.scores["joint"][whole.fitted], 0.0, 1.0)
         odd = [(c["name"], c["odd"]) for c in findings.columns if c["odd"]]
         return render(
@@ -91,32 +90,27 @@ class HtmlReport:
             ("look.css", "report.css"),
             ("sample.js", "report.js"),
             samples,
-            name=findings.audited.name,
-            target=findings.audited.target,
-            signal=findings.signal_sentence,
-            is_judged=findings.judges_labels,
-            sentence=whole.sentence(self.threshold),
-            shares=shares,
-            axis_end=next(end for end in (0.1, 0.2, 0.5, 1.0) if largest <= end or end == 1.0),
-            actions=self.patterns.actions(),
+            report=self,
+            findings=findings,
+            whole=whole,
             patterns=self.patterns,
-            number=findings.row_number,
-            most_conflicts=MOST_CONFLICTS,
-            worth=self.patterns.worth_a_look(MOST_WORTH_A_LOOK),
-            n_worth=len(findings.worth_a_look),
+            axis_end=next(end for end in (0.1, 0.2, 0.5, 1.0) if largest <= end or end == 1.0),
+            worth=self.patterns.worth_a_look(MAX_WORTH_A_LOOK),
             fault_counts=np.histogram(joint, np.linspace(0.0, 1.0, 21))[0].tolist(),
-            classes=findings.classes,
-            confusion=findings.confusion,
             pairs=pairs_of_classes(findings),
             odd_columns=sorted(odd, key=lambda pair: -pair[1]),
-            n_counted=min(len(findings.flagged()), MOST_COUNTED),
-            caption=self._caption(len(table_rows), len(chosen)),
+            n_counted=min(len(findings.flagged()), MAX_COUNTED),
             header=header,
             rows=table_rows,
-            caps=_caps(len(chosen), len(table_rows), len(samples), sounds_left, cells_left),
-            facts=self._facts(),
-            columns=findings.columns,
-            most_columns=MOST_COLUMNS,
+            n_chosen=len(chosen),
+            n_samples=len(samples),
+            n_silent=n_silent,
+            n_further=n_further,
+            class_counts=[int(np.sum(whole.class_index == z)) for z in range(len(whole.classes))],
+            n_repeated=int(findings.audited.frame.duplicated().sum()) if findings.columns else 0,
+            most_conflicts=MAX_CONFLICTS,
+            most_columns=MAX_COLUMNS,
+            most_shown=MAX_SHOWN_COLUMNS,
             odd=ODD,
             rare=RARE,
         )
@@ -150,7 +144,7 @@ class HtmlReport:
         names = [] if cells is None else [str(name) for name in cells.columns]
         known = {findings.audited.target, *findings.audited.identifiers}
         names = [name for name in names if name not in known]
-        shown = names[:MOST_CELLS]
+        shown = names[:MAX_CELLS]
         ids = list(findings.audited.identifiers)
         numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
         header: list[dict[str, Any]] = [{"name": "row", "num": True}]
@@ -184,75 +178,15 @@ class HtmlReport:
             )
         return table, header, len(names) - len(shown)
 
-    def _caption(self, n_rows: int, n_all: int) -> str:
-        if self.each is not None:
-            what = (
-                f"The {self.each} most suspicious labels and the {self.each} most suspicious "
-                "measurements"
-            )
-        else:
-            what = "Flagged rows"
-        if self.threshold is not None:
-            what += f" with a fault probability above {self.threshold:g}"
-        part = "" if n_rows == n_all else f", the first {n_rows} of {n_all}"
-        return f"{what}{part}. Click a row number for details, a heading to sort."
-
-    def _facts(self) -> list[tuple[str, str]]:
-        findings = self.findings
-        whole = findings.whole or findings
-        counts = [
-            f"{name}: {int(np.sum(whole.class_index == z))}" for z, name in enumerate(whole.classes)
-        ]
-        shown = ", ".join(counts[:20]) + (f" and {len(counts) - 20} more" * (len(counts) > 20))
-        repeated = int(findings.audited.frame.duplicated().sum()) if findings.columns else 0
-        kinds = [column["kind"] for column in findings.columns]
-        missing = sum(column["missing"] for column in findings.columns)
-        held = [
-            ("cells without a value", str(missing)),
-            ("repeated rows", str(repeated)),
-        ]
-        return [
-            ("rows", str(len(whole.audited.labels))),
-            ("classes", shown),
-            (
-                "columns",
-                f"{kinds.count('numbers')} of numbers, {kinds.count('categories')} of categories",
-            ),
-            *(held if findings.whole is None else []),
-            *findings.audited.facts,
-        ]
-
 
 def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
     """The most frequent pairs of given and suggested label; none if a matrix has room for them."""
-    if len(findings.classes) <= MOST_CLASSES:
+    if len(findings.classes) <= MAX_CLASSES:
         return []
     short = [cut(name, LONGEST_CLASS) for name in findings.classes]
     counts = findings.confusion.astype(int)
     pairs = [(f"{short[i]} → {short[j]}", int(counts[i, j])) for i, j in np.argwhere(counts)]
     return sorted(pairs, key=lambda pair: -pair[1])[:10]
-
-
-def _caps(
-    n_chosen: int, n_rows: int, n_samples: int, sounds_left: int, cells_left: int
-) -> list[str]:
-    """What was left out to keep the file small, in sentences."""
-    caps = []
-    if n_rows < n_chosen:
-        caps.append(
-            f"To keep this file small it lists {n_rows} of {n_chosen} rows; gemmed audit --out "
-            "writes all."
-        )
-    if n_samples < n_rows:
-        caps.append(f"The first {n_samples} of them have a page with their values and reasons.")
-    if cells_left > 0:
-        caps.append(
-            f"{cells_left} further columns are not in this list; a sample's page shows its "
-            f"{MOST_SHOWN_COLUMNS} oddest columns."
-        )
-    if sounds_left > 0:
-        caps.append(f"{sounds_left} recordings are left out: there is no room for their sound.")
-    return caps
 
 
 def _kind(name: str) -> str:
@@ -261,4 +195,4 @@ def _kind(name: str) -> str:
 
 def _cell(value: Any) -> str:
     text = "" if value is None or value != value else str(value)
-    return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
+    return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"

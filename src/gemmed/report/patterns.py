@@ -25,11 +25,11 @@ from .findings import Findings
 LEVEL = 0.05
 """Probability of one false slice or more in an audit."""
 MANY_LABELS, MANY_BAD = "wrong labels", "bad measurements"
-MOST_VALUES_SHARE = 0.2
+MAX_VALUES_SHARE = 0.2
 """A text column with more different values than this share of the rows has no slices."""
 MIN_CONFUSED = 3
 """Expected rows of a pair of classes that are worth a sentence."""
-MOST_ACTIONS = 6
+MAX_ACTIONS = 6
 N_REVIEWED = 40
 """Rows that one sitting of a review is proposed for."""
 ROW_ORDER = "row order"
@@ -143,7 +143,7 @@ class Patterns:
         names: set[str] = set()
         chosen = []
         for column, learned in found:
-            many = column.kind == CATEGORY and len(set(column.values)) > MOST_VALUES_SHARE * n
+            many = column.kind == CATEGORY and len(set(column.values)) > MAX_VALUES_SHARE * n
             if column.name not in names and not many:
                 chosen.append((column, learned))
             names.add(column.name)
@@ -164,11 +164,6 @@ class Patterns:
             findings.audited.X,
             findings.audited.table_rows + 1,
         )
-
-    @cached_property
-    def group_of(self) -> dict[int, int]:
-        """Number of the group of each row that has one, from 1."""
-        return {int(row): i for i, group in enumerate(self.groups, 1) for row in group.rows}
 
     @cached_property
     def conflicts(self) -> list[LabelConflict]:
@@ -267,7 +262,7 @@ class Patterns:
                     f"{pair.likely!r}."
                 )
             )
-        return found[:MOST_ACTIONS]
+        return found[:MAX_ACTIONS]
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs; rows by their numbers in the table."""

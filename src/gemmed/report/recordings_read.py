@@ -18,9 +18,9 @@ from .sounds import Measures, measures, sound_for_page
 
 SoundFile = tuple[str, float | None, float | None]
 """Name of a file and seconds in it between which a recording lies; None: begin, end."""
-FEWEST = 5
+MIN_TRUSTED = 5
 """Trusted recordings of a class that a place in time can be compared with."""
-USUAL_FRAMES = 0.99
+USUAL_FRAME_SHARE = 0.99
 """Share of the frames of trusted recordings that is not called a place of a fault."""
 NAMES = {
     "seconds": "duration (s)",
@@ -102,13 +102,13 @@ class Recordings:
         alike : trusted recordings of its class, shape (n_used,)
         """
         chosen = self.mfcc[alike & (np.arange(len(self)) != number)]
-        if len(chosen) < FEWEST:
+        if len(chosen) < MIN_TRUSTED:
             return []
         low, middle, high = np.quantile(chosen, (0.25, 0.5, 0.75), axis=0)
         spread = np.maximum((high - low) / 1.349, 1e-9)
         strength = np.mean(np.abs(self.mfcc[number] - middle) / spread, axis=0)
         usual = np.mean(np.abs(chosen - middle) / spread, axis=1)
-        runs = _runs(strength > np.quantile(usual, USUAL_FRAMES))
+        runs = _runs(strength > np.quantile(usual, USUAL_FRAME_SHARE))
         runs.sort(key=lambda run: -float(strength[run[0] : run[1]].max()))
         begin = self._found[number].window_start
         return [

@@ -14,7 +14,7 @@ from .pages import render, save_page
 
 WIDTH, LANE, HEIGHT, LEFT = 1100, 18, 76, 150
 """Of pictures, in pixels."""
-MOST_SPANS, MOST_CLOSE_UPS = 200, 30
+MAX_SPANS, MOST_CLOSE_UPS = 200, 30
 """Faults in the table, and faults with a picture of their own."""
 MIN_AROUND = 30
 """Rows that are shown before and after a fault, at least."""
@@ -107,7 +107,7 @@ def write_timeline(
         curves=_curves,
         colours=COLOURS,
         channels=CHANNELS,
-        most_spans=MOST_SPANS,
+        most_spans=MAX_SPANS,
         sizes=(WIDTH, LANE, HEIGHT, LEFT),
     )
     save_page(page, path)

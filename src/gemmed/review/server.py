@@ -7,7 +7,9 @@ and, if it changes something, an Origin that is this page.
 from __future__ import annotations
 
 import hmac
+import json
 import mimetypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from ..report.pages import page_file, templates
 from ..report.sounds import spectrogram_png
 from .corrected import BAD_ROWS, export
 from .session import LONGEST_NAME, ReviewSession
-from .suggestions import BulkOffer
 
 PAGE = Path(__file__).with_name("page")
 MOST_LISTED = 500
@@ -86,13 +87,8 @@ class Guard:
         origin = request.headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return False
-        return not (
-            request.method not in ("GET", "HEAD")
-            and (
-                origin is None
-                or request.headers.get("sec-fetch-site", "same-origin") != "same-origin"
-            )
-        )
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        return request.method in ("GET", "HEAD") or (origin is not None and site == "same-origin")
 
 
 def _with_headers(send: Any) -> Any:
@@ -121,41 +117,74 @@ def make_app(session: ReviewSession, token: str, port: int) -> Any:
     routes = [
         Route("/", pages.page),
         Route("/page/{name}", pages.file),
-        Route("/api/state", pages.state),
-        Route("/api/queue", pages.queue),
-        Route("/api/next", pages.next),
-        Route("/api/sample/{row}", pages.sample),
-        Route("/api/mark", pages.mark, methods=["POST"]),
-        Route("/api/undo", pages.undo, methods=["POST"]),
-        Route("/api/refit", pages.refit, methods=["GET", "POST"]),
-        Route("/api/bulk", pages.bulk, methods=["GET", "POST"]),
-        Route("/api/export", pages.export, methods=["POST"]),
         Route("/audio/{row}", pages.audio),
         Route("/spectrogram/{row}", pages.spectrogram),
     ]
+    for path, work, methods in (
+        ("state", lambda request, given: session.state(), ["GET"]),
+        ("queue", pages.queue, ["GET"]),
+        ("next", pages.next, ["GET"]),
+        ("sample/{row}", pages.sample, ["GET"]),
+        ("mark", pages.mark, ["POST"]),
+        ("undo", pages.undo, ["POST"]),
+        ("refit", pages.refit, ["GET", "POST"]),
+        ("bulk", pages.bulk, ["GET", "POST"]),
+        ("export", pages.export, ["POST"]),
+    ):
+        routes.append(Route(f"/api/{path}", _answering(work), methods=methods))
     return Guard(Starlette(routes=routes), token, port)
 
 
+class _Problem(Exception):
+    """What is wrong with a request, in a sentence, and the status of the answer."""
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def _answering(work: Callable[[Any, Any], Any]) -> Any:
+    """An endpoint that answers with what some work gives, as JSON.
+
+    ``work`` is called in a thread with the request and what it gives: the JSON object of a POST
+    (None if there is none), else the query. Problems are one sentence, never a page of an error.
+    """
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import JSONResponse
+
+    async def answer(request: Any) -> Any:
+        given = await _given(request) if request.method == "POST" else request.query_params
+        try:
+            return JSONResponse(await run_in_threadpool(work, request, given))
+        except _Problem as error:
+            text, status = str(error), error.status
+        except LookupError as error:
+            text, status = str(error.args[0]) if error.args else "not found", 404
+        except (GemmedError, OSError, ValueError) as error:
+            text = " ".join(str(error).split())
+            status = 507 if "full" in text else 400
+        return JSONResponse({"problem": text}, status)
+
+    return answer
+
+
 class _Pages:
-    """Answers to requests; work that takes long is done in threads."""
+    """Answers to requests, in threads."""
 
     def __init__(self, session: ReviewSession) -> None:
         self._session = session
         shared = {name: page_file(name) for name in ("look.css", "sample.js")}
         own = ("review.css", "review.js", "icon.svg")
         self._files = shared | {name: PAGE.joinpath(name).read_text("utf-8") for name in own}
-        self._page = (
-            templates(PAGE)
-            .get_template("review.html")
-            .render(name=session.path.name, target=session.subject.target)
-        )
+        page = templates(PAGE).get_template("review.html")
+        self._page = page.render(name=session.path.name, target=session.subject.target)
 
-    async def page(self, request: Any) -> Any:
+    def page(self, request: Any) -> Any:
         from starlette.responses import HTMLResponse
 
         return HTMLResponse(self._page)
 
-    async def file(self, request: Any) -> Any:
+    def file(self, request: Any) -> Any:
         from starlette.responses import PlainTextResponse, Response
 
         name = request.path_params["name"]
@@ -163,155 +192,118 @@ class _Pages:
             return PlainTextResponse("no such file", 404)
         return Response(self._files[name], media_type=mimetypes.guess_type(name)[0])
 
-    async def state(self, request: Any) -> Any:
-        return await _answer(self._session.state)
-
-    async def queue(self, request: Any) -> Any:
-        start = _whole(request.query_params.get("start", "0"))
-        count = _whole(request.query_params.get("count", "50"))
-        ranking = request.query_params.get("ranking", "joint")
+    def queue(self, request: Any, given: Any) -> Any:
+        start, count = _whole(given.get("start", "0")), _whole(given.get("count", "50"))
         if start is None or count is None:
-            return _problem("start and count must be whole numbers", 400)
-        search = request.query_params.get("search", "")[:LONGEST_SEARCH]
-        reviewer = _reviewer(request)
-        return await _answer(
-            lambda: self._session.queue(
-                ranking, start, min(count, MOST_LISTED), search=search, reviewer=reviewer
-            )
+            raise _Problem("start and count must be whole numbers")
+        return self._session.queue(
+            given.get("ranking", "joint"),
+            start,
+            min(count, MOST_LISTED),
+            search=given.get("search", "")[:LONGEST_SEARCH],
+            reviewer=_reviewer(given),
         )
 
-    async def next(self, request: Any) -> Any:
-        ranking = request.query_params.get("ranking", "joint")
-        after = _whole(request.query_params.get("after", ""))
-        reviewer = _reviewer(request)
-        return await _answer(lambda: {"row": self._session.next_row(ranking, after, reviewer)})
+    def next(self, request: Any, given: Any) -> Any:
+        ranking, after = given.get("ranking", "joint"), _whole(given.get("after", ""))
+        return {"row": self._session.next_row(ranking, after, _reviewer(given))}
 
-    async def sample(self, request: Any) -> Any:
+    def sample(self, request: Any, given: Any) -> Any:
         row = _whole(request.path_params["row"])
         if row is None:
-            return _problem("the number of a row is a whole number", 404)
-        reviewer = _reviewer(request)
-        return await _answer(lambda: self._session.sample(row, reviewer))
+            raise _Problem("the number of a row is a whole number", 404)
+        return self._session.sample(row, _reviewer(given))
 
-    async def mark(self, request: Any) -> Any:
-        given = await _given(request)
+    def mark(self, request: Any, given: Any) -> Any:
         if given is None:
-            return _problem("a mark is JSON with row, mark, reviewer and perhaps label", 400)
+            raise _Problem("a mark is JSON with row, mark, reviewer and perhaps label")
         row, label = given.get("row"), given.get("label")
         if type(row) is not int or not (label is None or isinstance(label, str)):
-            return _problem("row must be a whole number and label a text", 400)
+            raise _Problem("row must be a whole number and label a text")
+        kind, reviewer = str(given.get("mark")), str(given.get("reviewer", ""))
+        return {
+            "id": self._session.mark(row, kind, label, reviewer),
+            "state": self._session.state(),
+        }
 
-        def store() -> dict[str, Any]:
-            kind, reviewer = str(given.get("mark")), str(given.get("reviewer", ""))
-            number = self._session.mark(row, kind, label, reviewer)
-            return {"id": number, "state": self._session.state()}
-
-        return await _answer(store)
-
-    async def undo(self, request: Any) -> Any:
-        given = await _given(request)
+    def undo(self, request: Any, given: Any) -> Any:
         if given is None:
-            return _problem("undo needs JSON with reviewer", 400)
+            raise _Problem("undo needs JSON with reviewer")
+        mark = self._session.undo(str(given.get("reviewer", "")))
+        return {"row": None if mark is None else mark.row + 1, "state": self._session.state()}
 
-        def take_back() -> dict[str, Any]:
-            mark = self._session.undo(str(given.get("reviewer", "")))
-            row = None if mark is None else mark.row + 1
-            return {"row": row, "state": self._session.state()}
-
-        return await _answer(take_back)
-
-    async def refit(self, request: Any) -> Any:
+    def refit(self, request: Any, given: Any) -> Any:
         if request.method == "POST" and not self._session.refit():
-            return _problem("a fit is running already", 409)
-        return await _answer(self._session.progress)
+            raise _Problem("a fit is running already", 409)
+        return self._session.progress()
 
-    async def bulk(self, request: Any) -> Any:
-        given = request.query_params if request.method == "GET" else await _given(request)
+    def bulk(self, request: Any, given: Any) -> Any:
         try:
             confidence = float((given or {}).get("confidence", "x"))
         except (TypeError, ValueError):
-            return _problem("bulk needs a confidence between 0.5 and 1", 400)
+            raise _Problem("bulk needs a confidence between 0.5 and 1") from None
         if request.method == "GET":
-            return await _answer(lambda: _offered(self._session.offer(confidence)))
-        assert given is not None
+            offer = self._session.offer(confidence)
+            most = offer.most_errors
+            return {
+                "suggestions": len(offer.suggestions),
+                "expected_errors": round(offer.expected_errors, 2),
+                "most_errors": None if most is None else round(most, 1),
+                "checks": offer.n_checks,
+            }
         shown = given.get("shown")
         if not isinstance(shown, int):
-            return _problem("shown must be the number of suggestions that the page showed", 400)
+            raise _Problem("shown must be the number of suggestions that the page showed")
+        n = self._session.accept(confidence, shown, str(given.get("reviewer", "")))
+        return {"accepted": n, "state": self._session.state()}
 
-        def accept() -> dict[str, Any]:
-            n = self._session.accept(confidence, shown, str(given.get("reviewer", "")))
-            return {"accepted": n, "state": self._session.state()}
-
-        return await _answer(accept)
-
-    async def export(self, request: Any) -> Any:
-        given = await _given(request)
-        if given is None or given.get("bad", "drop") not in BAD_ROWS:
-            return _problem(f"export needs JSON with bad, one of {', '.join(BAD_ROWS)}", 400)
+    def export(self, request: Any, given: Any) -> Any:
+        bad = None if given is None else given.get("bad", "drop")
+        if bad not in BAD_ROWS:
+            raise _Problem(f"export needs JSON with bad, one of {', '.join(BAD_ROWS)}")
         session = self._session
-        path = corrected_name(session.path)
+        return export(
+            session.subject.table,
+            session.subject.target,
+            session.store,
+            corrected_name(session.path),
+            bad=bad,
+            identifiers=session.identifiers,
+        )._asdict()
 
-        def write() -> dict[str, Any]:
-            done = export(
-                session.subject.table,
-                session.subject.target,
-                session.store,
-                path,
-                bad=str(given.get("bad", "drop")),
-                identifiers=session.identifiers,
-            )
-            return done._asdict()
-
-        return await _answer(write)
-
-    async def audio(self, request: Any) -> Any:
+    def audio(self, request: Any) -> Any:
         from starlette.responses import FileResponse, PlainTextResponse
 
-        path = self._recording(request)
+        path = self._recording(request)[0]
         if path is None or not Path(path).is_file():
             return PlainTextResponse("no such recording", 404)
         kind = mimetypes.guess_type(path)[0] or ""
         return FileResponse(path, media_type=kind if kind.startswith("audio/") else "audio/wav")
 
-    async def spectrogram(self, request: Any) -> Any:
-        from starlette.concurrency import run_in_threadpool
+    def spectrogram(self, request: Any) -> Any:
         from starlette.responses import PlainTextResponse, Response
 
-        path = self._recording(request)
+        path, start, end = self._recording(request)
         if path is None:
             return PlainTextResponse("no such recording", 404)
-        start, end = self._session.subject.bounds(
-            self._session.position_of(int(request.path_params["row"]))
-        )
-
-        def draw() -> bytes:
-            return spectrogram_png(read_audio(path, start=start, end=end))
-
         try:
-            return Response(await run_in_threadpool(draw), media_type="image/png")
+            picture = spectrogram_png(read_audio(path, start=start, end=end))
         except (GemmedError, OSError) as error:
             return PlainTextResponse(str(error), 404)
+        return Response(picture, media_type="image/png")
 
-    def _recording(self, request: Any) -> str | None:
-        """Only files of the manifest, by the number of their row."""
+    def _recording(self, request: Any) -> tuple[str | None, float | None, float | None]:
+        """File and seconds of a recording of the manifest, by the number of its row."""
         try:
             position = self._session.position_of(_whole(request.path_params["row"]) or 0)
         except LookupError:
-            return None
-        return self._session.subject.recording(position)
+            return None, None, None
+        subject = self._session.subject
+        return subject.recording(position), *subject.bounds(position)
 
 
-def _offered(offer: BulkOffer) -> dict[str, Any]:
-    return {
-        "suggestions": len(offer.suggestions),
-        "expected_errors": round(offer.expected_errors, 2),
-        "most_errors": None if offer.most_errors is None else round(offer.most_errors, 1),
-        "checks": offer.n_checks,
-    }
-
-
-def _reviewer(request: Any) -> str:
-    return " ".join(request.query_params.get("reviewer", "").split())[:LONGEST_NAME]
+def _reviewer(given: Any) -> str:
+    return " ".join(given.get("reviewer", "").split())[:LONGEST_NAME]
 
 
 def corrected_name(path: Path) -> Path:
@@ -321,26 +313,6 @@ def corrected_name(path: Path) -> Path:
     return path.with_name(f"{stem}.corrected{suffixes}")
 
 
-async def _answer(work: Any) -> Any:
-    """What some work gives, as JSON; problems in one sentence, never a page of an error."""
-    from starlette.concurrency import run_in_threadpool
-    from starlette.responses import JSONResponse
-
-    try:
-        return JSONResponse(await run_in_threadpool(work))
-    except LookupError as error:
-        return _problem(str(error.args[0]) if error.args else "not found", 404)
-    except (GemmedError, OSError, ValueError) as error:
-        full = "full" in str(error)
-        return _problem(" ".join(str(error).split()), 507 if full else 400)
-
-
-def _problem(text: str, status: int) -> Any:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse({"problem": text}, status)
-
-
 async def _given(request: Any) -> dict[str, Any] | None:
     """The JSON object of a request, or None."""
     body = b""
@@ -348,8 +320,6 @@ async def _given(request: Any) -> dict[str, Any] | None:
         body += part
         if len(body) > LARGEST_BODY:
             return None
-    import json
-
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):  # not JSON, or nested too deeply

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.exceptions import ReviewError
-from ..report.findings import RANKINGS
-from .agreement import agreements
-from .attached import file_digest, row_digest
-from .fits import FittedReview
-from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
+from .._core.progress import STAGES, Event, listening
+from ..report.findings import RANKINGS, Findings
+from .applied_marks import Known
+from .marks import (
+    BULK,
+    KINDS,
+    PICK,
+    Accepted,
+    Judgement,
+    Mark,
+    MarkStore,
+    agreements,
+    file_digest,
+    judgements,
+    row_digest,
+)
 from .planned_checks import PlannedChecks, take_plan
 from .subjects import Subject
 from .suggestions import BulkOffer, bulk_offer, with_checks
@@ -29,7 +41,15 @@ HOLD_SECONDS = 600.0
 """How long a row that a reviewer looks at is not offered to others."""
 
 
-class ReviewSession(FittedReview):
+class Fitted(NamedTuple):
+    """A fit and its orders; replaced as a whole by a refit."""
+
+    number: int
+    findings: Findings
+    orders: dict[str, np.ndarray]
+
+
+class ReviewSession:
     """Everything the page asks for; safe to use from several threads.
 
     Parameters
@@ -43,13 +63,86 @@ class ReviewSession(FittedReview):
     def __init__(
         self, subject: Subject, store: MarkStore, path: Path, reviewer: str = "reviewer"
     ) -> None:
-        super().__init__(subject, store)
+        self.subject, self.store = subject, store
         self.path, self.reviewer = path, reviewer
+        self._position = {int(row): i for i, row in enumerate(subject.rows)}
+        self._fitted: Fitted | None = None
+        self._refit_lock = threading.Lock()
+        self._progress: dict[str, Any] = {"running": False, "stage": "", "error": None}
         self.checks: PlannedChecks | None = None
         self._held: dict[str, tuple[int, float]] = {}
         self._stamp: tuple[int, int] | None = None
         self._changed = False
         self._digest = row_digest(subject.table, subject.target)
+
+    # -- fits ----------------------------------------------------------------------------------
+
+    @property
+    def fitted(self) -> Fitted:
+        """The current fit."""
+        if self._fitted is None:
+            raise ReviewError("nothing has been fitted yet")
+        return self._fitted
+
+    def fit(self) -> None:
+        """Fit with the marks that stand, and wait for it."""
+        findings = Findings(self.subject.fit(self.known()))
+        orders = {ranking: findings.order(ranking) for ranking in RANKINGS}
+        number = 1 if self._fitted is None else self._fitted.number + 1
+        self._fitted = Fitted(number, findings, orders)
+
+    def refit(self) -> bool:
+        """Begin a fit beside the review; False if one is running."""
+        if not self._refit_lock.acquire(blocking=False):
+            return False
+        self._progress = {"running": True, "stage": STAGES[0], "done": 0, "error": None}
+        self._progress["since"] = time.monotonic()
+        threading.Thread(target=self._refit, name="refit", daemon=True).start()
+        return True
+
+    def _refit(self) -> None:
+        error = None
+        try:
+            with listening(self._hear):
+                self.fit()
+        except Exception as problem:  # whatever a fit raises is told, and the last fit stays
+            error = " ".join(str(problem).split()) or type(problem).__name__
+        finally:
+            self._progress = {"running": False, "stage": "", "error": error}
+            self._refit_lock.release()
+
+    def _hear(self, event: Event) -> None:
+        self._progress = {**self._progress, "stage": event.stage, "done": event.done}
+
+    def progress(self) -> dict[str, Any]:
+        """Of the refit, ready for JSON."""
+        found = dict(self._progress)
+        since = found.pop("since", None)
+        stage = found["stage"]
+        found["seconds"] = 0.0 if since is None else round(time.monotonic() - since, 1)
+        found["step"] = STAGES.index(stage) + 1 if stage in STAGES else 0
+        found["steps"] = len(STAGES)
+        found["fit"] = self.fitted.number
+        return found
+
+    def known(self) -> Known:
+        """What the standing marks say of the rows."""
+        certain: dict[int, str] = {}
+        bad = set()
+        for row, judgement in judgements(self.store.standing()).items():
+            position = self._position.get(row)
+            if position is None:
+                continue
+            mark = judgement.mark
+            if mark.how == BULK:
+                continue  # nobody has looked: the model would learn its own opinion
+            if mark.kind == "right":
+                certain[position] = str(self.subject.labels[position])
+            elif mark.kind == "wrong" and mark.label is not None:
+                certain[position] = mark.label
+            elif mark.kind == "bad":
+                bad.add(position)
+        return Known(certain, frozenset(bad))
 
     # -- random checks -------------------------------------------------------------------------
 
@@ -235,13 +328,7 @@ class ReviewSession(FittedReview):
         sample = fitted.findings.sample(position)
         sample["given"] = str(self.subject.labels[position])
         sample["marks"] = [
-            {
-                "kind": mark.kind,
-                "label": mark.label,
-                "reviewer": mark.reviewer,
-                "at": mark.at,
-                "how": mark.how,
-            }
+            {name: getattr(mark, name) for name in ("kind", "label", "reviewer", "at", "how")}
             for mark in self.store.of_row(row - 1)
         ]
         sample["fit"] = fitted.number
@@ -265,11 +352,8 @@ class ReviewSession(FittedReview):
             )
             for near in sample["neighbours"]:
                 start, end = self.subject.bounds(self.position_of(near["row"]))
-                near["sound"] = {
-                    "audio": f"/audio/{near['row']}",
-                    "start": start or 0.0,
-                    "end": end,
-                }
+                address = f"/audio/{near['row']}"
+                near["sound"] = {"audio": address, "start": start or 0.0, "end": end}
         return sample
 
     @cached_property

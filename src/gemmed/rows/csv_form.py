@@ -1,7 +1,8 @@
 """How a CSV file is written: encoding, separator, comment lines, header; found from its beginning.
 
-Whoever writes the table again needs all of it, and both readers (``csv_records`` and ``csv_arrow``)
-take it from here, so that they agree on what the rows are.
+Whoever writes the table again needs all of it. Both readers take it, so that they agree on what the
+rows are. ``records``, here, names what is wrong in which line and needs no further package.
+``csv_arrow`` is faster and leaves to it what it is not sure of.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._core.exceptions import TableError
 from .._core.file_limits import check_text_encoding
-from .notes import Note
+from .cells import Note
 
 DELIMITERS = ",;\t|"
 FIELD_LIMIT = 10_000_000
@@ -91,17 +92,6 @@ class CSVForm:
         return self.mark + text.encode(self.encoding)
 
 
-class HeadOptions(NamedTuple):
-    """What the user says of the file; None and "auto" leave it to the file.
-
-    ``header`` is one of HEADERS; ``comment`` is what comment lines begin with, or "none".
-    """
-
-    encoding: str | None = None
-    header: str = "auto"
-    comment: str | None = None
-
-
 def not_in_encoding(name: str, encoding: str, where: str) -> TableError:
     """The error of a file that is not in its encoding."""
     return TableError(
@@ -111,7 +101,14 @@ def not_in_encoding(name: str, encoding: str, where: str) -> TableError:
 
 
 def find_form(
-    head: bytes, name: str, options: HeadOptions, *, whole: bool, compression: str | None = None
+    head: bytes,
+    name: str,
+    *,
+    whole: bool,
+    compression: str | None = None,
+    encoding: str | None = None,
+    header: str = "auto",
+    comment: str | None = None,
 ) -> tuple[CSVForm, list[Note]]:
     """Form of a CSV file that begins with ``head``, and what was decided.
 
@@ -120,22 +117,24 @@ def find_form(
     head : the first bytes, not compressed
     name : what to call the table in messages
     whole : whether these are all
+    encoding, header, comment : what the user says of the file; None and "auto" leave it to the
+        file, "none" is no comment
     """
-    mark, encoding = _encoding_of(head, options.encoding, name)
+    mark, encoding = _encoding_of(head, encoding, name)
     text = _decoded(head[len(mark) :], encoding, name, whole=whole)
     lines = list(io.StringIO(text, newline=""))
     if not whole and len(lines) > 1:
         lines.pop()  # it may be cut
-    skipped, comment = _leading_lines(lines, options.comment)
+    skipped, comment = _leading_lines(lines, comment)
     body = lines[skipped:]
     if not body:
         raise TableError(f"{name} has no row: every line begins with {comment!r}")
     commented = _last_comment(lines[:skipped], comment)
     delimiter = _delimiter_of(body)
-    records = _records(body, delimiter)
-    names, taken, notes = _names_of(records, commented, delimiter, name, options.header)
+    cells_of = _first_records(body, delimiter)
+    names, taken, notes = _names_of(cells_of, commented, delimiter, name, header)
     header_lines = skipped + (taken or 0)
-    rows = [cells for cells, _ in records[1:]] if taken else [cells for cells, _ in records]
+    rows = [cells for cells, _ in cells_of[1 if taken else 0 :]]
     names, index, named = _complete_names(names, rows, name)
     check_names(names, name)
     first_end = re.search(r"\r\n|\n|\r", text)
@@ -216,7 +215,7 @@ def _delimiter_of(lines: Sequence[str]) -> str:
     return max(DELIMITERS, key=first.count)
 
 
-def _records(lines: Sequence[str], delimiter: str) -> list[tuple[list[str], int]]:
+def _first_records(lines: Sequence[str], delimiter: str) -> list[tuple[list[str], int]]:
     """Cells of the first rows, and how many lines had been read after each."""
     csv.field_size_limit(FIELD_LIMIT)
     reader = csv.reader(lines, delimiter=delimiter)
@@ -329,3 +328,80 @@ def check_names(names: list[str], table: str) -> None:
         raise TableError(
             f"{table} has more than one column {', '.join(map(repr, twice))}: rename them"
         )
+
+
+class Record(NamedTuple):
+    """A row and the text it was read from; ``cells`` is None for what is no row."""
+
+    cells: list[str] | None
+    raw: str
+
+
+class _Lines:
+    """Lines on their way to the parser, without comments, counted and remembered."""
+
+    def __init__(self, lines: Iterable[str], form: CSVForm) -> None:
+        self._lines = iter(lines)
+        self._comment = form.comment
+        self.number = 0
+        self.between: list[str] = []
+        """Comments since the last row."""
+        self.raw: list[str] = []
+        """Lines of the row being read."""
+        for _ in range(form.header_lines):
+            self.between.append(next(self._lines, ""))
+            self.number += 1
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        while True:
+            line = next(self._lines)
+            self.number += 1
+            if not self.raw and self._comment is not None and line.startswith(self._comment):
+                self.between.append(line)
+                continue
+            self.raw.append(line)
+            return line
+
+    def taken(self) -> tuple[str, str]:
+        """Text before the row and of the row, which is over."""
+        between, raw = "".join(self.between), "".join(self.raw)
+        self.between, self.raw = [], []
+        return between, raw
+
+
+def records(lines: Iterable[str], form: CSVForm, name: str) -> Iterator[Record]:
+    """Every part of a file in its order, rows and what stands between them.
+
+    The texts of all of them together are the file. A line that begins with # and has another number
+    of cells than the header is a comment, and so is every line that begins with ``form.comment``.
+    """
+    csv.field_size_limit(FIELD_LIMIT)
+    source = _Lines(lines, form)
+    n_cells = len(form.names)
+    try:
+        for cells in csv.reader(source, delimiter=form.delimiter, strict=True):
+            between, raw = source.taken()
+            if between:
+                yield Record(None, between)
+            if len(cells) == n_cells:
+                yield Record(cells, raw)
+            elif not cells or (form.comment is None and cells[0].startswith(COMMENT)):
+                yield Record(None, raw)
+            else:
+                raise TableError(
+                    f"line {source.number} of {name} has {len(cells)} cells, the header has "
+                    f"{n_cells}"
+                )
+    except csv.Error as error:
+        raise TableError(f"line {source.number} of {name}: {error}") from error
+    between, raw = source.taken()
+    if between + raw:
+        yield Record(None, between + raw)
+
+
+def csv_rows(lines: Iterable[str], form: CSVForm, name: str) -> Iterator[list[str]]:
+    """Cells of every row; all rows have as many as there are names."""
+    return (record.cells for record in records(lines, form, name) if record.cells is not None)

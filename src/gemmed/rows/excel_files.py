@@ -15,8 +15,8 @@ from typing import Any
 
 from .._core.exceptions import OutputError, TableError, raised_as
 from .._core.optional import require
+from .cells import Note
 from .compressed_files import text_limit, too_large
-from .notes import Note
 
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 MAX_ROWS = 1_048_576

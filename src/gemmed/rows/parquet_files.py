@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .cells import Note
 from .compressed_files import FREE_BYTES, MAX_RATIO, free_memory, too_large
-from .notes import Note
 
 FREE_COLUMN_BYTES = 4 * FREE_BYTES
 """Bytes of the columns of a file of any size; eight for each number."""

@@ -15,8 +15,8 @@ import numpy as np
 from .._core.exceptions import TableError
 from .._core.types import BoolArray, FloatArray
 from .._core.words import did_you_mean
+from .cells import Note
 from .csv_form import CSVForm
-from .notes import Note
 from .number_formats import PLAIN, NumberFormat
 
 # Columns of strings that pyarrow holds, without a Python loop: to the bit as Table's own way.
@@ -46,9 +46,6 @@ def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> Flo
     import pyarrow
     from pyarrow import compute
 
-    values = _as_they_are(column, missing)
-    if values is not None:
-        return values
     cells = _trimmed(column)
     present = _present(cells, missing)
     known = compute.if_else(pyarrow.array(present), cells, None)
@@ -58,30 +55,9 @@ def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> Flo
         read = compute.cast(known, pyarrow.float64())
     except pyarrow.ArrowInvalid:
         return None
-    values = read.to_numpy(zero_copy_only=False)
+    values: FloatArray = read.to_numpy(zero_copy_only=False)
     # pyarrow reads nan(x) as a number, Python does not.
     return None if np.any(np.isnan(values) & present) else np.array(values, dtype=np.float64)
-
-
-def _as_they_are(column: Any, missing: frozenset[str]) -> FloatArray | None:
-    """Numbers of a column in which cells are empty or plain numbers; None if it is not one."""
-    import pyarrow
-    from pyarrow import compute
-
-    if any(mark[:1] in "0123456789+-." for mark in missing if mark):
-        return None  # a number may mean "no value"
-    cells = _whole(column)
-    empty = compute.equal(compute.binary_length(cells), 0)
-    if empty.true_count:
-        cells = compute.if_else(empty, None, cells)
-    try:
-        read = compute.cast(cells, pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        return None
-    values: FloatArray = read.to_numpy(zero_copy_only=False)
-    if np.isnan(values).sum() > empty.true_count:
-        return None  # nan, which may be a mark, or NaN(x), which is none
-    return np.array(values, dtype=np.float64)
 
 
 def _with_points(cells: Any) -> Any:
@@ -96,12 +72,6 @@ def _with_points(cells: Any) -> Any:
 
 
 def _trimmed(column: Any) -> Any:
-    from pyarrow import compute
-
-    return compute.utf8_trim_whitespace(_whole(column))
-
-
-def _whole(column: Any) -> Any:
     """The strings of a Series as one pyarrow array; no value is an empty string."""
     import pyarrow
     from pyarrow import compute
@@ -109,7 +79,7 @@ def _whole(column: Any) -> Any:
     cells = pyarrow.array(column)
     if isinstance(cells, pyarrow.ChunkedArray):
         cells = cells.combine_chunks()
-    return compute.fill_null(cells, "") if cells.null_count else cells
+    return compute.utf8_trim_whitespace(compute.fill_null(cells, ""))
 
 
 def _present(cells: Any, missing: frozenset[str]) -> BoolArray:
@@ -118,9 +88,8 @@ def _present(cells: Any, missing: frozenset[str]) -> BoolArray:
 
     lower = compute.utf8_lower(cells)
     marks = pyarrow.array(sorted(missing), type=lower.type)
-    present = ~compute.is_in(lower, value_set=marks).to_numpy(zero_copy_only=False).astype(bool)
-    found: BoolArray = present
-    return found
+    absent = compute.is_in(lower, value_set=marks).to_numpy(zero_copy_only=False)
+    return np.asarray(~absent.astype(bool))
 
 
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
@@ -205,11 +174,10 @@ class Table:
         """Where a column has a value, shape (n_rows,)."""
         if self._is_numeric(name):
             return ~np.isnan(self.numbers(name)[0])
+        numbers = self._converted.get(("numbers", name))
+        if numbers is not None and not np.isnan(numbers[0]).any():
+            return np.ones(len(self), dtype=bool)
         if holds_strings(self.frame[name]):
-            if ("numbers", name) in self._converted and not len(self.numbers(name)[1]):
-                values = self.numbers(name)[0]
-                if not np.isnan(values).any():
-                    return np.ones(len(values), dtype=bool)
             return present_in(self.frame[name], self.missing)
         return self.text(name)[1]
 

@@ -14,7 +14,7 @@ N_KNOTS = 60
 TAIL_SHARE = 0.05
 """Share of the largest normal values whose mean excess continues the curve beyond them."""
 N_TAIL = 500
-"""Values in the tail of pooled nats; with more values the tail begins farther out."""
+"""Values in the tail of pooled nats."""
 ROWS_BY_COLUMN = 64
 """Rows from which on columns are looked up one by one."""
 N_OF_TREND = 2.5
@@ -41,23 +41,26 @@ class Tails:
     """Mean excess beyond the last knot, shape (n_statistics,)."""
 
     def of(self, values: FloatArray) -> FloatArray:
-        """Shape (n_rows, n_statistics)."""
-        if len(values) < ROWS_BY_COLUMN:
-            place = (values[:, None, :] > self.knots[None]).sum(axis=1) - 1
+        """Of the shape of ``values``: n_rows, and n_statistics in one dimension or more."""
+        flat = values.reshape(len(values), -1)
+        if len(flat) < ROWS_BY_COLUMN:
+            place = (flat[:, None, :] > self.knots[None]).sum(axis=1) - 1
         else:
-            found = [np.searchsorted(*pair) for pair in zip(self.knots.T, values.T, strict=True)]
+            found = [np.searchsorted(*pair) for pair in zip(self.knots.T, flat.T, strict=True)]
             place = np.stack(found, axis=1) - 1
-        inside = np.clip(place, 0, len(self.knots) - 2)
-        columns = np.arange(values.shape[1])
+        inside = np.minimum(np.maximum(place, 0), len(self.knots) - 2)
+        columns = np.arange(flat.shape[1])
         left, right = self.knots[inside, columns], self.knots[inside + 1, columns]
-        share = np.clip((values - left) / np.maximum(right - left, 1e-12), 0.0, 1.0)
+        share = (flat - left) / np.maximum(right - left, 1e-12)
         step = self.nats[1] - self.nats[0]
-        beyond = np.maximum(values - self.knots[-1], 0.0) / self.scale
-        return np.asarray(self.nats[0] + step * (inside + share) + beyond)
+        beyond = np.maximum(flat - self.knots[-1], 0.0) / self.scale
+        nats = self.nats[0] + step * (inside + np.minimum(np.maximum(share, 0.0), 1.0)) + beyond
+        return np.asarray(nats).reshape(values.shape)
 
 
 def fit_tails(values: FloatArray, tail_share: float = TAIL_SHARE) -> Tails:
     """From normal values, shape (n_rows, n_statistics)."""
+    values = values.reshape(len(values), -1)
     nats = np.linspace(0.0, -np.log(tail_share), N_KNOTS)
     knots = np.quantile(values, 1.0 - np.exp(-nats), axis=0)
     excess = np.maximum(values - knots[-1], 0.0)
@@ -113,30 +116,6 @@ def independent_stretches(stretches: Sequence[FloatArray]) -> float:
         end = int(np.argmax(pairs <= 0.0)) if np.any(pairs <= 0.0) else len(pairs)
         slowest = max(slowest, 2.0 * float(pairs[:end].sum()) - 1.0)
     return max(n / slowest - N_OF_TREND, 1.0)
-
-
-def fit_pooled(nats: FloatArray) -> Tails:
-    """Tail of the held-out nats of all items together."""
-    share = float(np.clip(N_TAIL / nats.size, 1e-3, TAIL_SHARE))
-    return fit_tails(nats.reshape(-1, 1), share)
-
-
-@dataclass(frozen=True, eq=False)
-class Calibrated:
-    """Nats that keep their promise on blocks of normal rows that were held out.
-
-    The largest of several tests of an item (a sensor, the plant) is first compared with its own
-    normal values. Then it is corrected by how such nats turned out in held-out blocks, of all items
-    together: a score above -log(rate) is seen in a share ``rate`` of them.
-    """
-
-    items: Tails
-    held_out: Tails
-
-    def of(self, values: FloatArray) -> FloatArray:
-        """Shape (n_rows, n_items)."""
-        nats = self.items.of(values)
-        return self.held_out.of(nats.reshape(-1, 1)).reshape(nats.shape)
 
 
 def share_in_blocks(flags: Sequence[np.ndarray]) -> tuple[float, float, float]:

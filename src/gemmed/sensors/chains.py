@@ -43,7 +43,7 @@ KEPT_MESSAGE = 0.5
 DAMPED_FROM = 10
 
 
-MOST_SHARED = 9
+MAX_SHARED = 9
 
 
 class Sequences(NamedTuple):
@@ -205,7 +205,7 @@ def has_shared_chain(shared: bool | str, n_views: int) -> bool:
     """What the parameter ``shared`` asks for."""
     if isinstance(shared, str):
         check_choice("shared", shared, ("auto",))
-        return n_views <= MOST_SHARED
+        return n_views <= MAX_SHARED
     return bool(shared)
 
 

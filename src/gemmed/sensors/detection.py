@@ -11,7 +11,7 @@ import numpy as np
 from .._core.types import FloatArray
 from .chains import Factors, Inferred, Rates, Sequences, first_rates, learn_rates
 from .readings import (
-    FEWEST_FOR_DISAGREEMENT,
+    MIN_SENSORS_FOR_DISAGREEMENT,
     FaultGroups,
     Prediction,
     ReadingRule,
@@ -28,13 +28,13 @@ ROUNDS = 12
 """Groups and chains by turns, in each pass."""
 SETTLED = 0.01
 """Mean change of P(broken) at which they end."""
-MOST_DISCRETE = 0.2
+MAX_DISCRETE_VALUES = 0.2
 """Share of repeated readings from which on a sensor repeats itself by nature."""
 REPEATED, REPEATED_NATS = 3, 8.0
 """Equal readings from which on a sensor is stuck, and what that says."""
-LEAST_MOVING = 0.02
+MIN_MOVING_SHARE = 0.02
 """Share of broken readings that move, at least."""
-FEWEST_TRUSTED = 20
+MIN_TRUSTED = 20
 LEVEL_QUANTILE, LEVEL_SHARE = 0.2, 0.5
 """Recordings differ: of the level of a recording, this quantile of its statistics, one half is its
 own nature and not a fault of its sensors."""
@@ -186,7 +186,9 @@ def detect_faults(
             change = float(np.mean(np.abs(found.broken - broken)[present]))
             broken, shared_broken = np.where(present, found.broken, 0.0), found.common
             n_held = is_held.sum(axis=0)
-            moving = np.maximum(broken.sum(axis=0) - n_held, 0.0) + LEAST_MOVING * (1.0 + n_held)
+            moving = np.maximum(broken.sum(axis=0) - n_held, 0.0) + MIN_MOVING_SHARE * (
+                1.0 + n_held
+            )
             not_stuck = np.log(moving / (moving + n_held))
             if change <= SETTLED:
                 break
@@ -263,7 +265,7 @@ def _repeated(X: FloatArray, there: np.ndarray) -> np.ndarray | None:
     distinct = float(np.mean(copies > 1)) if len(copies) else 0.0
     # Stuck at few values is a fault; a sensor with few values is not.
     n_values = len(np.unique(X[mask], axis=0)) if mask.any() else 0
-    if distinct > MOST_DISCRETE and n_values > max(3, 0.02 * len(copies)):
+    if distinct > MAX_DISCRETE_VALUES and n_values > max(3, 0.02 * len(copies)):
         return None
     if len(copies) and mask[there].all():  # no other reading is left to compare them with
         return None
@@ -274,7 +276,7 @@ def _trusted(broken: FloatArray, present: np.ndarray) -> np.ndarray:
     trusted = present & (broken < 0.5)
     for view in range(present.shape[1]):
         there = present[:, view]
-        if trusted[:, view].sum() < min(FEWEST_TRUSTED, there.sum()):
+        if trusted[:, view].sum() < min(MIN_TRUSTED, there.sum()):
             trusted[there, view] = broken[there, view] <= np.median(broken[there, view])
     return trusted
 
@@ -283,14 +285,14 @@ def _predictions(
     readings: Sequence[ReadingRule], views: Sequence[FloatArray], trusted: np.ndarray
 ) -> Predictions:
     n_views = len(readings)
-    if n_views < FEWEST_FOR_DISAGREEMENT:
+    if n_views < MIN_SENSORS_FOR_DISAGREEMENT:
         return ((),) * n_views
     rules = []
     for target in range(n_views):
         own = []
         for source in range(n_views):
             both = trusted[:, target] & trusted[:, source]
-            if target != source and both.sum() >= FEWEST_TRUSTED:
+            if target != source and both.sum() >= MIN_TRUSTED:
                 rule = prediction_rule(
                     readings[target].scaling.of(views[target][both]),
                     readings[source].scaling.of(views[source][both]),

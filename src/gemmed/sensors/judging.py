@@ -1,4 +1,4 @@
-"""Judging consecutive rows by what was learned from normal ones."""
+"""What was learned from normal rows, and how consecutive rows are judged by it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
-from .normal_fit import NormalModel
-from .running import TESTS, Measured, State
+from .calibration import Tails
+from .running import TESTS, Measured, Rules, State, measure
 
 MISSING = "missing"
+TEST_NAMES = np.array(TESTS, dtype=object)
+MAX_NATS = 12.0
+"""No test says more to the plant: one extreme test must not hide all others in a mean."""
 
 
 class MonitorResult(NamedTuple):
@@ -35,6 +38,33 @@ class MonitorResult(NamedTuple):
     """Nats of whole rows, shape (n_rows,)."""
     plant_alarm: BoolArray
     """Of the same shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalModel:
+    """What is known of normal readings."""
+
+    rules: Rules
+    tests: Tails
+    """Of all tests of all sensors."""
+    sensors: Tails
+    """Of the largest test of each sensor."""
+    held_out: Tails
+    """Of the nats of all sensors together in held-out blocks: corrects them."""
+    plant_tests: Tails
+    plant: Tails
+    """Of the mean test of the plant."""
+
+
+def plant_statistics(measured: Measured, largest: FloatArray) -> FloatArray:
+    """Shape (n_rows, n_plant_tests); ``largest`` are the largest nats of each sensor."""
+    largest = np.minimum(largest, MAX_NATS)
+    return np.column_stack([measured.plant, largest.max(axis=1), largest.mean(axis=1)])
+
+
+def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
+    """Mean nats of the tests of whole rows, shape (n_rows, 1)."""
+    return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,28 +96,27 @@ class Judge:
 
     def consecutive(self, X: FloatArray, state: State) -> tuple[MonitorResult, Measured, State]:
         """Judge rows without a gap, and the state after them."""
-        found, later = self.model.judge(X[:, self.channels], state)
-        shape = (len(X), len(self.names))
+        model = self.model
+        measured, later = measure(model.rules, X[:, self.channels], state)
+        nats = model.tests.of(measured.sensors)
+        largest = nats.max(axis=2)
+        corrected = model.held_out.of(model.sensors.of(largest).reshape(-1, 1))
+        plant = plant_nats(model.plant_tests, plant_statistics(measured, largest))
+        plant = model.plant.of(plant)[:, 0]
+        shape, judged = (len(X), len(self.names)), list(self.judged)
         scores, tests = np.zeros(shape), np.full(shape, "", dtype=object)
-        judged = list(self.judged)
-        scores[:, judged] = found.sensors
-        tests[:, judged] = np.array(TESTS, dtype=object)[found.tests.argmax(axis=2)]
-        starts = self.model.rules.starts
         too_long = np.zeros(shape, dtype=bool)
+        scores[:, judged] = corrected.reshape(largest.shape)
+        tests[:, judged] = TEST_NAMES[nats.argmax(axis=2)]
         too_long[:, judged] = np.logical_or.reduceat(
-            found.measured.age > self.max_missing, starts, axis=1
+            measured.age > self.max_missing, model.rules.starts, axis=1
         )
         tests[too_long] = MISSING
         columns = np.concatenate(self.columns)
         firsts = np.cumsum([0, *(len(own) for own in self.columns[:-1])])
         missing = np.logical_and.reduceat(np.isnan(X[:, columns]), firsts, axis=1)
+        alarms = (scores > self.threshold) | too_long
         result = MonitorResult(
-            self.names,
-            scores,
-            (scores > self.threshold) | too_long,
-            tests,
-            missing,
-            found.plant,
-            found.plant > self.threshold,
+            self.names, scores, alarms, tests, missing, plant, plant > self.threshold
         )
-        return result, found.measured, later
+        return result, measured, later

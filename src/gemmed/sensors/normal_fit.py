@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from .._core.types import FloatArray
 from .calibration import (
-    Calibrated,
+    N_TAIL,
+    TAIL_SHARE,
     Tails,
-    fit_pooled,
     fit_tails,
     independent_stretches,
     of_new_stretch,
     share_in_blocks,
 )
+from .judging import NormalModel, plant_nats, plant_statistics
 from .neighbours import References, references_of
 from .prediction import RIDGES, Predictor, fit_predictor, windows, without_gaps
-from .running import N_INPUTS, N_PLANT, Measured, Rules, State, measure, residual_pairs
+from .running import N_INPUTS, N_PLANT, Measured, Rules, measure, residual_pairs
 
 MIN_BLOCKS, MAX_BLOCKS = 5, 10
 """Consecutive parts of the normal data; each is judged by a model of the others."""
@@ -29,42 +30,6 @@ WINDOWS_OF_BLOCK = 4
 MAX_SENSOR_REFERENCES, MAX_ROW_REFERENCES = 256, 1000
 EXPLAINED_VARIANCE = 0.9
 """Share of the variance that the principal directions of normal rows explain."""
-MAX_NATS = 12.0
-"""No test says more: one extreme test must not hide all others in a mean."""
-
-
-@dataclass(frozen=True, eq=False)
-class NormalModel:
-    """What is known of normal readings."""
-
-    rules: Rules
-    tests: Tails
-    """Of all tests of all sensors."""
-    sensors: Calibrated
-    """Of the largest test of each sensor."""
-    plant_tests: Tails
-    plant: Tails
-    """Of the mean test of the plant."""
-
-    def judge(self, X: FloatArray, state: State) -> tuple[Judged, State]:
-        """Scores of consecutive rows."""
-        measured, later = measure(self.rules, X, state)
-        nats = test_nats(self.tests, measured)
-        largest = nats.max(axis=2)
-        plant = plant_nats(self.plant_tests, plant_statistics(measured, largest))
-        return Judged(nats, self.sensors.of(largest), self.plant.of(plant)[:, 0], measured), later
-
-
-class Judged(NamedTuple):
-    """Nats against "normal" of consecutive rows."""
-
-    tests: FloatArray
-    """Shape (n_rows, n_sensors, n_tests)."""
-    sensors: FloatArray
-    """Shape (n_rows, n_sensors)."""
-    plant: FloatArray
-    """Shape (n_rows,)."""
-    measured: Measured
 
 
 class HeldOut(NamedTuple):
@@ -89,23 +54,6 @@ class HeldOut(NamedTuple):
                 for block in np.unique(self.blocks)
             ]
         )
-
-
-def test_nats(tails: Tails, measured: Measured) -> FloatArray:
-    """Shape (n_rows, n_sensors, n_tests)."""
-    values = measured.sensors
-    return tails.of(values.reshape(len(values), -1)).reshape(values.shape)
-
-
-def plant_statistics(measured: Measured, largest: FloatArray) -> FloatArray:
-    """Shape (n_rows, n_plant_tests); ``largest`` are the largest nats of each sensor."""
-    largest = np.minimum(largest, MAX_NATS)
-    return np.column_stack([measured.plant, largest.max(axis=1), largest.mean(axis=1)])
-
-
-def plant_nats(tails: Tails, statistics: FloatArray) -> FloatArray:
-    """Mean nats of the tests of whole rows, shape (n_rows, 1)."""
-    return np.minimum(tails.of(statistics), MAX_NATS).mean(axis=1, keepdims=True)
 
 
 def blocks_of_rows(
@@ -145,10 +93,11 @@ def fit_normal(
     row_blocks = np.concatenate(blocks)
     starts = np.flatnonzero(np.diff(sensor, prepend=-1))
     folds = [_without(stretches, blocks, number) for number in np.unique(row_blocks)]
-    ridge = _best_ridge(stretches, blocks, folds, sensor, lags)
-    predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
+    tried = {r: [fit_predictor(fold, sensor, lags, r) for fold in folds] for r in RIDGES}
+    found = {r: _held_out_inflation(stretches, blocks, made) for r, made in tried.items()}
+    ridge = min(RIDGES, key=lambda r: found[r][1])
+    predictors, inflation, n_folds = tried[ridge], found[ridge][0], len(folds)
     final = fit_predictor(stretches, sensor, lags, ridge)
-    inflation, n_folds = _inflation(stretches, blocks, predictors), len(folds)
     predictors = [replace(p, inflation=inflation, _made={}) for p in predictors]
     learned = (n_folds - 1) / n_folds
     final = replace(final, inflation=_of_more_rows(inflation, learned), _made={})
@@ -159,7 +108,7 @@ def fit_normal(
     residuals = references_of(pairs, MAX_SENSOR_REFERENCES, rng)
     scalings = [p.scaling for p in predictors]
     readings = first.filled * np.stack([s.width for s in scalings])[row_blocks]
-    readings += np.stack([s.centre for s in scalings])[row_blocks]
+    readings = np.nan_to_num(readings) + np.stack([s.centre for s in scalings])[row_blocks]
     rows = references_of(readings[:, None], MAX_ROW_REFERENCES, rng)
     row_residuals = references_of(first.cross[:, None], MAX_ROW_REFERENCES, rng)
     usual = _usual(first)
@@ -179,7 +128,7 @@ def fit_normal(
     made = [replace(rules, usual_plant=plant) for rules in made]
     # Second pass: held-out statistics, which calibrate.
     second = _held_out(made, stretches, blocks, window)
-    tests, sensors = _sensor_tails(second, row_blocks)
+    sensor_tails = _sensor_tails(second, row_blocks)
     # Short blocks resemble their neighbours, which does not say how a later stretch will be. For
     # the plant there are not more blocks than independent stretches.
     longer = blocks_of_rows(stretches, window + max(lags), n_independent)
@@ -194,24 +143,26 @@ def fit_normal(
             [replace(rules, usual_plant=plant) for rules in bare], stretches, longer, window
         )
     plant_tests, held = _plant_tails(third, second, longer_rows, n_independent)
-    model = NormalModel(made[-1], tests, sensors, plant_tests, held.tail(longer_rows >= 0))
+    model = NormalModel(made[-1], *sensor_tails, plant_tests, held.tail(longer_rows >= 0))
     return model, held
 
 
-def _sensor_tails(measured: Measured, blocks: np.ndarray) -> tuple[Tails, Calibrated]:
-    """Of all tests, and of the largest one of each sensor; blocks are compared with the others."""
+def _sensor_tails(measured: Measured, blocks: np.ndarray) -> tuple[Tails, Tails, Tails]:
+    """Of all tests, of the largest one of each sensor, and of its nats in held-out blocks."""
+
+    def tails(rows: np.ndarray) -> tuple[Tails, Tails, FloatArray]:
+        tests = fit_tails(measured.sensors[rows])
+        largest = tests.of(measured.sensors).max(axis=2)
+        return tests, fit_tails(largest[rows]), largest
+
     nats = np.empty(measured.sensors.shape[:2])
     for number in np.unique(blocks):
         own = blocks == number
-        largest = test_nats(_test_tails(measured, ~own), measured).max(axis=2)
-        nats[own] = fit_tails(largest[~own]).of(largest[own])
-    tests = _test_tails(measured, blocks >= 0)
-    largest = test_nats(tests, measured).max(axis=2)
-    return tests, Calibrated(fit_tails(largest), fit_pooled(nats))
-
-
-def _test_tails(measured: Measured, rows: np.ndarray) -> Tails:
-    return fit_tails(measured.sensors[rows].reshape(int(rows.sum()), -1))
+        _, sensors, largest = tails(~own)
+        nats[own] = sensors.of(largest[own])
+    # With more values the tail begins farther out.
+    share = float(np.clip(N_TAIL / nats.size, 1e-3, TAIL_SHARE))
+    return (*tails(blocks >= 0)[:2], fit_tails(nats.reshape(-1, 1), share))
 
 
 def _plant_tails(
@@ -225,7 +176,7 @@ def _plant_tails(
     """
 
     def tails(rows: np.ndarray) -> tuple[Tails, FloatArray]:
-        largest = test_nats(_test_tails(shorter, rows), measured).max(axis=2)
+        largest = fit_tails(shorter.sensors[rows]).of(measured.sensors).max(axis=2)
         statistics = plant_statistics(measured, largest)
         new = of_new_stretch(statistics[rows], blocks[rows], n_independent)
         return fit_tails(new), statistics
@@ -249,26 +200,13 @@ def _without(
     return parts
 
 
-def _best_ridge(
-    stretches: Sequence[FloatArray],
-    blocks: Sequence[np.ndarray],
-    folds: Sequence[Sequence[FloatArray]],
-    sensor: np.ndarray,
-    lags: tuple[int, ...],
-) -> float:
-    """The ridge with the smallest held-out log error of both predictions."""
-    costs = []
-    for ridge in RIDGES:
-        predictors = [fit_predictor(fold, sensor, lags, ridge) for fold in folds]
-        squares = _squares(stretches, blocks, predictors)
-        costs.append(float(np.mean(np.log(squares + 1e-12))))
-    return RIDGES[int(np.argmin(costs))]
-
-
-def _squares(
+def _held_out_inflation(
     stretches: Sequence[FloatArray], blocks: Sequence[np.ndarray], predictors: Sequence[Predictor]
-) -> FloatArray:
-    """Mean squared held-out error of both predictions, in standard units, (2, n_channels)."""
+) -> tuple[FloatArray, float]:
+    """Held-out deviation of both predictions over the model's, shape (2, n_channels), and its log.
+
+    The second value is the mean log square of held-out errors, in standard units.
+    """
     n = len(predictors[0].sensor)
     sums, counts = np.zeros((2, n)), np.zeros(n)
     for X, own in zip(stretches, blocks, strict=True):
@@ -276,22 +214,16 @@ def _squares(
             predictor = predictors[number]
             Z = predictor.scaling.of(X)
             filled = without_gaps(Z, predictor.memory, np.zeros(n), np.zeros(n))[0]
-            longest = max(predictor.lags, default=0)
-            W = windows(filled, np.repeat(filled[:1], longest, axis=0), predictor.lags)
+            W = windows(filled, np.repeat(filled[:1], max(predictor.lags), axis=0), predictor.lags)
             here, known = own == number, np.isfinite(Z)
             for i, model in enumerate(predictor.coefficients()):
                 error = np.where(known, filled - W @ model.weights, 0.0)[here]
                 sums[i] += (error**2).sum(axis=0)
             counts += known[here].sum(axis=0)
-    return sums / np.maximum(counts, 1)
-
-
-def _inflation(
-    stretches: Sequence[FloatArray], blocks: Sequence[np.ndarray], predictors: Sequence[Predictor]
-) -> FloatArray:
-    squares = _squares(stretches, blocks, predictors)
+    squares = sums / np.maximum(counts, 1)
     expected = np.mean([[m.deviation for m in p.coefficients()] for p in predictors], axis=0)
-    return np.asarray(np.maximum(np.sqrt(squares), 1e-6) / expected)
+    inflation = np.maximum(np.sqrt(squares), 1e-6) / expected
+    return np.asarray(inflation), float(np.mean(np.log(squares + 1e-12)))
 
 
 def _of_more_rows(inflation: FloatArray, ratio: float) -> FloatArray:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .._core.types import FloatArray
+from .neighbours import Scaling
 
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 """Candidates for the ridge, in units of the variance of a channel."""
@@ -34,29 +35,14 @@ MIN_RELATIVE_WIDTH = 1e-9
 """A channel that varies less, relative to its size, is constant."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Channels in deviations from their mean."""
-
-    centre: FloatArray
-    width: FloatArray
-    varies: np.ndarray
-    """Whether each channel has two different readings."""
-
-    def of(self, X: FloatArray) -> FloatArray:
-        """Standard units; channels that do not vary are 0."""
-        scaled = np.clip((X - self.centre) / self.width, -MAX_DEVIATIONS, MAX_DEVIATIONS)
-        return np.where(self.varies | np.isnan(scaled), scaled, 0.0)
-
-
 def scaling_of(X: FloatArray) -> Scaling:
-    """Mean and deviation of the readings that are there."""
+    """Mean and deviation of the readings that are there; channels that do not vary become 0."""
     known = np.isfinite(X)
     counts = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, X, 0.0).sum(axis=0) / counts
     width = np.sqrt((np.where(known, X - centre, 0.0) ** 2).sum(axis=0) / counts)
     varies = width > MIN_RELATIVE_WIDTH * np.maximum(np.abs(centre), 1e-300)
-    return Scaling(centre, np.where(varies, width, 1.0), varies)
+    return Scaling(centre, np.where(varies, width, np.inf), MAX_DEVIATIONS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,24 +23,24 @@ from .._core.types import FloatArray
 from .neighbours import References, Scaling, references_of
 
 N_NEIGHBORS = 10
-MOST_REFERENCES = 1500
+MAX_REFERENCES = 1500
 FARTHEST = 8.0
 """Robust deviations at which readings are cut."""
-LEAST_WIDTH = 0.05
+MIN_WIDTH = 0.05
 """Of the standard deviation: columns that hardly ever move have no narrower robust one."""
 RIDGE = 0.1
 """On the diagonal of covariances of columns in robust units, times their number a sample."""
-FEWEST_FOR_MISFIT = 5
+MIN_COLUMNS_FOR_MISFIT = 5
 """Columns of a sensor from which on they can contradict each other."""
-FEWEST_FOR_NEIGHBOURS = 4
+MIN_COLUMNS_FOR_NEIGHBOURS = 4
 """Columns of a sensor."""
-FEWEST_FOR_DISAGREEMENT = 3
+MIN_SENSORS_FOR_DISAGREEMENT = 3
 """Sensors."""
-APART = 3.0
+BROKEN_SCORE = 3.0
 GRID = np.linspace(-6.0, 40.0, 400)
-MOST_NATS = 8.0
+MAX_NATS = 8.0
 """No reading says more than this."""
-FEWEST = 3.0
+PRIOR_WEIGHT = 3.0
 """Weight of broken readings that the prior of their group has."""
 SHRINK = 0.2
 """Of covariances towards their diagonal."""
@@ -66,7 +66,7 @@ class ReadingRule:
         Of few columns distances to neighbours grow too fast towards the outskirts: there it is the
         distance to the centre.
         """
-        if scaled.shape[1] < FEWEST_FOR_NEIGHBOURS:
+        if scaled.shape[1] < MIN_COLUMNS_FOR_NEIGHBOURS:
             return np.log1p(np.sqrt(np.sum(scaled**2, axis=1)))
         return self.references.log_distance(scaled[:, None], groups)[:, 0]
 
@@ -113,14 +113,14 @@ def reading_rule(
     centre = np.median(known, axis=0)
     upper, lower = np.quantile(known, [0.75, 0.25], axis=0)
     deviation = known.std(axis=0)
-    width = np.maximum((upper - lower) / 1.349, LEAST_WIDTH * deviation)
+    width = np.maximum((upper - lower) / 1.349, MIN_WIDTH * deviation)
     width = np.where(width > 0, width, 1.0)
     scaling = Scaling(centre, width, FARTHEST)
     precision = None
-    if X.shape[1] >= FEWEST_FOR_MISFIT and len(known) > 2:
+    if X.shape[1] >= MIN_COLUMNS_FOR_MISFIT and len(known) > 2:
         covariance = np.cov(scaling.of(known).T) + RIDGE * np.eye(X.shape[1])
         precision = np.linalg.inv(covariance)
-    references = references_of(scaling.of(known)[:, None], MOST_REFERENCES, rng)
+    references = references_of(scaling.of(known)[:, None], MAX_REFERENCES, rng)
     references = replace(references.in_blocks(groups[trusted]), n_neighbors=N_NEIGHBORS)
     return ReadingRule(scaling, references, precision)
 
@@ -169,7 +169,7 @@ def first_guess(statistics: FloatArray) -> FloatArray:
     below = np.quantile(statistics, 0.16, axis=0)
     width = np.maximum(middle - below, 1e-6)
     score = np.max((statistics - middle) / width, axis=1)
-    return np.where(score > APART, 0.9, 0.02)
+    return np.where(score > BROKEN_SCORE, 0.9, 0.02)
 
 
 def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
@@ -187,23 +187,23 @@ def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
     diagonal = np.diag(np.diag(covariance)) + 1e-8 * np.eye(len(covariance))
     covariance = (1.0 - SHRINK) * covariance + SHRINK * diagonal + 1e-8 * np.eye(len(covariance))
     deviations = np.sqrt(np.diag(covariance))
-    # A prior group lies APART deviations up in every statistic.
-    total = broken.sum() + FEWEST
-    middle = (broken @ statistics + FEWEST * (centre + APART * deviations)) / total
+    # A prior group lies BROKEN_SCORE deviations up in every statistic.
+    total = broken.sum() + PRIOR_WEIGHT
+    middle = (broken @ statistics + PRIOR_WEIGHT * (centre + BROKEN_SCORE * deviations)) / total
     away = (statistics - middle) * np.sqrt(broken)[:, None]
     within = covariance + (away.T @ away) / total
     direction = _without_negatives(within, middle - centre)
     along = statistics @ direction
     m0, s0 = _middle_and_width(along, good + 1e-9)
     z = (along - m0) / s0
-    m1 = max((float(broken @ z) + FEWEST * APART) / total, APART)
-    s1 = np.sqrt((float(broken @ (z - m1) ** 2) + FEWEST) / total)
+    m1 = max((float(broken @ z) + PRIOR_WEIGHT * BROKEN_SCORE) / total, BROKEN_SCORE)
+    s1 = np.sqrt((float(broken @ (z - m1) ** 2) + PRIOR_WEIGHT) / total)
     s1 = float(np.clip(s1, 1.0, m1))
     log_ratio = 0.5 * GRID**2 - 0.5 * ((GRID - m1) / s1) ** 2 - np.log(s1)
     # Far below both groups the wider one would win: the ratio never falls with the score.
     lowest = int(np.argmin(np.where(m1 >= GRID, log_ratio, np.inf)))
     log_ratio[:lowest] = log_ratio[lowest]
-    nats = np.minimum(np.maximum.accumulate(log_ratio), MOST_NATS)
+    nats = np.minimum(np.maximum.accumulate(log_ratio), MAX_NATS)
     return FaultGroups(direction, m0, s0, nats)
 
 

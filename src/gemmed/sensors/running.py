@@ -172,7 +172,7 @@ def residuals_of(
             second = np.take_along_axis(of_sensor, ranked[:, 1:], axis=1)
             suspects.append(np.where(second > CLEARLY_BROKEN, np.sort(ranked, axis=1), -1))
         for groups in suspects:
-            for left_out in np.unique(groups, axis=0):
+            for left_out in groups if len(groups) == 1 else np.unique(groups, axis=0):
                 if left_out[0] < 0:
                     continue
                 rows = np.flatnonzero((groups == left_out).all(axis=1))

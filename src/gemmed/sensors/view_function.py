@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.types import FloatArray
 from ..estimators.kernel_classifier import StoredFunction, function_of_solution
-from ..model.decision_step import solve_med
+from ..model.decision_step import solve_med_functions
 from ..model.how_many import feature_prior
 from ..model.kernels.exact_or_features import (
     Prior,
@@ -18,16 +18,10 @@ from ..model.kernels.exact_or_features import (
 )
 from ..model.kernels.kernel import Kernel
 from ..model.med import groups_to_hold_out, learn_med
-from ..model.settings import Selection
-from ..model.tuning import KernelChoice, ToTune, margin_cost
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import ArrayRows, BlockRows
+from ..model.tuning import KernelChoice, ToTune
+from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
+from .neighbours import Scaling
 
-MOST_TUNED = 1200
-"""Rows, of whole groups, by which a kernel is chosen if groups are held out."""
-GROUP_WIDTHS = (0.3, 0.6, 1.0, 1.7, 3.0)
-"""Candidates for gamma then, times 1 / (n_features * variance): steps of three are too coarse."""
-FIRST_VARIANCE = 1.0
 LEAST_DEVIATION = 1e-12
 FARTHEST = 6.0
 """Deviations at which scaled readings are cut: beyond it a kernel knows no difference."""
@@ -49,17 +43,6 @@ class Settings(NamedTuple):
     """Whether gamma follows the number and variance of a sensor's columns."""
     tries_linear: bool = False
     """Whether all sensors have linear kernels if held-out rows are predicted better by them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Columns in deviations from their mean."""
-
-    centre: FloatArray
-    deviation: FloatArray
-
-    def of(self, X: FloatArray) -> FloatArray:
-        return np.clip((X - self.centre) / self.deviation, -FARTHEST, FARTHEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,33 +75,52 @@ class ViewLearner:
         self._scaling = scaling_of(X, weights * good) if settings.scale else None
         self._X = X if self._scaling is None else self._scaling.of(X)
         self._groups = groups_to_hold_out(groups, class_index)
-        self.kernel = self._chosen_kernel(weights, good)
+        kernel = settings.kernel
+        if settings.to_tune.gamma or settings.scale_gamma:
+            known = self._X[good >= 0.5] if np.any(good >= 0.5) else self._X
+            kernel = replace(kernel, gamma=scale_gamma(known))
+        self.kernel, _ = KernelChoice(
+            ArrayRows(self._X),
+            signs,
+            weights,
+            good,
+            settings.c,
+            settings.to_tune,
+            settings.seed,
+            self._groups,
+        ).choose(kernel)
         self._prior = self._make_prior(good)
+        self._start: FloatArray | None = None
         self.n_iter, self.gap, self.converged = 0, 0.0, True
 
     def held_out(self, weights: FloatArray, doubt: FloatArray | None = None) -> FloatArray:
         """Decision values of every row without it, or without its group; (n_rows, n_functions)."""
         groups = self._groups if self._prior.feature_map is None else None
         learned = learn_med(
-            self._prior.space, self._signs, weights, self._settings.c, groups=groups, doubt=doubt
+            self._prior.space,
+            self._signs,
+            weights,
+            self._settings.c,
+            self._start,
+            groups=groups,
+            doubt=doubt,
         )
+        self._start = learned.coefficients
         return learned.held_out * self._signs
 
     def refit(self, weights: FloatArray, doubt: FloatArray) -> ViewFunction:
         """MED with these weights and uncertain labels."""
         settings, prior = self._settings, self._prior
-        solved = [
-            solve_med(
-                prior.space,
-                labels,
-                settings.c,
-                weights,
-                max_iter=settings.max_iter,
-                tol=settings.tol,
-                doubt=own,
-            )
-            for labels, own in zip(self._signs.T, doubt.T, strict=True)
-        ]
+        solved = solve_med_functions(
+            prior.space,
+            self._signs,
+            settings.c,
+            weights,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            start=self._start,
+            doubt=doubt,
+        )
         self.n_iter = max(own.n_iter for own in solved)
         self.gap = float(sum(own.certificate.gap for own in solved))
         self.converged = all(own.converged for own in solved)
@@ -127,55 +129,6 @@ class ViewLearner:
         parameters = [own.decision.parameters for own in solved]
         function = function_of_solution(self.kernel, self._X, prior, coefficients, parameters)
         return ViewFunction(self._scaling, function)
-
-    def _chosen_kernel(self, weights: FloatArray, good: FloatArray) -> Kernel:
-        settings = self._settings
-        kernel = settings.kernel
-        if settings.to_tune.gamma or settings.scale_gamma:
-            known = self._X[good >= 0.5] if np.any(good >= 0.5) else self._X
-            kernel = replace(kernel, gamma=scale_gamma(known))
-        if self._groups is None or not kernel.has_width or not any(settings.to_tune):
-            rows, to_tune = ArrayRows(self._X), settings.to_tune
-            choice = KernelChoice(
-                rows, self._signs, weights, good, settings.c, to_tune, settings.seed
-            )
-            return choice.choose(kernel)[0]
-        return self._kernel_by_groups(kernel, weights * good)
-
-    def _kernel_by_groups(self, kernel: Kernel, weights: FloatArray) -> Kernel:
-        """The kernel that predicts groups it has not seen best."""
-        assert self._groups is not None
-        to_tune, c = self._settings.to_tune, self._settings.c
-        rng = np.random.default_rng(self._settings.seed)
-        different = rng.permutation(np.unique(self._groups))
-        sizes = np.bincount(self._groups)[different]
-        within = np.cumsum(sizes) <= max(MOST_TUNED, int(sizes[:20].sum()))
-        rows = np.flatnonzero(np.isin(self._groups, different[within]))
-        X, signs, groups = self._X[rows], self._signs[rows], self._groups[rows]
-        if np.any(np.ptp(signs, axis=0) == 0):  # a class is missing in the part
-            X, signs, groups, rows = self._X, self._signs, self._groups, np.arange(len(self._X))
-        costs: dict[Kernel, float] = {}
-
-        def cost(made: Kernel) -> float:
-            if made not in costs:
-                space = exact_prior(made, X).space
-                learned = learn_med(space, signs, weights[rows], c, groups=groups)
-                costs[made] = margin_cost(learned.held_out, weights[rows])
-            return costs[made]
-
-        def with_variance(made: Kernel, variance: float) -> Kernel:
-            bias = variance if to_tune.bias else kernel.bias_variance
-            return replace(made, function_variance=variance, bias_variance=bias)
-
-        widths = GROUP_WIDTHS if to_tune.gamma else (1.0,)
-        best = with_variance(kernel, FIRST_VARIANCE) if to_tune.variance else kernel
-        last = None
-        while best != last:  # widths and amplitudes by turns; every round lowers the cost
-            last = best
-            best = min((replace(best, gamma=w * kernel.gamma) for w in widths), key=cost)
-            if to_tune.variance:
-                best = min((with_variance(best, v) for v in Selection().variances), key=cost)
-        return best
 
     def _make_prior(self, good: FloatArray) -> Prior:
         n_components = components_for("auto", len(self._X))
@@ -200,7 +153,8 @@ def scaling_of(X: FloatArray, weights: FloatArray) -> Scaling:
     centre = shares @ X
     deviation = np.sqrt(shares @ (X - centre) ** 2)
     largest = np.maximum(np.abs(centre), 1.0)
-    return Scaling(centre, np.where(deviation > LEAST_DEVIATION * largest, deviation, 1.0))
+    width = np.where(deviation > LEAST_DEVIATION * largest, deviation, 1.0)
+    return Scaling(centre, width, FARTHEST)
 
 
 def scale_gamma(X: FloatArray) -> float:

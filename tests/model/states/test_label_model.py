@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
+from gemmed.model.settings import Priors
 from gemmed.model.states.label_model import (
     LabelModel,
-    LabelPriors,
     minus_log_posterior,
     states_at,
 )
@@ -64,7 +64,7 @@ def reference_terms(model, theta, common):
 def test_density_and_gradient(n_members, n_classes, with_bad, some_known):
     model = random_model(9, n_members, n_classes, with_bad, some_known)
     sizes = [n_members, n_classes, n_classes, 1]
-    spread = np.repeat([5.0, 1.5, 1.5, 1.5], sizes)
+    spread = np.repeat([2.5, 1.5, 1.5, 1.5], sizes)
     mean = np.repeat([0.0, 0.0, 0.0, special.logit(0.02)], sizes)
 
     def expected(theta, common):
@@ -151,7 +151,7 @@ def test_extreme_rates_and_slopes_stay_finite():
 
 
 def test_priors_are_those_of_the_record():
-    wide = LabelPriors(bias_spread=3.0, bad_rate=0.1)
+    wide = Priors(bias_spread=3.0, bad_rate=0.1)
     model = random_model(6)
     other = LabelModel(model.scores, model.class_index, model.log_bayes, model.weights, priors=wide)
     assert other.prior_mean[model.places.bad] == pytest.approx(special.logit(0.1))

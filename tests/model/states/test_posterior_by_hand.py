@@ -11,9 +11,9 @@ from gemmed.model.states.posterior import (
     _is_informative,
     _mixture_interval,
     _Mode,
-    _over_readings,
     _upper_mean,
     _weighted_interval,
+    _with_sample_errors,
     _wrong_at_most,
     infer_states,
 )
@@ -99,15 +99,14 @@ def test_without_data_rates_are_those_of_the_prior(n_classes):
     np.testing.assert_allclose(found.rate_intervals, np.tile(ends, (n_classes, 1)), rtol=0.03)
 
 
-def test_two_readings_of_soft_predictions():
-    """p = 0.4 for the given label: 0.16/(0.16 + 0.36) if the classes are sharper."""
+def test_errors_that_depend_on_the_sample():
+    """p = 0.4 for the given label and 0.6 for the other: odds of 0.12 * 0.6 / 0.4 for an error."""
     model = example(3, 1, known=np.array([-1, -1, 0]))
     model = LabelModel(model.scores, np.array([1, 0, 0]), None, np.ones(3), known=model.known)
     clean = np.array([[0.6, 0.4], [0.8, 0.2], [0.3, 0.7]])
     right = np.array([0.7, 0.9, 1.0])
-    sharper = 0.16 / (0.16 + 0.36)
-    expected = [0.7 * (0.45 + 0.55 * sharper / 0.4), 0.9, 1.0]
-    np.testing.assert_allclose(_over_readings(model, clean, right), expected)
+    expected = [0.7 * 1.12 / (1.0 + 0.18), 0.9, 1.0]
+    np.testing.assert_allclose(_with_sample_errors(model, clean, right), expected)
 
 
 def test_limits_of_the_probability_of_a_wrong_label():
@@ -176,9 +175,8 @@ def test_states_are_averaged_over_the_modes():
         total = states.nominal + states.wrong + states.bad
         bad.append(states.bad / total)
         own = states.clean[given]
-        sharper = own**2 / (states.clean**2).sum(axis=1)
-        ratio = np.minimum(sharper / own, 1.0)
-        right.append(states.nominal / (states.nominal + states.wrong) * (0.45 + 0.55 * ratio))
+        kept = 1.12 / (1.0 + 0.12 * states.clean.max(axis=1) / own)
+        right.append(states.nominal / (states.nominal + states.wrong) * kept)
         clean.append(states.clean)
         if_wrong.append(states.clean * model.rates(mode.theta, mode.common))
     bad, right = np.array(bad), np.array(right)

@@ -22,35 +22,10 @@ import numpy as np
 from scipy import special
 
 from ..._core.types import FloatArray
+from ..settings import Priors
 
-KERNEL_SCALE, SLOPE_SPREAD = 5.6, 0.6
-"""Log-odds for a unit of a held-out MED score, and the spread of its logarithm (annotators)."""
 LARGEST_LOG_BAYES = 30.0
 SMALLEST_LIKELIHOOD = 1e-300
-
-
-@dataclass(frozen=True)
-class LabelPriors:
-    """Prior distributions of everything that a label likelihood does not know."""
-
-    slope_spread: float = 5.0
-    """Standard deviation of a member's slope, for scores of unit spread: wide."""
-    bias_spread: float = 1.5
-    """Standard deviation of a class bias: wide, because one-sided errors move the biases."""
-    deviation_spread: float = 1.5
-    """Standard deviation of delta_t: how far the error rate of one class is from the common one."""
-    bad_rate: float = 0.02
-    """Median share of bad measurements."""
-    bad_spread: float = 1.5
-    """Standard deviation of the log-odds of that share."""
-    rate_shape: tuple[float, float] = (0.3, 4.0)
-    """Beta distribution of the common label error rate over rho_max: most tables have few."""
-    power: float = 0.5
-    """Power of the likelihood: held-out terms depend on each other through one classifier."""
-    sharpness: float = 2.0
-    """How much sharper than the predictions the true classes are if softness is label error."""
-    sharpness_weight: float = 0.55
-    """Prior probability of that reading; the other one is that the classes overlap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +41,8 @@ class LabelModel:
     checked : 1 for rows known to be nominal, -1 for faulty, 0 for neither; shape (n_samples,)
     known : true class where it is known, -1 elsewhere; shape (n_samples,)
     priors : prior distributions
+    answers : likelihood of several answers by true label, shape (n_samples, n_classes); None if the
+        given label is the only one, with an error rate that is learned
     """
 
     scores: FloatArray
@@ -74,7 +51,8 @@ class LabelModel:
     weights: FloatArray
     checked: np.ndarray | None = None
     known: np.ndarray | None = None
-    priors: LabelPriors = field(default_factory=LabelPriors)
+    priors: Priors = field(default_factory=Priors)
+    answers: FloatArray | None = None
 
     @property
     def n_members(self) -> int:
@@ -133,6 +111,7 @@ class LabelModel:
             None if self.checked is None else self.checked[rows],
             None if self.known is None else self.known[rows],
             self.priors,
+            None if self.answers is None else self.answers[rows],
         )
         for name in ("spreads", "class_shares"):
             some.__dict__[name] = getattr(self, name)
@@ -161,7 +140,9 @@ class LabelModel:
 
     @cached_property
     def may_be_wrong(self) -> FloatArray:
-        """0 for samples whose label is known to be right, else 1."""
+        """0 for samples whose label is known to be right, or that have several, else 1."""
+        if self.answers is not None:
+            return np.zeros(self.n_samples)
         possible = self.true_label != self.class_index
         return 1.0 * (possible if self.checked is None else possible & (self.checked <= 0))
 
@@ -173,7 +154,12 @@ class LabelModel:
 
     @cached_property
     def if_nominal(self) -> FloatArray:
-        """1 for the given label where the sample may be nominal, shape (n_samples, n_classes)."""
+        """Likelihood of what was said by true label, where the sample may be nominal.
+
+        1 for the given label; shape (n_samples, n_classes).
+        """
+        if self.answers is not None:
+            return self.answers
         return self.own * self.may_be_nominal[:, None]
 
     @cached_property
@@ -194,13 +180,20 @@ class LabelModel:
         The label was given before the measurement went bad, or after it: the mean of both. Slopes
         of the prior's size stand in for learned ones, so that bad rows teach nothing about labels.
         """
-        rows = np.arange(self.n_samples)
         usual = special.softmax(4.0 * self.standardised.mean(axis=0), axis=1)
-        label = 0.5 * (self.class_shares[self.class_index] + usual[rows, self.class_index])
+        said = self.own if self.answers is None else self.answers
+        label = 0.5 * np.einsum("nk,nk->n", said, self.class_shares + usual)
         if self.log_bayes is None:
             return np.zeros(self.n_samples)
         bayes = np.exp(np.clip(self.log_bayes, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES))
         return bayes * self.may_be_bad * label
+
+    @cached_property
+    def without_measurement(self) -> FloatArray:
+        """True label by the answers alone, shape (n_samples, n_classes)."""
+        joint = self.class_shares * self.if_nominal
+        found: FloatArray = joint / joint.sum(axis=1, keepdims=True)
+        return found
 
     @cached_property
     def prior_mean(self) -> FloatArray:
@@ -317,6 +310,13 @@ def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
     positive = true_label[:, 1:] if signs.shape[1] == 1 else true_label
     found: FloatArray = np.clip(np.where(signs > 0, 1.0 - positive, positive), 0.0, 1.0)
     return found
+
+
+def certainty(true_label: FloatArray) -> FloatArray:
+    """How much the likeliest label exceeds chance, from 0 to 1; shape (n_samples,)."""
+    n_classes = true_label.shape[1]
+    found: FloatArray = (n_classes * true_label.max(axis=1) - 1.0) / (n_classes - 1)
+    return np.clip(found, 0.0, 1.0)
 
 
 def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> FloatArray:

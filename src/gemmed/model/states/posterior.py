@@ -6,9 +6,10 @@ mislabelled, theta is maximised; each mode counts by its Laplace approximation. 
 random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
-either. Probabilities of single rows average both readings (``LabelPriors.sharpness``). The interval
-of the share of wrong labels holds under both: its lower end takes all softness for overlap. Its
-upper end takes all of it for errors: a label is wrong with the probability of the other classes.
+either. Errors may also depend on the sample: odds of ``Priors.sample_error`` times the likeliest
+class to the given one (45a) are added for single rows. The interval of the share of wrong labels
+holds under both readings: its lower end takes all softness for overlap. Its upper end takes all of
+it for errors: a label is wrong with the probability of the other classes.
 """
 
 from __future__ import annotations
@@ -78,6 +79,11 @@ class StatePosterior(NamedTuple):
     is_informative: bool
     """Whether held-out predictions are better than the shares of the classes."""
 
+    @property
+    def states(self) -> FloatArray:
+        """Probabilities of the states, shape (n_samples, 3)."""
+        return np.column_stack([self.nominal, self.wrong, self.bad])
+
 
 class _Mode(NamedTuple):
     common: float
@@ -106,6 +112,8 @@ def _modes(model: LabelModel) -> list[_Mode]:
     common = special.logit(RATE_GRID)
     theta = model.prior_mean.copy()
     theta[model.places.slopes] = 3.0 / model.n_members
+    if model.answers is not None:  # no error rate is left to learn
+        return [_climb(model, theta, common[0], 0.0)]
     modes = []
     for position in range(len(RATE_GRID)):
         mode = _climb(model, theta, common[position], log_prior[position])
@@ -163,7 +171,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     wrong: FloatArray = np.zeros(n)
     bad: FloatArray = np.zeros(n)
     gained: FloatArray = np.zeros(n)
-    clean, if_wrong = np.zeros((n, k)), np.zeros((n, k))
+    clean, if_wrong, if_nominal = np.zeros((3, n, k))
     total = max(float(model.weights.sum()), 1e-300)
     shares = np.empty((len(modes), 3, 2))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
@@ -172,12 +180,13 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         good = np.maximum(states.nominal + states.wrong, 1e-300)
         is_bad = states.bad / (good + states.bad)
         right = states.nominal / good
-        averaged = _over_readings(model, states.clean, right)
+        averaged = _with_sample_errors(model, states.clean, right)
         nominal += weight * (1.0 - is_bad) * averaged
         wrong += weight * (1.0 - is_bad) * (1.0 - averaged)
         bad += weight * is_bad
         clean += weight * states.clean
         if_wrong += weight * states.clean * rates
+        if_nominal += weight * states.clean * model.if_nominal
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
         gained += weight * labels[rows, given]
@@ -190,8 +199,9 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     informative = _is_informative(model, gained, model.weights * (1.0 - bad))
     doubted = _wrong_at_most(model, nominal, wrong, if_wrong, informative)
     nominal, wrong = nominal + wrong - doubted, doubted
-    true_label = wrong[:, None] * if_wrong + bad[:, None] * clean
-    true_label[rows, given] += nominal
+    if_nominal /= np.maximum(if_nominal.sum(axis=1, keepdims=True), 1e-300)
+    true_label = nominal[:, None] * if_nominal + wrong[:, None] * if_wrong
+    true_label += bad[:, None] * (clean if model.answers is None else model.without_measurement)
     lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
     is_open = _is_open(model)
     checked_wrong = float((wrong * ~is_open) @ model.weights) / total
@@ -259,21 +269,18 @@ def _is_open(model: LabelModel) -> np.ndarray:
     return found
 
 
-def _over_readings(model: LabelModel, clean: FloatArray, right: FloatArray) -> FloatArray:
-    """P(label is right | good measurement), averaged over what soft predictions mean.
+def _with_sample_errors(model: LabelModel, clean: FloatArray, right: FloatArray) -> FloatArray:
+    """P(label is right | good measurement), with errors that depend on the sample (45a).
 
-    If softness is label error, the true classes are sharper: p(t | x) to a power. The share of the
-    right labels then falls as the sharper probability of the given label does.
+    Classes may overlap where the predictions are soft, or labels are wrong there: the rates by
+    class do not tell. The less likely the given label beside the likeliest one, the more likely it
+    is an error. A label that is itself the likeliest is not doubted.
     """
-    rows = np.arange(model.n_samples)
-    with np.errstate(divide="ignore"):
-        sharper = special.softmax(model.priors.sharpness * np.log(clean), axis=1)
-    own, sharp = clean[rows, model.class_index], sharper[rows, model.class_index]
-    ratio = np.minimum(np.divide(sharp, own, out=np.ones_like(own), where=own > 0.0), 1.0)
-    is_open = _is_open(model)
-    weight = model.priors.sharpness_weight
-    averaged: FloatArray = np.where(is_open, right * (1.0 - weight + weight * ratio), right)
-    return averaged
+    own = clean[np.arange(model.n_samples), model.class_index]
+    odds = model.priors.sample_error * clean.max(axis=1)
+    kept = (1.0 + model.priors.sample_error) * own / np.maximum(own + odds, SMALLEST_LIKELIHOOD)
+    found: FloatArray = np.where(_is_open(model), right * np.minimum(kept, 1.0), right)
+    return found
 
 
 def _mixture_interval(moments: FloatArray, weights: FloatArray) -> tuple[float, float]:

@@ -1,7 +1,15 @@
-"""Accuracies of annotators who may be wrong together: intervals over two readings.
+"""Several answers a sample: true labels, rates of the annotators, and intervals of them.
 
-Equation (50) takes the errors of annotators as independent. People err together on hard samples,
-and no answers can show that the label most of them agree on is wrong. Two readings are combined:
+    (50)  P(t, answers | x) = p(t | x) prod_{a answers n} R_a[t, y_na],
+          R_a[t, .] ~ Dirichlet(s m on the diagonal, s (1 - m)/(K - 1) elsewhere)
+
+R_a may say the opposite of the truth: an adversarial annotator informs as well as a good one. The
+mean m is that of all annotators together. Labels and rates are inferred by variational Bayes. With
+x, the product over the answers takes the place of T in the likelihood (45). Without x, p(t) are the
+learned class shares.
+
+(50) takes the errors of annotators as independent. People err together on hard samples, and no
+answers can show that the label most of them agree on is wrong. Two readings are combined:
 
 - independent: labels and rates are drawn from (50);
 - shared errors: on a share chi of the samples the true label differs from the drawn one.
@@ -17,26 +25,149 @@ rate behind it. Probabilities of labels and mean accuracies take chi / 2.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from ..._core.types import FloatArray
-from .rates import (
-    STRENGTH,
-    Answers,
-    TrueLabels,
-    class_shares,
-    common_prior,
-    counts_of,
-    votes_of,
-)
+from .label_model import LabelModel
+from .posterior import LEVEL, StatePosterior, infer_states
 
+STRENGTH = 4.0
+"""Answers that the common mean counts for, in every row of an annotator's rates."""
+MAX_ROUNDS, SETTLED = 100, 1e-4
 N_SWEEPS, N_BURN_IN = 300, 100
-LEVEL = 0.9
 FULL_CORRELATION = 0.1
 """Correlation from which on the answers do not limit shared errors any further."""
+
+
+class Answers(NamedTuple):
+    """Answers in long form, whole numbers of shape (n_answers,)."""
+
+    sample: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    n_samples: int
+    n_annotators: int
+    n_classes: int
+
+    @property
+    def counts(self) -> FloatArray:
+        """How often each label was given to each sample, shape (n_samples, n_classes)."""
+        counts = np.zeros((self.n_samples, self.n_classes))
+        np.add.at(counts, (self.sample, self.label), 1.0)
+        return counts
+
+
+class TrueLabels(NamedTuple):
+    """What answers and classifier say together."""
+
+    labels: FloatArray
+    """P(true label), shape (n_samples, n_classes)."""
+    rates: FloatArray
+    """Posterior mean of R, shape (n_annotators, n_classes, n_classes)."""
+    log_rates: FloatArray
+    """Its mean logarithm."""
+    log_prior: FloatArray | None
+    """log p(t | x), shape (n_samples, n_classes); None if the class shares were learned."""
+    n_rounds: int
+
+    @property
+    def converged(self) -> bool:
+        return self.n_rounds < MAX_ROUNDS
+
+
+def majority(answers: Answers) -> FloatArray:
+    """Shares of the answers, shape (n_samples, n_classes); even without any."""
+    counts = answers.counts
+    total = counts.sum(axis=1, keepdims=True)
+    return np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / answers.n_classes)
+
+
+def infer_labels(
+    answers: Answers, log_prior: FloatArray | None = None, start: FloatArray | None = None
+) -> TrueLabels:
+    """Labels and rates by turns.
+
+    Parameters
+    ----------
+    log_prior : log p(t | x), shape (n_samples, n_classes); None: class shares are learned
+    start : labels to start from; by default the majority
+    """
+    labels = majority(answers) if start is None else start
+    n_rounds = 0
+    for n_rounds in range(1, MAX_ROUNDS + 1):  # noqa: B007
+        counts = counts_of(answers, labels)
+        pseudo = counts + common_prior(counts)
+        log_rates = special.digamma(pseudo) - special.digamma(pseudo.sum(axis=2, keepdims=True))
+        prior = np.log(class_shares(labels)) if log_prior is None else log_prior
+        new = special.softmax(prior + votes_of(answers, log_rates), axis=1)
+        change = float(np.mean(np.abs(new - labels)))
+        labels = new
+        if change < SETTLED:
+            break
+    rates = pseudo / pseudo.sum(axis=2, keepdims=True)
+    return TrueLabels(labels, rates, log_rates, log_prior, n_rounds)
+
+
+N_TURNS = 3
+"""Slopes of the members and rates of the annotators by turns."""
+
+
+def infer_states_of(
+    model: LabelModel, answers: Answers, found: TrueLabels
+) -> tuple[StatePosterior, TrueLabels]:
+    """States where samples have several answers, and what the answers say given predictions.
+
+    Parameters
+    ----------
+    found : labels and rates to start from
+    """
+    for _ in range(N_TURNS):
+        votes = votes_of(answers, found.log_rates)
+        likelihood = np.exp(votes - votes.max(axis=1, keepdims=True))
+        posterior = infer_states(replace(model, answers=likelihood))
+        bad = posterior.bad[:, None]
+        expected = (1.0 - bad) * posterior.clean + bad * model.class_shares
+        found = infer_labels(answers, np.log(np.maximum(expected, 1e-12)), found.labels)
+    return posterior, found
+
+
+def counts_of(answers: Answers, labels: FloatArray) -> FloatArray:
+    """Expected answers by annotator, true label and label given."""
+    counts = np.zeros((answers.n_annotators, answers.n_classes, answers.n_classes))
+    for true in range(answers.n_classes):
+        np.add.at(counts[:, true], (answers.annotator, answers.label), labels[answers.sample, true])
+    return counts
+
+
+def votes_of(answers: Answers, log_rates: FloatArray) -> FloatArray:
+    """Sum over the answers of log R_a[t, y], shape (n_samples, n_classes)."""
+    votes = np.zeros((answers.n_samples, answers.n_classes))
+    np.add.at(votes, answers.sample, log_rates[answers.annotator, :, answers.label])
+    return votes
+
+
+def class_shares(labels: FloatArray) -> FloatArray:
+    """Shares of the classes, with one sample more that may be of any."""
+    n, k = labels.shape
+    shares: FloatArray = (labels.sum(axis=0) + 1.0 / k) / (n + 1.0)
+    return shares
+
+
+def common_prior(counts: FloatArray) -> FloatArray:
+    """Dirichlet parameters of every row of rates, shape (n_classes, n_classes).
+
+    Parameters
+    ----------
+    counts : answers by annotator, true label and label given
+    """
+    k = counts.shape[1]
+    right = float(np.trace(counts.sum(axis=0)))
+    mean = min(max((right + 1.0) / (float(counts.sum()) + 2.0), 1.05 / k), 0.98)
+    return STRENGTH * (mean * np.eye(k) + (1.0 - mean) / (k - 1) * (1.0 - np.eye(k)))
 
 
 class Accuracies(NamedTuple):
@@ -54,17 +185,9 @@ class Accuracies(NamedTuple):
     """Largest chi."""
 
 
-def accuracies_of(
-    answers: Answers, log_prior: FloatArray | None, found: TrueLabels, rng: np.random.Generator
-) -> Accuracies:
-    """Accuracies with intervals.
-
-    Parameters
-    ----------
-    log_prior : log p(t | x), shape (n_samples, n_classes); None: class shares are learned
-    found : labels to start from
-    """
-    drawn, labels, correlations = _draws(answers, log_prior, found.labels, rng)
+def accuracies_of(answers: Answers, found: TrueLabels, rng: np.random.Generator) -> Accuracies:
+    """Accuracies with intervals; draws start from what was found."""
+    drawn, labels, correlations = _draws(answers, found.log_prior, found.labels, rng)
     shares = _answer_shares(answers)
     n_answers = np.bincount(answers.annotator, minlength=answers.n_annotators)
     agreement = _pair_agreement(answers)
@@ -143,21 +266,15 @@ def _pairs(answers: Answers, values: FloatArray) -> float:
 
 def _pair_agreement(answers: Answers) -> float:
     """Share of the pairs of answers to a sample that are the same; 1 without any pair."""
-    counts = _answer_counts(answers)
+    counts = answers.counts
     n = counts.sum(axis=1)
     n_pairs = float((n * (n - 1)).sum())
     return float((counts * (counts - 1)).sum()) / n_pairs if n_pairs else 1.0
 
 
-def _answer_counts(answers: Answers) -> FloatArray:
-    counts = np.zeros((answers.n_samples, answers.n_classes))
-    np.add.at(counts, (answers.sample, answers.label), 1.0)
-    return counts
-
-
 def _answer_shares(answers: Answers) -> FloatArray:
     """Shares of the answers to every sample, with one answer more spread over the classes."""
-    counts = _answer_counts(answers)
+    counts = answers.counts
     shares: FloatArray = (counts + 1.0 / answers.n_classes) / (
         counts.sum(axis=1, keepdims=True) + 1.0
     )

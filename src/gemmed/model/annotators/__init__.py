@@ -1,1 +1,0 @@
-"""Several labels a sample: rates of the annotators and the true labels behind them."""
