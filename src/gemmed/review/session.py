@@ -14,10 +14,20 @@ import numpy as np
 from .._core.exceptions import ReviewError
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
-from .agreement import agreements
 from .applied_marks import Known
-from .attached import file_digest, row_digest
-from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
+from .marks import (
+    BULK,
+    KINDS,
+    PICK,
+    Accepted,
+    Judgement,
+    Mark,
+    MarkStore,
+    agreements,
+    file_digest,
+    judgements,
+    row_digest,
+)
 from .planned_checks import PlannedChecks, take_plan
 from .subjects import Subject
 from .suggestions import BulkOffer, bulk_offer, with_checks
@@ -93,7 +103,7 @@ class ReviewSession:
     def _refit(self) -> None:
         error = None
         try:
-            with listening(self._hear):
+            with listening(self._on_event):
                 self.fit()
         except Exception as problem:  # whatever a fit raises is told, and the last fit stays
             error = " ".join(str(problem).split()) or type(problem).__name__
@@ -101,7 +111,7 @@ class ReviewSession:
             self._progress = {"running": False, "stage": "", "error": error}
             self._refit_lock.release()
 
-    def _hear(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._progress = {**self._progress, "stage": event.stage, "done": event.done}
 
     def progress(self) -> dict[str, Any]:
@@ -125,7 +135,7 @@ class ReviewSession:
                 continue
             mark = judgement.mark
             if mark.how == BULK:
-                continue  # nobody has looked: the model would learn its own opinion
+                continue  # nobody has looked: this would be self-training
             if mark.kind == "right":
                 certain[position] = str(self.subject.labels[position])
             elif mark.kind == "wrong" and mark.label is not None:
