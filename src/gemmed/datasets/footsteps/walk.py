@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +125,7 @@ def draw_walker(with_animal: bool, duration: float, rng: np.random.Generator) ->
 
 def contacts_of(walker: Walker, duration: float, rng: np.random.Generator) -> Contacts:
     """Every heel, toe and hoof that meets the ground during a recording."""
-    contacts = _human_contacts(walker, duration, rng)
+    contacts: Any = _human_contacts(walker, duration, rng)
     if walker.animal is not None:
         hooves = _animal_contacts(walker, walker.animal, duration, rng)
         contacts = Contacts(*map(np.concatenate, zip(contacts, hooves, strict=True)))
