@@ -18,7 +18,7 @@ from scipy import stats
 
 from .._core.exceptions import CalibrationWarning, UnscaledDataError, warn_of_class
 from .._core.types import BoolArray, FloatArray
-from ..model.kernels.exact_or_features import TRUSTED
+from ..model.kernels.landmarks import TRUSTED
 from .conformal import conformal_p_values
 from .copies import one_of_each
 from .distances import Distances, euclidean, from_products

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.exceptions import DegenerateDataError, NeighborsReducedWarning, warn_of_class
 from .._core.types import BoolArray, FloatArray
-from ..model.kernels.exact_or_features import TRUSTED
+from ..model.kernels.landmarks import TRUSTED
 from .conformal import DIGITS
 from .distances import Distances
 from .neighbours import for_class
