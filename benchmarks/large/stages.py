@@ -27,8 +27,7 @@ from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmark_space import ROWS_PER_LANDMARK, LandmarkSpace
 from gemmed.model.kernels.landmarks import N_ROUNDS, ROWS_PER_MEAN, feature_map
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import BlockRows
+from gemmed.rows.blocks import BlockRows, LocalBlocks
 
 
 def best(function, repeats=3):

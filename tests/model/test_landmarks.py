@@ -13,8 +13,7 @@ from gemmed.model.kernels.landmarks import (
     feature_map,
     nystroem_map,
 )
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import BlockRows
+from gemmed.rows.blocks import BlockRows, LocalBlocks
 
 KERNELS = [
     Kernel("rbf", gamma=0.1, bias_variance=2.0, function_variance=3.0),

@@ -18,7 +18,7 @@ from scipy import special
 from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .decision_step import fit_slope
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace, function_space
 from .kernels.kernel import Kernel

@@ -20,7 +20,7 @@ from .._core.types import FloatArray
 from ..evidence.neighbours import Neighbourhood, class_distances
 from ..model.kernels.function_space import FunctionSpace, function_space
 from ..model.kernels.kernel import Kernel
-from ..rows.training_rows import ArrayRows, GramRows
+from ..rows.blocks import ArrayRows, GramRows
 
 FIELD_LIMIT = 1e3
 """Largest mu_z / N_z and kappa_z / N_z, in nats per unit of d and per sample.

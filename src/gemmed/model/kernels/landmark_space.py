@@ -17,8 +17,7 @@ from scipy.linalg import blas
 
 from ..._core.progress import report
 from ..._core.types import FloatArray
-from ...rows.blocks import Blocks, sum_blocks, take_rows
-from ...rows.training_rows import BlockRows
+from ...rows.blocks import BlockRows, Blocks, sum_blocks, take_rows
 from .function_space import (
     FeatureSpace,
     FunctionSpace,

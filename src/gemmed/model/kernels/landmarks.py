@@ -21,7 +21,7 @@ from scipy.linalg import blas, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core.types import BoolArray, FloatArray
-from ...rows.training_rows import BlockRows
+from ...rows.blocks import BlockRows
 from .kernel import CACHE_VALUES, LEAST_ROWS, Kernel, RadialKernel
 
 RANK_TOLERANCE = 1e-5
