@@ -10,7 +10,7 @@ import numpy as np
 from ..io.model_files import load_model, save_model
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
 from ..sensors import SensorMonitor
-from ..sensors.monitor import usual_step
+from ..sensors.chains import usual_step
 from .outputs import check_outputs, write_spans
 from .sensor_tables import (
     SECONDS_OF_DAY,
