@@ -1,10 +1,12 @@
 """Function space of features of rows in blocks: passes over the rows, no matrix of all of them.
 
 The parameters are weights w of phi(x) = L^-1 k(Z, x) for landmarks Z with K_ZZ = L L'. For the
-linear kernel they are those of the columns themselves, L = I. Lengths are those of w. What is kept of the rows, and
-passed over, is k(x, Z) itself; L is applied to vectors. Newton systems are solved by conjugate
-gradients, for all functions in the same passes (Falkon). The preconditioner is the Newton matrix of
-a sample of the rows. Passes are in single precision, sums over blocks in double.
+linear kernel they are those of the columns themselves, L = I. Lengths are those of w.
+
+What is kept of the rows, and passed over, is k(x, Z) itself; L is applied to vectors. Newton
+systems are solved by conjugate gradients, for all functions in the same passes (Falkon). The
+preconditioner is the Newton matrix of a sample of the rows. Passes are in single precision, sums
+over blocks in double.
 """
 
 from __future__ import annotations
@@ -145,7 +147,7 @@ class LandmarkSpace(WeightParameters):
         return found.reshape(parameters.shape)
 
     def posterior_variances(self, curvature: FloatArray, rows: np.ndarray) -> FloatArray:
-        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi', one column per function."""
+        """Entries ``rows`` of the diagonal of Phi (I + Phi' W Phi)^-1 Phi', for each function."""
         phi = self._features_of(rows)
         reduction = np.full(len(rows), VARIANCE_REDUCTION)
         found = [
