@@ -41,6 +41,8 @@ TUNED = "tuned"
 """Value of kernel, gamma and the variances that has them chosen from the data."""
 
 
+JUDGING_SEED = 0x67656D
+"""Of all random draws by which samples are judged: verdicts do not depend on ``random_state``."""
 N_NEIGHBORS = 10
 """Of estimators that do not ask for them."""
 
@@ -301,7 +303,8 @@ class Settings(NamedTuple):
     """Nystroem features; None for the exact kernel."""
     max_iter: int
     tol: float
-    engine_seed: int
+    seed: int
+    """Of landmarks, and of bases that predict; samples are judged with ``JUDGING_SEED``."""
     n_jobs: int | None
 
 
@@ -372,20 +375,18 @@ def settings_of(
     ``tunable`` says whether what is to be tuned of the kernel is tuned now.
     """
     random = check_random_state(estimator.random_state)
-    split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
     graph = records.selection.neighbor_graph
+    n_neighbors = getattr(estimator, "n_neighbors", N_NEIGHBORS)
     to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(
-            getattr(estimator, "n_neighbors", N_NEIGHBORS), graph, samples.groups, split_seed
-        ),
+        Neighbourhood(n_neighbors, graph, samples.groups, JUDGING_SEED),
         c=float(estimator.C),
         to_tune=to_tune if tunable else ToTune(False, False, False),
         priors=records.priors,
         n_components=n_components,
         max_iter=records.solver.max_iter,
         tol=records.solver.tol,
-        engine_seed=engine_seed,
+        seed=int(random.randint(2**31 - 1)),
         n_jobs=estimator.n_jobs,
     )
 
@@ -418,7 +419,7 @@ def prior_of(
         class_index,
         trusted,
         settings.n_components,
-        settings.neighbourhood.seed,
+        settings.seed,
         c=settings.c,
         weights=weights,
     )
