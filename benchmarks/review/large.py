@@ -16,8 +16,7 @@ import pandas as pd
 from gemmed import GEMMEDClassifier
 from gemmed.estimators.table_columns import Roles
 from gemmed.report.html_report import HtmlReport
-from gemmed.review.attached import attach
-from gemmed.review.marks import MarkStore
+from gemmed.review.marks import MarkStore, attach
 from gemmed.review.session import ReviewSession
 from gemmed.review.subjects import TableSubject
 from gemmed.rows.tables import read_table

@@ -282,7 +282,7 @@ def test_large_row_groups_are_divided_among_the_workers(client, tmp_path):
     scan = scan_table(batches, Roles("y"), GEMMEDClassifier(), scaling="standard", seed=0)
     blocks = cluster_blocks(batches, scan, client)
     rows = np.concatenate(list(blocks.map(_block)))
-    expected = scan.recipe.columns.transform(pd.DataFrame(X, columns=["a", "b"])[pd.notna(y)])
+    expected = scan.pipeline[0].transform(pd.DataFrame(X, columns=["a", "b"])[pd.notna(y)])
     np.testing.assert_array_equal(rows, expected.astype(np.float32))
     holders = client.has_what().values()
     assert min(len(held) for held in holders) > 1

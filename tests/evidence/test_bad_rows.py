@@ -18,8 +18,7 @@ from gemmed.evidence.bad_rows.row_statistics import (
     counterparts,
     normal_scores,
 )
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows, BlockRows
+from gemmed.rows.blocks import ArrayRows, BlockRows, LocalBlocks
 from problems import central_difference
 
 

@@ -6,8 +6,7 @@ import pytest
 from gemmed.evidence.distances import BlockDistances, EuclideanDistances, KernelDistances
 from gemmed.evidence.far_groups import FEWEST_MEMBERS, STRONGEST, cleared_by_neighbours, far_groups
 from gemmed.evidence.neighbours import Neighbourhood, class_distances
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows
+from gemmed.rows.blocks import ArrayRows, LocalBlocks
 
 
 def evidence(X, class_index=None, n_neighbors=5):

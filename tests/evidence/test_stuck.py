@@ -9,8 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from gemmed import GEMMEDClassifier
 from gemmed.evidence.shared_faults import shared_faults
 from gemmed.evidence.stuck import find_stuck_values, stuck_rows
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import ArrayRows, BlockRows, GramRows
+from gemmed.rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks
 
 
 def numbers(seed, n_rows=300, n_columns=12):

@@ -11,8 +11,7 @@ from gemmed.model.how_many import (
 )
 from gemmed.model.kernels.exact_or_features import AtMost, components_for, landmark_prior
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.rows.blocks import LocalBlocks
-from gemmed.rows.training_rows import BlockRows
+from gemmed.rows.blocks import BlockRows, LocalBlocks
 
 
 def problem(n, n_clusters, seed=0):

@@ -9,9 +9,9 @@ import pytest
 from audits import arrays, audited
 from gemmed import GEMMEDClassifier
 from gemmed.inspection import Slice
+from gemmed.report.audited import NO_SIGNAL
 from gemmed.report.findings import RANKINGS, Findings
 from gemmed.report.patterns import Patterns, SliceFinding
-from gemmed.report.signal import NO_SIGNAL
 
 pd = pytest.importorskip("pandas")
 

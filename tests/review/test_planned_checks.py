@@ -11,9 +11,8 @@ from test_review_session import open_session
 
 from gemmed._core.exceptions import ReviewError
 from gemmed.checks import plan_checks
-from gemmed.review.agreement import agreements
 from gemmed.review.corrected import export
-from gemmed.review.marks import MarkStore, judgements
+from gemmed.review.marks import MarkStore, agreements, judgements
 from gemmed.review.planned_checks import PlannedChecks, strata_of
 from reviewed import write_patients
 

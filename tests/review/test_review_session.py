@@ -9,9 +9,8 @@ import pytest
 from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError, TableError
 from gemmed.estimators.table_columns import Roles
-from gemmed.review.attached import attach
 from gemmed.review.corrected import export
-from gemmed.review.marks import MarkStore
+from gemmed.review.marks import MarkStore, attach
 from gemmed.review.session import ReviewSession
 from gemmed.review.subjects import TableSubject
 from gemmed.rows.tables import read_table

@@ -175,7 +175,7 @@ def test_one_and_two_workers_fit_the_same_function(client, monkeypatch):
         module = importlib.import_module("gemmed.rows.dask_blocks")
         monkeypatch.setattr(module, "partition_homes", lambda _, own=homes: own)
         apart.append(dask_blocks(rows, client, block_rows=350))
-    assert [len(own._partitions) for own in apart] == [1, 2]
+    assert [len(own.partitions) for own in apart] == [1, 2]
     assert len(apart[0].sizes) == 18
     one, two, none = (
         classifier(**kernel).fit_blocks(blocks, y)
@@ -337,7 +337,7 @@ def test_blocks_are_divided_among_the_workers_and_few_tasks_pass_over_them(clien
     kept = blocks.keep(tripled)
     np.testing.assert_array_equal(np.concatenate(list(kept.map(_itself))), 3 * X)
     holders = [set(keys) for keys in client.has_what().values()]
-    partitions = [partition.future.key for partition in kept._partitions]
+    partitions = [partition.future.key for partition in kept.partitions]
     assert len(partitions) == 2
     assert [sum(key in held for key in partitions) for held in holders] == [1, 1]
     held_by = [actor._address for actor in kept._actors._actors.values()]

@@ -19,7 +19,7 @@ from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
 from ..report.recordings_read import Recordings
-from ..review.attached import file_digest
+from ..review.marks import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from .annotators import audit_annotators, note_answers
 from .audit_sensors import audit_sensors

@@ -13,14 +13,12 @@ from .._core.exceptions import ReviewError
 from .._core.optional import require
 from .._core.words import counted
 from ..checks import load_plan
-from ..review.attached import attach
 from ..review.corrected import export
-from ..review.marks import MarkStore
+from ..review.marks import MarkStore, attach
 from ..review.planned_checks import N_CHECKS, strata_of
-from ..review.recordings import RecordingSubject, is_manifest
 from ..review.server import make_app
 from ..review.session import ReviewSession, checked_name
-from ..review.subjects import Subject, TableSubject
+from ..review.subjects import RecordingSubject, Subject, TableSubject, is_manifest
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
 from .outputs import check_outputs, note_formulas

@@ -25,7 +25,7 @@ from ..estimators.table_columns import (
     training_data,
 )
 from ..model.settings import Solver
-from ..report.signal import signal_of
+from ..report.audited import signal_of
 from ..rows.cells import Note
 from ..rows.tables import Table, read_table
 from .options import reading_of

@@ -56,7 +56,6 @@ class _Planner:
         self.rows = rows
         self.spelling = spelling
         self.notes: list[Note] = []
-        self.formats: dict[str, NumberFormat] = {}
         self.words: dict[str, list[str]] = {}
         self._commas: bool | None = None
 
@@ -68,33 +67,26 @@ class _Planner:
     def note(self, about: str, column: str, text: str) -> None:
         self.notes.append(Note(about, f"column {column!r} {text}", column))
 
-    def reason_to_leave_out(self, name: str) -> str | None:
-        """Why a column is no feature; None if it is one, as numbers if ``formats`` has it."""
-        table = self.table
-        if name == table.index:
-            return "it has no name in the file and names the rows (--numeric to use it)"
-        form = self.number_format(name)
+    def reason_to_leave_out(self, name: str, form: NumberFormat | None) -> str | None:
+        """Why a column is no feature; None if it is one. ``form`` is that of its numbers."""
+        if form is not None and form.date:
+            return (
+                f"dates or times, such as {self.cells(name)[0]!r} (--numeric to use them as days, "
+                "--categorical as categories)"
+            )
         if form is not None:
-            if form.date:
-                return (
-                    f"dates or times, such as {self.cells(name)[0]!r} (--numeric to use them as "
-                    "days, --categorical as categories)"
-                )
-            if form.is_plain and self._counts_rows(name):
-                return "it numbers the rows (--numeric to use it)"
-            self.formats[name] = form
-            return None
+            is_count = form.is_plain and self._counts_rows(name)
+            return "it numbers the rows (--numeric to use it)" if is_count else None
         cells = self.cells(name)
         distinct = set(cells.tolist())
         if len(cells) >= FEW_ROWS and len(distinct) > IDENTIFIER_SHARE * len(cells):
             return "text that differs from row to row"
-        if len(distinct) > MAX_CATEGORIES:
-            words = float(np.mean([len(cell.split()) for cell in distinct]))
-            if words >= SENTENCE:
-                return (
-                    f"free text, {len(distinct)} different texts of {words:.0f} words on average "
-                    "(--categorical to use them as categories)"
-                )
+        words = float(np.mean([len(cell.split()) for cell in distinct]))
+        if len(distinct) > MAX_CATEGORIES and words >= SENTENCE:
+            return (
+                f"free text, {len(distinct)} different texts of {words:.0f} words on average "
+                "(--categorical to use them as categories)"
+            )
         return None
 
     def number_format(self, name: str) -> NumberFormat | None:
@@ -107,15 +99,10 @@ class _Planner:
         likely = "," if table.decimal_comma else "."
         found = recognise(cells, decimal=table.decimal, likely=likely)
         if found is None:
-            units = several_units(cells)
-            if units is not None:
-                counted = ", ".join(f"{n} in {unit or 'no unit'!r}" for unit, n in units.items())
-                self.note(
-                    "unit",
-                    name,
-                    f"has numbers in several units ({counted}) and is taken for categories: give "
-                    "all of them in one unit",
-                )
+            if (units := several_units(cells)) is not None:
+                each = ", ".join(f"{n} in {unit or 'no unit'!r}" for unit, n in units.items())
+                text = f"has numbers in several units ({each}) and is taken for categories: give "
+                self.note("unit", name, text + "all of them in one unit")
             return None
         if found.n_read < len(cells):
             if found.n_read < MOSTLY_NUMBERS * len(cells):
@@ -232,7 +219,8 @@ def plan_columns(
         "as-written"
     """
     planner = _Planner(table, rows, spelling)
-    plan = ColumnPlan([], [], {}, planner.formats, planner.words)
+    formats: dict[str, NumberFormat] = {}
+    plan = ColumnPlan([], [], {}, words=planner.words)
     for name in table.columns:
         if name in exclude:
             continue
@@ -240,22 +228,25 @@ def plan_columns(
             plan.left_out[name] = "no values"
         elif name in categorical:
             plan.categories.append(name)
-        elif name in numeric:
-            form = planner.number_format(name)
-            planner.formats[name] = PLAIN if form is None else form  # the cell will be named
-            plan.numeric.append(name)
-        elif (reason := planner.reason_to_leave_out(name)) is not None:
-            plan.left_out[name] = reason
-        elif name in planner.formats:
-            plan.numeric.append(name)
+        elif name == table.index and name not in numeric:
+            why = "it has no name in the file and names the rows (--numeric to use it)"
+            plan.left_out[name] = why
         else:
-            plan.categories.append(name)
+            form = planner.number_format(name)
+            reason = None if name in numeric else planner.reason_to_leave_out(name, form)
+            if reason is not None:
+                plan.left_out[name] = reason
+            elif form is None and name not in numeric:
+                plan.categories.append(name)
+            else:
+                plan.numeric.append(name)
+                formats[name] = PLAIN if form is None else form  # the cell will be named
     if not plan.numeric and not plan.categories:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in plan.left_out.items())
         raise TableError(f"{table.name} has no column to learn from ({reasons or 'none is left'})")
     for name in plan.categories:
         planner.words_of(name)
-    formats = {name: form for name, form in planner.formats.items() if not form.is_plain}
+    formats = {name: form for name, form in formats.items() if not form.is_plain}
     return plan._replace(formats=formats, notes=tuple(planner.notes))
 
 

@@ -22,8 +22,7 @@ from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.states.answers import Answers, TrueLabels
 from ..model.tuning import ToTune
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import ArrayRows, BlockRows, GramRows, TrainingRows
+from ..rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks, TrainingRows
 from .kernel_classifier import encode_labels, signs_of
 from .validation import (
     check_choice,

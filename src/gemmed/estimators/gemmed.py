@@ -15,8 +15,7 @@ from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
-from ..rows.blocks import LocalBlocks, block_variance
-from ..rows.training_rows import BlockRows, TrainingRows
+from ..rows.blocks import BlockRows, LocalBlocks, TrainingRows, block_variance
 from .base_member import check_pred_probs
 from .fit_settings import (
     TUNED,

@@ -15,8 +15,8 @@ from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..model.kernels.exact_or_features import TRUSTED
+from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
-from ..rows.training_rows import BlockRows
 from .column_reasons import learn_columns
 from .explanation import OK, conflicting_samples, terms_of_states
 from .reasons import Reasons, Verdict
@@ -53,52 +53,50 @@ class KeptSamples:
     def distances(self) -> Distances:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
 
+    def _present(self) -> tuple[np.ndarray, KeptSamples]:
+        """The samples that take part: their rows, and they alone."""
+        rows = np.flatnonzero(~np.isnan(self.nominal))
+        if len(rows) == len(self.nominal):
+            return rows, self
+        groups = None if self.groups is None else self.groups[rows]
+        some = self.X[rows], self.class_index[rows], self.nominal[rows], groups
+        return rows, KeptSamples(*some)
+
     def training_statistics(self, reference: TrustedReference) -> FloatArray:
         """How far out each of them lies for each class, as if it were new; NaN if absent."""
-        present = ~np.isnan(self.nominal)
-        if not present.all():
-            number = np.cumsum(present) - 1
-            among_present = replace(reference, reference_index=number[reference.reference_index])
-            found = np.full((len(present), len(reference.scales)), np.nan)
-            found[present] = self._only(present).training_statistics(among_present)
-            return found
-        if self.is_gram:
-            return reference.training_statistics(self.distances, self.class_index, self.groups)
-        distances = training_distances(self.X, self.class_index, self.groups)
-        return reference.training_statistics(
-            distances, self.class_index, self.groups, distances.copies
+        rows, kept = self._present()
+        reference = replace(
+            reference, reference_index=np.searchsorted(rows, reference.reference_index)
         )
+        found = np.full((len(self.nominal), len(reference.scales)), np.nan)
+        if self.is_gram:
+            found[rows] = reference.training_statistics(
+                kept.distances, kept.class_index, kept.groups
+            )
+        else:
+            distances = training_distances(kept.X, kept.class_index, kept.groups)
+            found[rows] = reference.training_statistics(
+                distances, kept.class_index, kept.groups, distances.copies
+            )
+        return found
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
-        present = ~np.isnan(self.nominal)
-        if not present.all():
-            found = self._only(present).reference(n_neighbors, class_names)
-            rows = np.flatnonzero(present)[found.reference_index]
-            return replace(found, reference_index=rows)
+        rows, kept = self._present()
+        trust = some_of_each_class(kept.nominal, kept.class_index)
         options: dict[str, Any] = {
             "n_neighbors": n_neighbors,
-            "groups": self.groups,
+            "groups": kept.groups,
             "random_state": 0,
             "class_names": class_names,
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeighborsReducedWarning)  # said at fit
-            trust = some_of_each_class(self.nominal, self.class_index)
             if self.is_gram:
-                return trust_distances(self.distances, self.class_index, trust, **options)
-            return trust_points(self.X, self.class_index, trust, **options)
-
-    def _only(self, rows: np.ndarray) -> KeptSamples:
-        """Some of the samples; not of a kernel matrix."""
-        groups = None if self.groups is None else self.groups[rows]
-        return replace(
-            self,
-            X=self.X[rows],
-            class_index=self.class_index[rows],
-            nominal=self.nominal[rows],
-            groups=groups,
-        )
+                found = trust_distances(kept.distances, kept.class_index, trust, **options)
+            else:
+                found = trust_points(kept.X, kept.class_index, trust, **options)
+        return replace(found, reference_index=rows[found.reference_index])
 
     def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:
         """p-values of new samples against the reference made of these."""

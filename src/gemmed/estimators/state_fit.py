@@ -31,7 +31,7 @@ from ..model.states.answers import TrueLabels, infer_states_of
 from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .base_member import fit_with_states, held_out_scores, log_votes, members_of
 from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
 from .kernel_classifier import StoredFunction, function_of_solution

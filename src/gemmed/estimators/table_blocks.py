@@ -30,26 +30,10 @@ from ..rows.sources import spool_rows
 from ..rows.tables import CSVBatches, ParquetBatches, RowGroup, Table
 from .column_plan import ColumnPlan, feature_frame
 from .table_columns import Handling, Roles, table_pipeline
+from .table_preparation import TablePreparation
 
 SAMPLE_ROWS = 50_000
 """Rows from which columns are planned and scaled, at most."""
-
-
-class Recipe(NamedTuple):
-    """Rows of a table to rows of numbers: what workers need to know."""
-
-    plan: ColumnPlan
-    columns: Any
-    """Fitted TablePreparation."""
-
-    @property
-    def names(self) -> list[str]:
-        return [*self.plan.numeric, *self.plan.categories]
-
-    def matrix(self, table: Table, used: BoolArray) -> np.ndarray:
-        """The used rows of a batch in single precision; ``used`` is of shape (n_rows,)."""
-        frame = feature_frame(table, self.plan)[used]
-        return np.ascontiguousarray(self.columns.transform_frame(frame), dtype=np.float32)
 
 
 class Scan(NamedTuple):
@@ -70,10 +54,6 @@ class Scan(NamedTuple):
     notes: tuple[Note, ...]
     """What was read how."""
     n_unlabelled: int
-
-    @property
-    def recipe(self) -> Recipe:
-        return Recipe(self.plan, self.pipeline[0])
 
     @property
     def block_sizes(self) -> list[int]:
@@ -136,8 +116,7 @@ def local_blocks(
     batches: ParquetBatches | CSVBatches, scan: Scan, *, n_threads: int, folder: str | None = None
 ) -> LocalBlocks:
     """The rows as numbers in a temporary file under ``folder``, in blocks."""
-    recipe = scan.recipe
-    matrices = (matrix for table in batches.batches() for matrix in _matrix(recipe, scan, table))
+    matrices = (matrix for table in batches.batches() for matrix in _matrix(scan, table))
     return LocalBlocks(
         spool_rows(matrices, folder=folder),
         n_threads=n_threads,
@@ -216,22 +195,28 @@ def _smallest(
     return [frame.reset_index(drop=True)], [number], [key]
 
 
-def _matrix(recipe: Recipe, scan: Scan, table: Table) -> Iterator[np.ndarray]:
-    """The used rows of a batch, if there are any."""
+def _matrix(scan: Scan, table: Table) -> Iterator[np.ndarray]:
+    """The used rows of a batch as numbers, if there are any."""
     assert table.row_numbers is not None
     used = scan.used[table.row_numbers]
     if used.any():
-        yield recipe.matrix(table, used)
+        yield _numbers(scan.pipeline[0], table, used)
+
+
+def _numbers(columns: TablePreparation, table: Table, used: BoolArray) -> np.ndarray:
+    """The used rows of a batch in single precision; ``used`` is of shape (n_rows,)."""
+    frame = feature_frame(table, columns.plan_)[used]
+    return np.ascontiguousarray(columns.transform_frame(frame), dtype=np.float32)
 
 
 def _sent_partitions(
     batches: CSVBatches, scan: Scan, bounds: list[tuple[int, int]]
 ) -> Iterator[tuple[Any, ...]]:
     """The task of every partition: its blocks, made here."""
-    recipe, tables = scan.recipe, batches.batches()
+    tables = batches.batches()
     for first, last in bounds:
         part = itertools.islice(tables, last - first)
-        yield _itself, [matrix for table in part for matrix in _matrix(recipe, scan, table)]
+        yield _itself, [matrix for table in part for matrix in _matrix(scan, table)]
 
 
 def _read_partitions(
@@ -246,7 +231,7 @@ def _read_partitions(
             for group in batches.groups
             if group.first_row < stop and group.first_row + group.n_rows > start
         ]
-        yield _read_rows, groups, start, scan.used[start:stop], scan.recipe
+        yield _read_rows, groups, start, scan.used[start:stop], scan.pipeline[0]
 
 
 # Tasks.
@@ -257,17 +242,17 @@ def _itself(value: Any) -> Any:
 
 
 def _read_rows(
-    groups: list[RowGroup], start: int, used: BoolArray, recipe: Recipe
+    groups: list[RowGroup], start: int, used: BoolArray, columns: TablePreparation
 ) -> list[np.ndarray]:
     """Blocks of the batches from row ``start`` on; ``used`` has an entry for each of their rows."""
     blocks = []
     for group in groups:
-        for table in group.batches(recipe.names):
+        for table in group.batches([*columns.numeric_, *columns.categories_]):
             assert table.row_numbers is not None
             position = int(table.row_numbers[0]) - start
             if position >= len(used):
                 break
             own = used[position : position + len(table)] if position >= 0 else used[:0]
             if own.any():
-                blocks.append(recipe.matrix(table, own))
+                blocks.append(_numbers(columns, table, own))
     return blocks

@@ -9,8 +9,7 @@ import numpy as np
 
 from .._core.progress import reported
 from .._core.types import FloatArray
-from ..rows.blocks import Blocks, sum_blocks, take_rows
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import Blocks, TrainingRows, sum_blocks, take_rows
 from .references import (
     ROUNDING,
     ReferencePlan,

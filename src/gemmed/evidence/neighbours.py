@@ -22,7 +22,7 @@ from .._core.exceptions import (
     warn_of_class,
 )
 from .._core.types import FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .distances import Distances, distances_of
 from .references import ReferencePlan
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .bad_rows.groups import LARGEST_BAYES, lives_elsewhere
 from .distances import distances_of
 from .far_groups import far_groups

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import BoolArray, FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .copies import RECURRING
 
 MOST_VALUES = 2

@@ -24,7 +24,8 @@ import os
 import platform
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,18 +136,29 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     require("skops", "loading models needs", "cli")
     from skops import io as skops_io
 
+    from .. import __version__
+
     header, payload = _read(path)
     allowed = _refuse_foreign_types(payload, trusted, f"{str(path)!r} cannot be loaded")
     try:
         model = skops_io.loads(payload, trusted=allowed)
     except Exception as error:  # a crafted payload can make any constructor fail in any way
-        raise ModelFileError(_broken(path, error)) from error
+        raise ModelFileError(
+            f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: "
+            f"{reason(error)})"
+        ) from error
     if _full_name(type(model)) != header.class_name:
         raise ModelFileError(
             f"{str(path)!r} is said to hold {header.class_name} but holds "
             f"{_full_name(type(model))}: it was changed after it was saved."
         )
-    _warn_of_other_version(path, header.gemmed_version)
+    if header.gemmed_version.split(".")[0] != __version__.split(".")[0]:
+        warnings.warn(
+            f"{str(path)!r} was saved by gemmed {header.gemmed_version}, this is {__version__}: "
+            "check its predictions before you rely on them.",
+            ModelVersionWarning,
+            stacklevel=2,
+        )
     return model
 
 
@@ -185,11 +197,18 @@ def _payload_of(model: Any, prepare: Callable[[Any], Any] = lambda model: model)
         payload: bytes = skops_io.dumps(prepare(model))
     except Exception as error:  # whatever an attribute of the model raises while it is read
         raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}") from error
-    try:
+    with _refusing(f"{type(model).__name__} cannot be saved"):
         check_payload(payload)
-    except PayloadError as error:
-        raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
     return payload
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """An error about the content of a file as one that says what cannot be done."""
+    try:
+        yield
+    except PayloadError as error:
+        raise ModelFileError(f"{what}: {error}.") from error
 
 
 def read_header(path: str | os.PathLike[str]) -> ModelHeader:
@@ -199,17 +218,15 @@ def read_header(path: str | os.PathLike[str]) -> ModelHeader:
 
 def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
     """Header and payload of a file whose form and check sum are right."""
-    content = _bytes_of_archive(Path(path))
+    content, what = _bytes_of_archive(Path(path)), f"{str(path)!r} cannot be loaded"
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        with _refusing(what), zipfile.ZipFile(io.BytesIO(content)) as archive:
             foreign = archive.namelist() != [HEADER, PAYLOAD]
             if foreign or archive.getinfo(HEADER).file_size > HEADER_LIMIT:
                 raise ModelFileError(f"{str(path)!r} is not a model file of gemmed.")
             refuse_expansion(archive, len(content))
             header = _parse_header(archive.read(HEADER), path)
             payload = archive.read(PAYLOAD)
-    except PayloadError as error:
-        raise ModelFileError(f"{str(path)!r} cannot be loaded: {error}.") from error
     except ModelFileError:
         raise
     except Exception as error:  # of zipfile, for bytes that are no archive
@@ -222,12 +239,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
             f"{str(path)!r} is damaged or was changed: the check sum of its model is not the one "
             "written when it was saved. Copy or save it again."
         )
-    try:
+    with _refusing(f"{what}: its model is not valid"):
         check_payload(payload)
-    except PayloadError as error:
-        raise ModelFileError(
-            f"{str(path)!r} cannot be loaded: its model is not valid ({error})."
-        ) from error
     return header, _with_new_names(payload)
 
 
@@ -371,22 +384,3 @@ def _describe(model: Any, payload: bytes) -> ModelHeader:
 
 def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _broken(path: str | os.PathLike[str], error: Exception) -> str:
-    return (
-        f"{str(path)!r} cannot be loaded: its model is not valid ({type(error).__name__}: "
-        f"{reason(error)})"
-    )
-
-
-def _warn_of_other_version(path: str | os.PathLike[str], version: str) -> None:
-    from .. import __version__
-
-    if version.split(".")[0] != __version__.split(".")[0]:
-        warnings.warn(
-            f"{str(path)!r} was saved by gemmed {version}, this is {__version__}: check its "
-            "predictions before you rely on them.",
-            ModelVersionWarning,
-            stacklevel=3,
-        )

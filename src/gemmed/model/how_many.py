@@ -16,7 +16,7 @@ from scipy import special
 
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..rows.training_rows import BlockRows
+from ..rows.blocks import BlockRows
 from .decision_step import known_functions, solve_med_functions
 from .kernels.exact_or_features import (
     FEWEST_LANDMARKS,

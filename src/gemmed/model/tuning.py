@@ -18,7 +18,7 @@ from scipy import special
 from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
-from ..rows.training_rows import TrainingRows
+from ..rows.blocks import TrainingRows
 from .kernels.exact_or_features import function_space
 from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
 from .kernels.kernel import Kernel

@@ -21,7 +21,7 @@ from ..evidence.neighbours import Neighbourhood, class_distances
 from ..model.kernels.exact_or_features import function_space
 from ..model.kernels.function_space import FunctionSpace
 from ..model.kernels.kernel import Kernel
-from ..rows.training_rows import ArrayRows, GramRows
+from ..rows.blocks import ArrayRows, GramRows
 
 FIELD_LIMIT = 1e3
 """Largest mu_z / N_z and kappa_z / N_z, in nats per unit of d and per sample.

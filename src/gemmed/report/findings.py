@@ -14,9 +14,8 @@ from ..estimators.explanation import LABEL, MEASUREMENT, OK
 from ..estimators.reasons import ColumnReason, Reasons, SampleReasons, Verdict, number_text
 from ..estimators.verdicts import verdicts_of
 from ..rows.table import MISSING_TEXT
-from .audited import Audited, Settled, Share
+from .audited import Audited, Settled, Share, Signal, signal_of
 from .distributions import ColumnCounts, Distribution
-from .signal import Signal, signal_of
 
 __all__ = ["RANKINGS", "Audited", "Findings", "Share"]
 

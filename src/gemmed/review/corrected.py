@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from .._core.whole_files import replacing
 from ..rows.cells import as_text, without_formulas
 from ..rows.rewriting import rewrite_table
 from ..rows.tables import PARQUET_SUFFIXES, Table
-from .marks import BULK, DRAW, Mark, MarkStore, judgements, last_of_each
+from .marks import BULK, DRAW, Judgement, Mark, MarkStore, judgements, last_of_each
 from .planned_checks import exported_summary
 
 BAD_ROWS = ("drop", "flag", "keep")
@@ -88,25 +87,21 @@ def export(
             f"a mark is about row {beyond[0] + 1}, {table.name} has {n_rows}: review it again with "
             "--changed match"
         )
+    counting = {row: judgement.mark for row, judgement in found.items()}
     mended = {
-        row: judgement.mark.label
-        for row, judgement in found.items()
-        if judgement.mark.kind == "wrong" and judgement.mark.label is not None
+        row: mark.label
+        for row, mark in counting.items()
+        if mark.kind == "wrong" and mark.label is not None
     }
-    broken = [row for row, judgement in found.items() if judgement.mark.kind == "bad"]
+    broken = [row for row, mark in counting.items() if mark.kind == "bad"]
     changes: dict[int, str] = {} if labels == "given" else dict(mended)
     added: dict[str, list[str]] = {}
     if bad == "flag":
-        kinds = {row: judgement.mark.kind for row, judgement in found.items()}
-        name = _free_name(table, FLAG_COLUMN)
-        added[name] = [kinds.get(row, "") for row in range(n_rows)]
+        kinds = {row: mark.kind for row, mark in counting.items()}
+        added[_free_name(table, FLAG_COLUMN)] = [kinds.get(row, "") for row in range(n_rows)]
     known = None
     if labels == "given":
-        right = {
-            row: judgement.mark.given
-            for row, judgement in found.items()
-            if judgement.mark.kind == "right"
-        }
+        right = {row: mark.given for row, mark in counting.items() if mark.kind == "right"}
         known = _free_name(table, KNOWN_COLUMN)
         added[known] = [(mended | right).get(row, "") for row in range(n_rows)]
     n_formulas = 0
@@ -125,42 +120,15 @@ def export(
         leave_out=broken if bad == "drop" else (),
         added=added or None,
     )
-    log = log_name(path)
-    names = {name: table.text(name)[0] for name in identifiers}
-    if table.index is not None:
-        names = {table.index: table.row_names(), **names}
-    header = [f"{name}_" if name in LOG_HEADER else name for name in names]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([LOG_HEADER[0], *map(as_text, header), *LOG_HEADER[1:]])
-    entries: list[tuple[object, ...]] = []
-    mending = "label" if known is None else "label, in its own column"
-    what = {"drop": "left out", "flag": "flagged as bad", "keep": "bad, kept"}[bad]
-    for mark in last_of_each(iter(marks)):
-        judgement = found[mark.row]
-        counts = judgement.mark.id == mark.id
-        change = {"right": "none: right", "unsure": "none: unsure", "bad": what}.get(
-            mark.kind, mending
-        )
-        entries.append(
-            (
-                mark.row + 1,
-                *(str(cells[mark.row]) for cells in names.values()),
-                change if counts else "none: another mark counts",
-                mark.given,
-                mark.label if mark.label is not None and counts else mark.given,
-                _how(mark),
-                "yes" if judgement.disputed else "",
-                mark.reviewer,
-                mark.at,
-            )
-        )
-    # People open the log in spreadsheets: labels and names must not become formulas.
-    columns, _ = without_formulas(zip(*entries, strict=True))
-    writer.writerows(zip(*columns, strict=True))
-    with replacing(log) as temporary:
-        temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
-    summary, checks = exported_summary(store, table.text(target)[0]), None
+    log, checks = log_name(path), None
+    what = {
+        "right": "none: right",
+        "unsure": "none: unsure",
+        "bad": {"drop": "left out", "flag": "flagged as bad", "keep": "bad, kept"}[bad],
+        "wrong": "label" if known is None else "label, in its own column",
+    }
+    _write_log(log, table, identifiers, marks, found, what)
+    summary = exported_summary(store, table.text(target)[0])
     if summary is not None:
         checks = Path(path).with_name(Path(path).name + ".checks.json")
         with replacing(checks) as temporary:
@@ -173,9 +141,47 @@ def export(
         sum(judgement.disputed for judgement in found.values()),
         known,
         None if checks is None else str(checks),
-        sum(found[row].mark.how == BULK for row in mended),
+        sum(counting[row].how == BULK for row in mended),
         n_formulas,
     )
+
+
+def _write_log(
+    path: Path,
+    table: Table,
+    identifiers: Sequence[str],
+    marks: Sequence[Mark],
+    found: Mapping[int, Judgement],
+    what: Mapping[str, str],
+) -> None:
+    """One line a mark; ``what`` says what marks of each kind that count have done."""
+    names = {name: table.text(name)[0] for name in identifiers}
+    if table.index is not None:
+        names = {table.index: table.row_names(), **names}
+    entries: list[tuple[object, ...]] = []
+    for mark in last_of_each(iter(marks)):
+        judgement = found[mark.row]
+        counts = judgement.mark.id == mark.id
+        entries.append(
+            (
+                mark.row + 1,
+                *(str(cells[mark.row]) for cells in names.values()),
+                what[mark.kind] if counts else "none: another mark counts",
+                mark.given,
+                mark.label if mark.label is not None and counts else mark.given,
+                _how(mark),
+                "yes" if judgement.disputed else "",
+                mark.reviewer,
+                mark.at,
+            )
+        )
+    header = [as_text(f"{name}_" if name in LOG_HEADER else name) for name in names]
+    # People open the log in spreadsheets: labels and names must not become formulas.
+    columns, _ = without_formulas(zip(*entries, strict=True))
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([LOG_HEADER[0], *header, *LOG_HEADER[1:]])
+        writer.writerows(zip(*columns, strict=True))
 
 
 def _how(mark: Mark) -> str:

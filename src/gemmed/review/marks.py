@@ -1,5 +1,7 @@
 """Marks of reviewers in an SQLite file beside the table; each is on disk before it is confirmed.
 
+Below: how far reviewers agree, and what happens if the table has changed.
+
 Schema (version 2; docs/guide/review.md): ``meta`` says which table the marks belong to, ``marks``
 is a log. Only ``undone_at`` is ever changed, and nothing is deleted: who marked what and when stays
 known.
@@ -7,16 +9,22 @@ known.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from sklearn.metrics import cohen_kappa_score
+
 from .._core.exceptions import ReviewError
+from ..rows.tables import Table
 
 SCHEMA_VERSION = 2
 KINDS = ("right", "wrong", "bad", "unsure")
@@ -318,3 +326,127 @@ def _weight(mark: Mark) -> int:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# -- how far reviewers agree ---------------------------------------------------------------------
+
+FEWEST_ROWS = 10
+"""Common rows below which no rate of errors is derived."""
+
+
+class Agreement(NamedTuple):
+    """Of two reviewers on the rows that both judged, "unsure" apart."""
+
+    reviewers: tuple[str, str]
+    n_rows: int
+    n_same: int
+    kappa: float | None
+    """Cohen's kappa: agreement beyond chance; None if both said one and the same of all rows."""
+
+    def sentence(self) -> str:
+        """The same in words."""
+        one, other = self.reviewers
+        kappa = "" if self.kappa is None else f" (Cohen's kappa {self.kappa:.2f})"
+        text = f"{one} and {other} agree on {self.n_same} of {self.n_rows} rows{kappa}."
+        if self.n_rows < FEWEST_ROWS or self.n_same == self.n_rows:
+            return text
+        # Two reviewers who err independently at a small rate differ at about twice that rate.
+        rate = (1.0 - self.n_same / self.n_rows) / 2.0
+        return (
+            f"{text} Each then errs in about {rate:.0%} of the checks. The shares can be off by "
+            "as much: intervals do not count errors of reviewers."
+        )
+
+
+def agreements(marks: Sequence[Mark]) -> list[Agreement]:
+    """Of all pairs of reviewers with common rows, the pair with the most rows first."""
+    said: dict[str, dict[int, str]] = {}
+    for mark in last_of_each(iter(marks)):
+        if mark.kind != "unsure" and mark.how != BULK:
+            said.setdefault(mark.reviewer, {})[mark.row] = repr((mark.kind, mark.label))
+    found = []
+    for one, other in combinations(sorted(said), 2):
+        if rows := said[one].keys() & said[other].keys():
+            first, second = [said[one][row] for row in rows], [said[other][row] for row in rows]
+            n_same = sum(a == b for a, b in zip(first, second, strict=True))
+            has_kappa = len({*first, *second}) > 1
+            kappa = float(cohen_kappa_score(first, second)) if has_kappa else None
+            found.append(Agreement((one, other), len(rows), n_same, kappa))
+    return sorted(found, key=lambda pair: -pair.n_rows)
+
+
+# -- marks and their table -----------------------------------------------------------------------
+
+
+def row_digest(table: Table, target: str) -> Callable[[int], str]:
+    """Function of a row's position: digest of its cells without the label."""
+    names = [name for name in table.columns if name != target]
+    columns = [table.frame[name].to_numpy() for name in names]
+
+    def digest(row: int) -> str:
+        text = "\x1f".join(str(column[row]) for column in columns)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    return digest
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bool) -> str:
+    """Check that marks and table belong together; a sentence if something was done about it.
+
+    Parameters
+    ----------
+    match : if the table has changed, follow the rows by their content; marks of rows that are gone
+        are undone
+    """
+    digest, meta = file_digest(path), store.meta()
+    facts = {"table": path.name, "sha256": digest, "rows": str(len(table)), "target": target}
+    if meta and meta.get("target") != target:
+        raise ReviewError(
+            f"the marks in {str(store.path)!r} are about column {meta.get('target')!r}, not "
+            f"{target!r}: name another file with --marks"
+        )
+    if not meta or meta.get("sha256") == digest:
+        store.set_meta(facts)
+        return ""
+    standing = store.standing()
+    moved, gone = _followed(standing, row_digest(table, target), table.text(target)[0])
+    if not match:
+        raise ReviewError(
+            f"{str(path)!r} has changed since it was reviewed ({meta.get('rows')} rows then, "
+            f"{len(table)} now; {len(standing) - len(gone)} of {len(standing)} marks fit a row by "
+            "its content): --changed match keeps these, or move the marks in "
+            f"{str(store.path)!r} away"
+        )
+    store.move([(mark.id, row) for mark, row in moved])
+    store.set_aside([mark.id for mark in gone])
+    store.set_meta(facts)
+    return f"the table has changed: {len(moved)} marks follow their rows, {len(gone)} are set aside"
+
+
+def _followed(
+    marks: list[Mark], digest: Callable[[int], str], labels: np.ndarray
+) -> tuple[list[tuple[Mark, int]], list[Mark]]:
+    """Marks with their rows in a changed table, and marks that can no longer hold.
+
+    These are marks whose rows are gone or not unique, and marks about a label ("right", "wrong")
+    that is another one now.
+    """
+    places: dict[str, list[int]] = {}
+    for row in range(len(labels)):
+        places.setdefault(digest(row), []).append(row)
+    moved, gone = [], []
+    for mark in marks:
+        rows = places.get(mark.content, [])
+        place = mark.row if mark.row in rows else rows[0] if len(rows) == 1 else None
+        about_label = mark.kind in ("right", "wrong")
+        if place is None or (about_label and str(labels[place]) != mark.given):
+            gone.append(mark)
+        else:
+            moved.append((mark, place))
+    return moved, gone

@@ -24,8 +24,7 @@ from ..checks import (
 from ..checks.plan import answered_draws, plan_from, plan_record
 from ..report.findings import Findings
 from ..rows.tables import Table
-from .agreement import agreements
-from .marks import BULK, DRAW, PICK, Mark, MarkStore, judgements
+from .marks import BULK, DRAW, PICK, Mark, MarkStore, agreements, judgements
 
 GOAL, LEVEL = 0.02, 0.95
 N_CHECKS = 120

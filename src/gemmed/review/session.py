@@ -14,10 +14,20 @@ import numpy as np
 from .._core.exceptions import ReviewError
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
-from .agreement import agreements
 from .applied_marks import Known
-from .attached import file_digest, row_digest
-from .marks import BULK, KINDS, PICK, Accepted, Judgement, Mark, MarkStore, judgements
+from .marks import (
+    BULK,
+    KINDS,
+    PICK,
+    Accepted,
+    Judgement,
+    Mark,
+    MarkStore,
+    agreements,
+    file_digest,
+    judgements,
+    row_digest,
+)
 from .planned_checks import PlannedChecks, take_plan
 from .subjects import Subject
 from .suggestions import BulkOffer, bulk_offer, with_checks

@@ -217,7 +217,7 @@ class DaskBlocks:
     ) -> None:
         self._client = client
         firsts = itertools.accumulate((len(own.which) for own in partitions), initial=0)
-        self._partitions = [
+        self.partitions = [
             own._replace(first=first) for own, first in zip(partitions, firsts, strict=False)
         ]
         self._actors = PartitionActors(client) if actors is None else actors
@@ -225,7 +225,7 @@ class DaskBlocks:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(
-            itertools.chain.from_iterable(partition.sizes for partition in self._partitions)
+            itertools.chain.from_iterable(partition.sizes for partition in self.partitions)
         )
 
     def map(
@@ -235,7 +235,7 @@ class DaskBlocks:
 
     def select(self, which: Sequence[int]) -> DaskBlocks:
         home = [
-            (partition, i) for partition in self._partitions for i in range(len(partition.which))
+            (partition, i) for partition in self.partitions for i in range(len(partition.which))
         ]
         chosen: list[Partition] = []
         for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
@@ -253,13 +253,13 @@ class DaskBlocks:
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
         futures = [
             self._submit(partition, (False, function, self._sent(broadcast)))
-            for partition in self._partitions
+            for partition in self.partitions
         ]
         return DaskBlocks(
             self._client,
             [
                 Partition(future, tuple(range(len(partition.which))), partition.sizes)
-                for future, partition in zip(futures, self._partitions, strict=True)
+                for future, partition in zip(futures, self.partitions, strict=True)
             ],
         )
 
@@ -267,15 +267,15 @@ class DaskBlocks:
         self, is_summed: bool, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
         """What the actors of all partitions answer; tasks do what those cannot who are gone."""
-        pieces = split_rows(rows, [sum(partition.sizes) for partition in self._partitions])
+        pieces = split_rows(rows, [sum(partition.sizes) for partition in self.partitions])
         arguments = [(is_summed, function, broadcast, *own) for own in pieces]
-        found = self._actors.ask(self._partitions, arguments)
+        found = self._actors.ask(self.partitions, arguments)
         late = [i for i, result in enumerate(found) if result is None]
         if late:
             sent = self._sent(broadcast)
             futures = [
                 self._submit(
-                    self._partitions[i],
+                    self.partitions[i],
                     (is_summed, function, sent, *(piece.copy() for piece in arguments[i][3:])),
                 )
                 for i in late
@@ -283,18 +283,6 @@ class DaskBlocks:
             for i, result in zip(late, self._client.gather(futures), strict=True):
                 found[i] = result
         return found
-
-    def total(
-        self, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
-    ) -> np.ndarray:
-        """Sum of the results, begun by the workers, in the order of :mod:`.block_sums`."""
-        total = TreeSum()
-        answers = self.ask(True, function, broadcast, rows)
-        for partition, sums in zip(self._partitions, answers, strict=True):
-            levels = subtrees(partition.first, len(partition.which))
-            for level, own in zip(levels, sums, strict=True):
-                total.add(own, level)
-        return total.total()
 
     def _submit(self, partition: Partition, arguments: tuple[Any, ...]) -> Any:
         own = (partition.future, partition.which, partition.first)
@@ -311,22 +299,22 @@ class DaskBlocks:
 class DaskPass:
     """Results of a pass, block by block, or their sum, which the workers begin."""
 
-    def __init__(
-        self,
-        blocks: DaskBlocks,
-        function: BlockFunction,
-        broadcast: Any,
-        rows: Sequence[np.ndarray],
-    ) -> None:
+    def __init__(self, blocks: DaskBlocks, *arguments: Any) -> None:
         self._blocks = blocks
-        self._arguments = (function, broadcast, rows)
+        self._arguments = arguments
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self._blocks.ask(False, *self._arguments))
 
     def total(self) -> np.ndarray:
         """Sum of the results in double precision, to the last digit that of local blocks."""
-        return self._blocks.total(*self._arguments)
+        total = TreeSum()
+        answers = self._blocks.ask(True, *self._arguments)
+        for partition, sums in zip(self._blocks.partitions, answers, strict=True):
+            levels = subtrees(partition.first, len(partition.which))
+            for level, own in zip(levels, sums, strict=True):
+                total.add(own, level)
+        return total.total()
 
 
 def dask_blocks(

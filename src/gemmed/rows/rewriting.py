@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,12 @@ LINE_END = re.compile(r"(\r\n|\n|\r)\Z")
 
 Changes = Mapping[str, Mapping[int, str]]
 """New texts of cells: by column, then by position of the row (from 0)."""
+
+
+class _Edit(NamedTuple):
+    changes: Changes
+    gone: set[int]
+    added: Mapping[str, Sequence[str]]
 
 
 def rewrite_table(
@@ -60,14 +66,13 @@ def rewrite_table(
         The file cannot be read or has changed since it was read; a column or row does not exist.
         Or a text does not fit the encoding of the file or the type of a Parquet column.
     """
-    changes, added = dict(changes or {}), {k: list(v) for k, v in (added or {}).items()}
-    gone = {int(row) for row in leave_out}
-    _check(table, changes, gone, added)
+    edit = _Edit(dict(changes or {}), {int(row) for row in leave_out}, dict(added or {}))
+    _check(table, edit)
     content = _unchanged_content(table)
     to_parquet = str(path).lower().endswith(PARQUET_SUFFIXES)
     to_excel = str(path).lower().endswith(EXCEL_SUFFIXES)
     if table.form is not None and not to_parquet and not to_excel:
-        text = _csv_text(table, table.form, content, changes, gone, added)
+        text = _csv_text(table, table.form, content, edit)
         try:
             new = table.form.content(text)
         except UnicodeEncodeError as error:
@@ -79,24 +84,22 @@ def rewrite_table(
         with replacing(path) as temporary:
             temporary.write_bytes(compressed(new, suffix if suffix in COMPRESSED else None))
     elif table.form is None and to_parquet and not is_workbook(content):
-        arrow = _parquet_table(table, content, changes, gone, added)
+        arrow = _parquet_table(table, content, edit)
         from pyarrow import parquet
 
         with replacing(path) as temporary:
             parquet.write_table(arrow, temporary)
     else:
-        write_table(_frame(table, changes, gone, added), path)
+        write_table(_frame(table, edit), path)
 
 
-def _check(
-    table: Table, changes: Changes, gone: set[int], added: Mapping[str, Sequence[str]]
-) -> None:
-    table.require_columns(list(changes), "to be changed")
-    rows = gone.union(*changes.values()) if changes else gone
+def _check(table: Table, edit: _Edit) -> None:
+    table.require_columns(list(edit.changes), "to be changed")
+    rows = edit.gone.union(*edit.changes.values())
     wrong = sorted(row for row in rows if not 0 <= row < len(table))
     if wrong:
         raise TableError(f"{table.name} has no row at position {wrong[0]}: it has {len(table)}")
-    for name, texts in added.items():
+    for name, texts in edit.added.items():
         if name in table.columns:
             raise TableError(f"{table.name} has a column {name!r} already: choose another name")
         if len(texts) != len(table):
@@ -118,17 +121,10 @@ def _unchanged_content(table: Table) -> bytes:
     return decompressed(stored, table.name)[0]
 
 
-def _csv_text(
-    table: Table,
-    form: CSVForm,
-    content: bytes,
-    changes: Changes,
-    gone: set[int],
-    added: Mapping[str, Sequence[str]],
-) -> str:
+def _csv_text(table: Table, form: CSVForm, content: bytes, edit: _Edit) -> str:
     columns = {name: i for i, name in enumerate(form.names)}
     by_row: dict[int, dict[int, str]] = {}
-    for name, cells in changes.items():
+    for name, cells in edit.changes.items():
         for row, text in cells.items():
             by_row.setdefault(int(row), {})[columns[name]] = str(text)
     parts, row = [], 0
@@ -136,10 +132,10 @@ def _csv_text(
     for number, record in enumerate(records(lines, form, table.name)):
         if record.cells is None:
             header = number == 0 and form.header_lines > 0
-            parts.append(_header(record.raw, form, list(added)) if header else record.raw)
+            parts.append(_header(record.raw, form, list(edit.added)) if header else record.raw)
             continue
-        if row not in gone:
-            own = [texts[row] for texts in added.values()]
+        if row not in edit.gone:
+            own = [texts[row] for texts in edit.added.values()]
             parts.append(_row(record.raw, form, by_row.get(row, {}), own))
         row += 1
     return "".join(parts)
@@ -199,28 +195,22 @@ def _without_end(text: str) -> tuple[str, str]:
     return (text[: end.start()], end.group()) if end else (text, "")
 
 
-def _parquet_table(
-    table: Table,
-    content: bytes,
-    changes: Changes,
-    gone: set[int],
-    added: Mapping[str, Sequence[str]],
-) -> Any:
+def _parquet_table(table: Table, content: bytes, edit: _Edit) -> Any:
     require("pyarrow", "Parquet files need", "cli")
     import pyarrow
 
     arrow = read_parquet(content, table.name)
     metadata = arrow.schema.metadata
-    for name, cells in changes.items():
+    for name, cells in edit.changes.items():
         place = arrow.column_names.index(name)
         field = arrow.schema.field(place)
         values = arrow.column(place).to_pylist()
         for row, text in cells.items():
             values[int(row)] = _typed(text, field, table)
         arrow = arrow.set_column(place, field, [pyarrow.array(values, field.type)])
-    for name, texts in added.items():
-        arrow = arrow.append_column(name, pyarrow.array(texts, pyarrow.string()))
-    kept = np.setdiff1d(np.arange(len(table)), sorted(gone))
+    for name, texts in edit.added.items():
+        arrow = arrow.append_column(name, pyarrow.array(list(texts), pyarrow.string()))
+    kept = np.setdiff1d(np.arange(len(table)), sorted(edit.gone))
     return arrow.take(pyarrow.array(kept)).replace_schema_metadata(metadata)
 
 
@@ -241,13 +231,11 @@ def _typed(text: str, field: Any, table: Table) -> Any:
         ) from error
 
 
-def _frame(
-    table: Table, changes: Changes, gone: set[int], added: Mapping[str, Sequence[str]]
-) -> Any:
+def _frame(table: Table, edit: _Edit) -> Any:
     frame = table.frame.copy()
-    for name, cells in changes.items():
+    for name, cells in edit.changes.items():
         column = frame[name].astype(object)
         column.iloc[list(cells)] = list(cells.values())
         frame[name] = column
-    frame = frame.assign(**added)
-    return frame.drop(index=sorted(gone)).reset_index(drop=True)
+    frame = frame.assign(**edit.added)
+    return frame.drop(index=sorted(edit.gone)).reset_index(drop=True)

@@ -19,8 +19,7 @@ from ..model.kernels.exact_or_features import (
 from ..model.kernels.kernel import Kernel
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.tuning import KernelChoice, ToTune
-from ..rows.blocks import LocalBlocks
-from ..rows.training_rows import ArrayRows, BlockRows
+from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
 from .neighbours import Scaling
 
 LEAST_DEVIATION = 1e-12

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..._core.types import BoolArray, FloatArray
-from ...rows.training_rows import TrainingRows
+from ...rows.blocks import TrainingRows
 from .belief import Belief, learn_belief
 from .groups import Group, Scale, cleared_by_labels, find_groups
 from .row_statistics import (

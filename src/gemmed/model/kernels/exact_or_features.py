@@ -10,8 +10,7 @@ from scipy import linalg
 
 from ..._core.exceptions import IndefiniteKernelWarning, UnscaledDataError, UnscaledDataWarning
 from ..._core.types import FloatArray
-from ...rows.blocks import Blocks, local_threads
-from ...rows.training_rows import BlockRows
+from ...rows.blocks import BlockRows, Blocks, local_threads
 from .block_space import CACHE_BYTES, BlockFeatureSpace
 from .centre_space import CentreSpace
 from .function_space import FeatureSpace, FunctionSpace, GramSpace
