@@ -1,8 +1,9 @@
 """Posterior of states and rates: a grid over the common label error rate, Laplace inside.
 
-The posterior may have several modes (few wrong labels and a soft boundary, or many and a sharp
-one). For every rate on the grid theta is maximised; each mode counts by its Laplace approximation.
-Nothing is drawn at random but the rows that take part where there are many.
+The posterior may have several modes (few wrong labels and a soft boundary, or many and a sharp one;
+one class or all of them). For every rate on the grid, and from starts at which one class alone is
+mislabelled, theta is maximised; each mode counts by its Laplace approximation. Nothing is drawn at
+random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
 either. Errors may also depend on the sample: odds of ``Priors.sample_error`` times the likeliest
@@ -29,6 +30,10 @@ from .label_model import (
 
 RATE_GRID = np.array([0.002, 0.01, 0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.88])
 """Common label error rates over the largest possible one."""
+START_OF_ONE_CLASS = 3
+"""Position in the grid of the starts at which one class alone is mislabelled."""
+MOST_SINGLE_CLASSES = 4
+"""Classes that are tried alone, the most frequent first."""
 MOST_ROWS = 2000
 """Rows by which theta is learned."""
 SEED = 0x67656D
@@ -96,7 +101,7 @@ def infer_states(model: LabelModel) -> StatePosterior:
 
 
 def _modes(model: LabelModel) -> list[_Mode]:
-    """Maxima over theta, one for every common rate."""
+    """Maxima over theta, for every common rate and for single mislabelled classes."""
     edges = np.concatenate([[0.0], np.sqrt(RATE_GRID[:-1] * RATE_GRID[1:]), [1.0]])
     shares = np.diff(stats.beta(*model.priors.rate_shape).cdf(edges))
     log_prior = np.log(np.maximum(shares, SMALLEST_LIKELIHOOD))  # a prior may exclude some rates
@@ -110,6 +115,13 @@ def _modes(model: LabelModel) -> list[_Mode]:
         mode = _climb(model, theta, common[position], log_prior[position])
         theta = mode.theta
         modes.append(mode)
+    best = max(modes, key=lambda mode: mode.log_mass)
+    position, deviations = START_OF_ONE_CLASS, model.places.deviations
+    for single in np.argsort(-model.class_shares, kind="stable")[:MOST_SINGLE_CLASSES]:
+        theta = best.theta.copy()
+        theta[deviations] = -1.0
+        theta[deviations.start + int(single)] = 2.5
+        modes.append(_climb(model, theta, common[position], log_prior[position]))
     return modes
 
 
