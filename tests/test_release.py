@@ -93,7 +93,7 @@ def test_actions_are_pinned_by_hash_with_their_version():
         ),
     ],
 )
-def test_known_vulnerabilities_are_an_error_and_no_answer_is_told(packages, code, said, tmp_path):
+def test_vulnerabilities_are_an_error_and_no_answer_is_reported(packages, code, said, tmp_path):
     fake = tmp_path / "pip_audit.py"
     fake.write_text(
         "import json, sys\n"

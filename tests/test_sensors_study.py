@@ -67,7 +67,7 @@ def small(monkeypatch):
     monkeypatch.setattr(comparison, "FOLDS", 3)
 
 
-def test_failures_are_of_one_type_and_told(folder):
+def test_failures_are_of_one_type_and_reported(folder):
     """The truth is where the readings changed, and nowhere else."""
     X, y = vehicles.vehicles(str(folder))
     assert X.shape == (220, 12)

@@ -106,7 +106,7 @@ def test_the_log_has_stages_and_iterations(caplog):
     assert any(r.message.startswith("solver: 2 of 200, gap ") for r in caplog.records)
 
 
-def test_a_listener_hears_its_own_thread_only():
+def test_a_listener_gets_events_of_its_own_thread_only():
     heard = []
     with listening(heard.append):
         thread = threading.Thread(target=GEMMEDClassifier(**KERNEL).fit, args=sample())
@@ -283,7 +283,7 @@ class Tasks:
         self.torn_down += 1
 
 
-def test_callbacks_of_scikit_learn_hear_the_stages():
+def test_callbacks_of_scikit_learn_get_the_stages():
     pytest.importorskip("sklearn.callback")
     tasks = Tasks()
     model = GEMMEDClassifier(random_state=0).set_callbacks(tasks).fit(*sample())

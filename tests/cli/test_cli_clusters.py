@@ -58,7 +58,7 @@ def test_an_open_cluster_would_be_noticed():
         assert answer_to(port, b"\0" * 64, encrypted=False) != b""
 
 
-def test_a_cluster_made_here_speaks_with_its_own_processes_only():
+def test_a_cluster_made_here_accepts_its_own_processes_only():
     before = listening_ports()
     with cluster(LOCAL) as client:
         assert client.submit(sum, [1, 2]).result() == 3

@@ -72,7 +72,7 @@ def test_fit_says_what_it_did(folder, capsys, tmp_path):
     assert load_model(tmp_path / "m")[0].settings_["window"] == 0.3
 
 
-def test_new_files_are_heard_as_the_old_ones_were(folder, capsys):
+def test_new_files_are_processed_as_the_old_ones(folder, capsys):
     """The model is a pipeline that takes paths."""
     new = sorted(folder.glob("new/*.wav"))
     code, out, err = call(

@@ -81,7 +81,7 @@ def test_the_answers_are_those_of_an_audit_in_memory(folder, capsys, small_block
     )
 
 
-def test_the_report_speaks_of_all_rows(folder, capsys, small_blocks, tmp_path):
+def test_the_report_counts_all_rows(folder, capsys, small_blocks, tmp_path):
     code, out, err = call(
         capsys, "audit", folder / "t.parquet", *AUDIT, "--stream", "--html", tmp_path / "r.html"
     )

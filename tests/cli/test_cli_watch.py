@@ -183,3 +183,9 @@ def test_a_stream_without_any_column_of_the_model_is_refused(plant, capsys, tmp_
     (tmp_path / "t.csv").write_text("other\n1\n")
     line = refusal(capsys, "watch", tmp_path / "t.csv", "--model", plant / "plant.gemmed")
     assert "no column of the model" in line
+
+
+def test_slow_drift_is_normal_on_request(plant, capsys):
+    command = [str(plant / "today.csv"), "--model", str(plant / "plant.gemmed")]
+    assert watch(capsys, *command, "--adapt", "2000")
+    assert "adapt=3" in refusal(capsys, "watch", *command, "--adapt", "3")

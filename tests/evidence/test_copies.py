@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gemmed.evidence.copies import copied_rows, one_of_each
+from gemmed.evidence.scaled_along import copied_rows, one_of_each
 
 
 def same_set(copies):

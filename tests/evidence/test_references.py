@@ -6,9 +6,16 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
-from gemmed.evidence.distances import SINGLE_PRECISION_FROM, BlockDistances, EuclideanDistances
+from gemmed.evidence.distances import (
+    SINGLE_PRECISION_FROM,
+    STACK_SIZE,
+    BlockDistances,
+    EuclideanDistances,
+    _smallest,
+    mean_nearest,
+    reference_set,
+)
 from gemmed.evidence.neighbours import MAX_REFERENCES, Neighbourhood, knn_distances, plan_references
-from gemmed.evidence.references import STACK_SIZE, _smallest, mean_nearest, reference_set
 from gemmed.rows.blocks import LocalBlocks
 
 

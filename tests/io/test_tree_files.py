@@ -380,7 +380,7 @@ def test_a_tree_inside_a_forest_of_the_file_is_refused(header, tmp_path):
         load_model(tmp_path / "m")
 
 
-def test_programs_that_use_skops_are_told_of_the_trees():
+def test_programs_that_use_skops_are_warned_of_the_trees():
     model = forest().fit(X, Y)
     assert trusted_types(model) == [TREE]
     again = skops.io.loads(skops.io.dumps(model), trusted=[TREE])

@@ -175,6 +175,6 @@ def test_few_rows_are_landmarks_themselves():
     assert all(np.any(np.all(point == X, axis=1)) for point in points)
 
 
-def test_weights_that_choose_nobody_are_told():
+def test_weights_that_choose_no_sample_are_refused():
     with pytest.raises(ValueError, match="some above zero"):
         choose_landmarks(np.zeros(25, int), 10, np.random.default_rng(0), weights=np.zeros(25))

@@ -85,7 +85,7 @@ def test_kill_9_loses_no_confirmed_mark(tmp_path):
     assert rows == list(range(len(rows))) and len(rows) >= confirmed - 1
 
 
-def test_a_full_disk_is_told_and_loses_nothing(store):
+def test_a_full_disk_is_reported_and_loses_nothing(store):
     add(store, 0)
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
     store._database.execute(f"PRAGMA max_page_count = {pages + 1}")

@@ -70,7 +70,7 @@ def test_the_address_gives_a_cookie_that_scripts_cannot_read(table):
 
 @pytest.mark.parametrize("path", ["/", "/api/state", "/page/look.css", "/api/sample/1"])
 @pytest.mark.parametrize("cookie", [None, "gemmed_review_{port}=guess", "other={token}"])
-def test_without_the_token_nothing_is_told(table, path, cookie):
+def test_without_the_token_nothing_is_shown(table, path, cookie):
     cookie = cookie and cookie.format(port=table.port, token=table.token)
     status, _, content = table.ask(path, Cookie=cookie)
     assert status == 403 and b"patient" not in content
@@ -120,7 +120,7 @@ def test_a_mark_and_its_undo(table):
         ({"row": 1, "mark": "right", "reviewer": ""}, "reviewer='' must be a name"),
     ],
 )
-def test_bad_marks_are_told_in_one_sentence(table, body, words):
+def test_bad_marks_are_refused_in_one_sentence(table, body, words):
     status, answer = table.json("/api/mark", body)
     assert status == 400 and words in answer["problem"] and "\n" not in answer["problem"]
 

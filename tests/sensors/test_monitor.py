@@ -147,6 +147,27 @@ def test_spans_do_not_depend_on_how_rows_arrive(monitor):
     assert sorted(begins) == sorted((e.sensor, e.start) for e in said if e.event == "end")
 
 
+def test_a_slow_drift_is_followed_on_request(monitor, tmp_path):
+    X = plant(3000, 5)
+    X[:, 1] += np.linspace(0.0, 0.6, 3000)
+    X[2900:, 3] = X[2900, 3]
+    flow, still = monitor.stream(adapt=100), monitor.stream()
+    found, events = flow.push(X)
+    assert still.push(X)[0].alarms[2000:2900, 1].mean() > 0.9
+    assert found.alarms[:2900, 1].mean() < 0.03
+    assert found.alarms[2940:, 3].all()
+    assert {event.sensor for event in events if event.n_rows > 40} == {"4"}
+    again = monitor.stream(adapt=100)
+    again.push(X[:1013])
+    again.save(tmp_path / "state")
+    again = monitor.stream(adapt=100)
+    again.load(tmp_path / "state")
+    rows = [again.push(row[None])[0] for row in X[1013:1200]]
+    assert np.allclose(np.concatenate([r.scores for r in rows]), found.scores[1013:1200], atol=1e-6)
+    with pytest.raises(ValueError, match="adapt=3"):
+        monitor.stream(adapt=3)
+
+
 def test_a_stream_goes_on_after_a_restart(monitor, tmp_path):
     X, whole, first = faulty(), monitor.stream(), monitor.stream()
     said = [event for row in X for event in whole.push(row[None])[1]]

@@ -19,7 +19,7 @@ def walks(n_groups, seed, *, length=12, faults=True):
     groups = np.repeat(np.arange(n_groups), length)
     y = np.repeat(np.arange(n_groups) % 2, length)
     time = np.tile(np.arange(length) * 0.5, n_groups)
-    # The sensors hear the same, hence they can be predicted from each other.
+    # The sensors receive the same signal, hence they can be predicted from each other.
     common = rng.normal(size=(len(y), WIDTH))
     mixing = np.random.default_rng(99).normal(size=(N_VIEWS, WIDTH, WIDTH)) / np.sqrt(WIDTH)
     direction = np.random.default_rng(98).normal(size=(N_VIEWS, WIDTH))

@@ -1,4 +1,4 @@
-"""The command ``gemmed``: one file a command, errors in one line."""
+"""The command ``gemmed``: options in ``options`` and ``commands``, a module per kind of work."""
 
 from .main import main
 

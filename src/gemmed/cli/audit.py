@@ -18,15 +18,12 @@ from ..report.audited import settled_by_labels
 from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
-from ..report.recordings_read import Recordings
 from ..review.marks import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from .annotators import audit_annotators, note_answers
-from .audit_sensors import audit_sensors
 from .fit import train
-from .options import review_arguments
+from .options import SOME_FAILED, review_arguments
 from .outputs import check_outputs, emit_found, emit_table
-from .recordings import PATH, SOME_FAILED, files_of, with_damaged
 from .streaming import streamed_audit
 from .terminal import counted_names, print_json, print_table, say
 from .training import Training, score_unlabelled, summary_of, table_lines
@@ -70,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
         index = training.table.index
         identifiers = tuple(dict.fromkeys((*options.id, *(() if index is None else (index,)))))
         if hasattr(training.classifier, "fault_rates_"):
+            from .audit_sensors import audit_sensors
+
             return audit_sensors(training, options, identifiers)
         audited, sound = _audited(training, options, identifiers)
         findings, named = Findings(audited), training.named(identifiers)
@@ -77,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
     ranked = rank_rows(findings.audited.classifier, findings.audited.table_rows, named)
     found = with_reasons(ranked, findings, findings.suspicious(options.threshold, options.each))
     if "flags" in training.facts:
+        from .recordings import with_damaged
+
         found = with_damaged(found, ranked, training)
     if options.unlabelled is not None:
         emit_table(score_unlabelled(training, identifiers), options.unlabelled)
@@ -156,7 +157,9 @@ def _audited(
 ) -> tuple[Audited, Callable[[int], dict[str, Any]] | None]:
     """What a report shows of a table or manifest, and the sound of a row if there is one."""
     if training.data is None:
-        return _audited_recordings(training, options, identifiers)
+        from .recordings import audited_recordings  # loads what reads sound
+
+        return audited_recordings(training, options, identifiers)
     data, further = training.data, () if options.group is None else (options.group,)
     labels, settled = settled_by_labels(data.labels, data.options)
     audited = audited_table(
@@ -170,53 +173,6 @@ def _audited(
         settled=settled,
     )
     return replace(audited, arguments=review_arguments(options)), None
-
-
-def _audited_recordings(
-    training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]
-) -> tuple[Audited, Callable[[int], dict[str, Any]] | None]:
-    """Recordings are read once more, measured and played, if a page is asked for."""
-    import pandas as pd
-
-    table, rows, labels = training.table, training.rows, training.labels
-    frame, sound = pd.DataFrame(index=range(len(rows))), None
-    if options.html is not None:
-        own, number = np.unique(rows, return_inverse=True)
-        files = files_of(table)
-        recordings = Recordings([files[row] for row in own])
-        frame = recordings.frame().iloc[number].reset_index(drop=True)
-
-        def sound(row: int) -> dict[str, Any]:
-            alike = np.zeros(len(own), dtype=bool)
-            trusted = training.classifier.nominal_proba_ >= 0.5
-            alike[number[trusted & (labels == labels[row])]] = True
-            return recordings.sound(int(number[row]), alike)
-
-    named = {name: table.text(name)[0][rows] for name in identifiers}
-    named |= {name: values.astype(str) for name, values in training.facts.items()}
-    problems = [(str(p[PATH]), f"cannot be used: {p['problem']}") for p in training.problems]
-    audited = Audited(
-        name=table.name.strip("'"),
-        target=training.target,
-        table_rows=rows,
-        labels=labels.astype(str),
-        frame=frame,
-        categories=[],
-        X=np.asarray(training.features, dtype=float),
-        classifier=training.classifier,
-        fitted=np.arange(len(rows)),
-        identifiers=named,
-        facts=[
-            (
-                "judged by",
-                f"{training.pipeline[1].n_components} components of MFCCs; the columns shown "
-                "describe the recordings and are not what they are judged by",
-            ),
-            *problems,
-        ],
-        cells=table.frame.iloc[rows].reset_index(drop=True),
-    )
-    return audited, sound
 
 
 def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, Any]) -> Any:

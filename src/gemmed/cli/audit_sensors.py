@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
+from .options import SOME_FAILED
 from .outputs import emit_found, emit_table
-from .recordings import SOME_FAILED
 from .sensor_tables import clock_in, shown_by, span_records
 from .terminal import counted_names, print_json, print_table, say
 from .training import Training, score_unlabelled, sensor_lines, summary_of, table_lines
@@ -83,7 +83,7 @@ def _show(summary: dict[str, Any], found: Any, options: argparse.Namespace) -> N
     for line in [*table_lines(summary), *sensor_lines(summary)]:
         say(line)
     say("verdicts       " + counted_names(summary["verdicts"]))
-    # Broken sensors were told as stretches of time.
+    # Broken sensors have been listed as stretches of time.
     is_label = (found["verdict"] != "broken sensor").to_numpy()
     shown = pd.concat([found[is_label], found[~is_label]]).head(options.top)
     if len(shown):

@@ -351,6 +351,8 @@ printed again.
         watch,
         {
             "--state FILE": "go on from this file, and keep it",
+            "--adapt ROWS:float": "take slow drifts of single sensors for normal, within about "
+            "this many rows",
             "--rows": "also print what is said of every row",
             "--json": "print JSON lines",
         },

@@ -7,15 +7,13 @@ import argparse
 from .._core.optional import require
 from ..io.model_files import save_model
 from ..rows.tables import read_table
-from .options import reading_of
+from .options import SOME_FAILED, has_sensor_columns, reading_of
 from .outputs import check_outputs, emit_table
-from .recordings import SOME_FAILED, lists_recordings, train_on_recordings
-from .sensor_recordings import are_several_sensors, train_on_sensors
-from .sensor_tables import has_sensor_columns, train_on_sensor_table
 from .streaming import is_streamed, train_in_blocks
 from .terminal import busy, print_json, say
 from .training import (
     Training,
+    lists_recordings,
     score_unlabelled,
     summary_lines,
     summary_of,
@@ -61,20 +59,30 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     table = read_table(options.table, **reading_of(options))
     table = with_embeddings(table, getattr(options, "embeddings", None))
     of_sensors = has_sensor_columns(options)
-    of_recordings = lists_recordings(table, options.recordings)
-    if of_recordings and of_sensors:
-        raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
-    if of_recordings and are_several_sensors(table, options.sensors):
-        return train_on_sensors(options, table)
-    if options.sensors == "together" and not of_recordings:
+    if lists_recordings(table, options.recordings):
+        if of_sensors:
+            raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
+        from .sensor_recordings import are_several_sensors, train_on_sensors
+
+        if are_several_sensors(table, options.sensors):
+            return train_on_sensors(options, table)
+        from .recordings import train_on_recordings
+
+        _refuse_spans(options)
+        return train_on_recordings(options, table)
+    if options.sensors == "together":
         raise ValueError(
             "--sensors together is for recordings: say which columns of a table are a sensor with "
             "--sensor NAME=COLUMN,COLUMN or --prefix MARK"
         )
     if of_sensors:
+        from .sensor_tables import train_on_sensor_table
+
         return train_on_sensor_table(options, table)
+    _refuse_spans(options)
+    return train_on_table(options, table, not_features=not_features)
+
+
+def _refuse_spans(options: argparse.Namespace) -> None:
     if options.spans is not None:
         raise ValueError("--spans needs sensors: name their columns with --sensor or --prefix")
-    if of_recordings:
-        return train_on_recordings(options, table)
-    return train_on_table(options, table, not_features=not_features)

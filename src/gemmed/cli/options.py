@@ -28,6 +28,8 @@ STREAM_FROM_BYTES = 500_000_000
 """Bytes of a file from which on it is not read into memory as a whole."""
 MAX_COMPONENTS = 50
 """Of MFCCs, unless an option says otherwise."""
+SOME_FAILED = 3
+"""Exit code if some recordings could not be used."""
 TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
 FORM = re.compile(r"(--[\w-]+)(?: ([^\s:=]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?")
 RAW_CELLS = {
@@ -303,3 +305,15 @@ def false_alarms(text: str) -> tuple[float, bool]:
             f"{text!r} is no rate: give a number per thousand rows, or one per day as in 2/day"
         )
     return value, bool(mark)
+
+
+def has_sensor_columns(options: argparse.Namespace) -> bool:
+    """Whether the options say which columns are a sensor; checks what they need."""
+    if options.prefix == "":
+        raise ValueError(
+            "--prefix '' is no mark: name what separates sensor and reading, such as _"
+        )
+    named = bool(options.sensor or options.prefix)
+    if not named and options.order:
+        raise ValueError("--order needs --sensor or --prefix: which columns are a sensor?")
+    return named

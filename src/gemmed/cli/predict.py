@@ -14,19 +14,13 @@ from .._core.words import counted
 from ..estimators.table_columns import plan_source, query_frame, unseen_categories
 from ..io.model_files import load_model
 from ..rows.tables import read_table
-from .options import reading_of
+from .options import SOME_FAILED, reading_of
 from .outputs import check_outputs, emit_table
-from .recordings import (
-    SOME_FAILED,
-    is_sound,
-    is_sound_model,
-    predict_recordings,
-    proba_columns,
-)
+from .recordings import is_sound_model, predict_recordings
 from .sensor_recordings import is_sensor_model, predict_sensors
 from .sensor_tables import is_sensor_table_model, predict_sensor_table
 from .terminal import busy, note, print_json, say, warnings_as_notes
-from .training import read, report_notes
+from .training import is_sound, proba_columns, read, report_notes
 
 
 def run(options: argparse.Namespace) -> int:

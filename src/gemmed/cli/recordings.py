@@ -7,8 +7,7 @@ that new recordings are processed exactly as in training.
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,43 +19,21 @@ from .._core.optional import require
 from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
 from ..acoustics.sound_files import damage_of
 from ..estimators.column_plan import ColumnPlan
+from ..report.audited import Audited
+from ..report.recordings_read import Recordings
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS
 from .terminal import busy, fit_progress, note, warnings_as_notes
-from .training import Training, classifier_of, known_of
+from .training import Training, classifier_of, known_of, proba_columns
 
-SOUND_SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".mp3")
 PATH, LABEL, START, END = "path", "label", "start", "end"
-FEATURE_COLUMN = re.compile(r"(.+_)?(m\d{4}|p\d{2,})")
-"""Columns of a table that ``gemmed features`` wrote: its rows are segments, not recordings."""
-SOME_FAILED = 3
-"""Exit code if some recordings could not be used."""
 UNREADABLE = "unreadable"
 """Verdict of a recording that could not be used."""
-
-
-def is_sound(path: str) -> bool:
-    """Whether a name is that of a sound file."""
-    return path.lower().endswith(SOUND_SUFFIXES)
 
 
 def is_sound_model(model: Any) -> bool:
     """Whether a model was fitted on recordings."""
     return isinstance(model, Pipeline) and isinstance(model[0], RecordingMFCC)
-
-
-def lists_recordings(table: Table, choice: str) -> bool:
-    """Whether a table is a manifest of recordings."""
-    if choice == "no":
-        return False
-    if choice == "yes":
-        table.require_columns([PATH], "recordings")
-        return True
-    if PATH not in table.columns or any(FEATURE_COLUMN.fullmatch(c) for c in table.columns):
-        return False
-    cells, present = table.text(PATH)
-    named = cells[present]
-    return len(named) > 0 and 2 * sum(map(is_sound, named)) > len(named)
 
 
 def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
@@ -114,6 +91,53 @@ def positions_in(chosen: np.ndarray, n_rows: int) -> np.ndarray:
     places = np.full(n_rows, -1)
     places[chosen] = np.arange(len(chosen))
     return places
+
+
+def audited_recordings(
+    training: Training, options: argparse.Namespace, identifiers: tuple[str, ...]
+) -> tuple[Audited, Callable[[int], dict[str, Any]] | None]:
+    """Recordings are read once more, measured and played, if a page is asked for."""
+    import pandas as pd
+
+    table, rows, labels = training.table, training.rows, training.labels
+    frame, sound = pd.DataFrame(index=range(len(rows))), None
+    if options.html is not None:
+        own, number = np.unique(rows, return_inverse=True)
+        files = files_of(table)
+        recordings = Recordings([files[row] for row in own])
+        frame = recordings.frame().iloc[number].reset_index(drop=True)
+
+        def sound(row: int) -> dict[str, Any]:
+            alike = np.zeros(len(own), dtype=bool)
+            trusted = training.classifier.nominal_proba_ >= 0.5
+            alike[number[trusted & (labels == labels[row])]] = True
+            return recordings.sound(int(number[row]), alike)
+
+    named = {name: table.text(name)[0][rows] for name in identifiers}
+    named |= {name: values.astype(str) for name, values in training.facts.items()}
+    problems = [(str(p[PATH]), f"cannot be used: {p['problem']}") for p in training.problems]
+    audited = Audited(
+        name=table.name.strip("'"),
+        target=training.target,
+        table_rows=rows,
+        labels=labels.astype(str),
+        frame=frame,
+        categories=[],
+        X=np.asarray(training.features, dtype=float),
+        classifier=training.classifier,
+        fitted=np.arange(len(rows)),
+        identifiers=named,
+        facts=[
+            (
+                "judged by",
+                f"{training.pipeline[1].n_components} components of MFCCs; the columns shown "
+                "describe the recordings and are not what they are judged by",
+            ),
+            *problems,
+        ],
+        cells=table.frame.iloc[rows].reset_index(drop=True),
+    )
+    return audited, sound
 
 
 def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
@@ -277,12 +301,6 @@ def predict_recordings(
             marked[of[last.screen(features, false_alarm_rate=rate)]] = True
             added |= {"p_value": lowest, "suspicious": marked}
     return frame, added | {"flags": flags_of(segments, n)}, bool(segments.problems)
-
-
-def proba_columns(classifier: Any, probabilities: np.ndarray) -> dict[str, Any]:
-    """A column of each class."""
-    columns = zip(classifier.classes_, probabilities.T, strict=True)
-    return {f"proba_{label}": column for label, column in columns}
 
 
 def flags_of(segments: ReadSegments, n: int) -> list[str]:

@@ -26,13 +26,12 @@ from .recordings import (
     flags_of,
     means_of,
     positions_in,
-    proba_columns,
     read_manifest,
     reader_of,
 )
 from .sensor_tables import classifier_of_sensors, report_spans
 from .terminal import fit_progress, note, warnings_as_notes
-from .training import Training, known_of
+from .training import Training, known_of, proba_columns
 
 SUBJECT, SENSOR = "subject", "sensor"
 

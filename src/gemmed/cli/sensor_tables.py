@@ -19,9 +19,8 @@ from ..rows.tables import Table
 from ..sensors import SensorGEMMEDClassifier
 from .options import option_name
 from .outputs import write_spans
-from .recordings import proba_columns
 from .terminal import busy, fit_progress, note, warnings_as_notes
-from .training import Training, check_seed, known_of, report_left_out
+from .training import Training, check_seed, known_of, proba_columns, report_left_out
 
 SECONDS_OF_DAY = 86400.0
 DATE_ORDERS = ("dmy", "mdy")
@@ -65,16 +64,6 @@ def clock_in(model: Any) -> Clock | None:
     """How the times are written that a model was fitted to."""
     stored = getattr(model, "time_column_", None)
     return None if stored is None else Clock(*stored)
-
-
-class Readings(NamedTuple):
-    """Readings of a table."""
-
-    X: Any
-    """pandas.DataFrame of numbers, NaN where there is none."""
-    times: np.ndarray | None
-    """Seconds or positions, shape (n_rows,)."""
-    clock: Clock | None
 
 
 def views_of(
@@ -124,8 +113,10 @@ def clock_of(options: argparse.Namespace, table: Table) -> Clock | None:
     return max(orders, key=lambda clock: sum(clock.read(cell) is not None for cell in cells))
 
 
-def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readings:
-    """Numbers and times of a table; absent columns are missing readings."""
+def readings_of(
+    table: Table, columns: list[str], clock: Clock | None
+) -> tuple[Any, np.ndarray | None]:
+    """Numbers, as a DataFrame, and times of a table; absent columns are missing readings."""
     import pandas as pd
 
     note_absent(table.name, columns, table.columns)
@@ -137,7 +128,7 @@ def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readin
         }
     )
     if clock is None:
-        return Readings(X, None, None)
+        return X, None
     table.require_columns([clock.column], "--order")
     cells = table.text(clock.column)[0]
     times = [clock.read(cell, decimal_comma=table.decimal_comma) for cell in cells]
@@ -147,7 +138,7 @@ def readings_of(table: Table, columns: list[str], clock: Clock | None) -> Readin
             f"column {clock.column!r} of {table.name} (--order) has {cells[unread[0]]!r} in row "
             f"{table.row_number(unread[0])}, which is no time: correct it or remove the row"
         )
-    return Readings(X, np.array(times, dtype=float), clock)
+    return X, np.array(times, dtype=float)
 
 
 def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> None:
@@ -160,18 +151,6 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
         )
     if absent:
         note(f"{source} has no column {', '.join(map(repr, absent))}: their readings are missing")
-
-
-def has_sensor_columns(options: argparse.Namespace) -> bool:
-    """Whether the options say which columns are a sensor; checks what they need."""
-    if options.prefix == "":
-        raise ValueError(
-            "--prefix '' is no mark: name what separates sensor and reading, such as _"
-        )
-    named = bool(options.sensor or options.prefix)
-    if not named and options.order:
-        raise ValueError("--order needs --sensor or --prefix: which columns are a sensor?")
-    return named
 
 
 def classifier_of_sensors(options: argparse.Namespace) -> SensorGEMMEDClassifier:
@@ -198,21 +177,22 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
     uses = (options.target, options.group, options.weight, *getattr(options, "id", ()))
     views = views_of(options, table, [name for name in uses if name is not None])
     columns = [column for own in views.values() for column in own]
-    readings = readings_of(table, columns, clock_of(options, table))
+    clock = clock_of(options, table)
+    X, times = readings_of(table, columns, clock)
     plan = ColumnPlan(columns, [], {})
     report_left_out(plan, known.n_unlabelled)
     classifier.set_params(views=views)
     given, facts = dict(known.options), {}
-    if readings.times is not None:
-        given["order"] = facts["time"] = readings.times[known.rows]
+    if times is not None:
+        given["order"] = facts["time"] = times[known.rows]
     if options.group is not None:
         facts["recording"] = table.text(options.group)[0][known.rows]
-    frame = readings.X.iloc[known.rows].reset_index(drop=True)
+    frame = X.iloc[known.rows].reset_index(drop=True)
     with warnings_as_notes(), fit_progress():
         classifier.fit(frame, known.labels, **given)
-    classifier.time_column_ = None if readings.clock is None else list(readings.clock)
+    classifier.time_column_ = None if clock is None else list(clock)
     classifier.group_column_ = options.group
-    report_spans(classifier.spans(), options.spans, readings.clock)
+    report_spans(classifier.spans(), options.spans, clock)
     rest = np.setdiff1d(np.arange(len(table)), known.rows)
     return Training(
         Pipeline([("classifier", classifier)]),
@@ -223,7 +203,7 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
         known.rows,
         options.target,
         frame,
-        lambda: (rest, readings.X.iloc[rest]),
+        lambda: (rest, X.iloc[rest]),
         facts=facts,
     )
 
@@ -244,17 +224,17 @@ def predict_sensor_table(
         )
     classifier = model[-1]
     clock = clock_in(classifier)
-    readings = readings_of(table, [str(name) for name in classifier.feature_names_in_], clock)
+    X, times = readings_of(table, [str(name) for name in classifier.feature_names_in_], clock)
     group, groups = classifier.group_column_, None
     if group in table.columns:
         groups = table.text(group)[0]
     elif group is not None:
         note(f"{table.name} has no column {group!r}: all rows count as one recording")
-    where = {"order": readings.times, "groups": groups}
+    where = {"order": times, "groups": groups}
     with warnings_as_notes(), busy(f"predicting {len(table)} rows"):
-        probabilities = classifier.predict_proba(readings.X, **where)
-        screened = classifier.screen(readings.X, **where)
-        found = classifier.spans(readings.X, **where)
+        probabilities = classifier.predict_proba(X, **where)
+        screened = classifier.screen(X, **where)
+        found = classifier.spans(X, **where)
     report_spans(found, spans, clock)
     added: dict[str, Any] = {"prediction": classifier.classes_[probabilities.argmax(axis=1)]}
     if proba:

@@ -10,12 +10,11 @@ import numpy as np
 from ..io.model_files import load_model, save_model
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
 from ..sensors import SensorMonitor
-from ..sensors.monitor import usual_step
+from ..sensors.chains import usual_step
 from .outputs import check_outputs, write_spans
 from .sensor_tables import (
     SECONDS_OF_DAY,
     Clock,
-    Readings,
     clock_in,
     clock_of,
     readings_of,
@@ -48,9 +47,9 @@ def run(options: argparse.Namespace) -> int:
     unused = [c for c in table.columns if c not in columns and (not clock or c != clock.column)]
     if unused:
         note(f"columns that the model does not know are not used: {', '.join(unused)}")
-    readings = readings_of(table, columns, clock)
+    X, times = readings_of(table, columns, clock)
     with busy("judging"):
-        spans = monitor.spans(readings.X, order=readings.times)
+        spans = monitor.spans(X, order=times)
     spans.sort(key=lambda span: (span.start, span.sensor))
     shown = shown_by(clock)
     records = [
@@ -67,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         write_spans(records, FIELDS, options.out, raw_cells=options.raw_cells)
     if options.report is not None:
-        _report(options, monitor, readings, spans)
+        _report(options, monitor, X, np.arange(len(X)) if times is None else times, clock, spans)
     if options.json:
         print_json({"table": options.table, "rows": len(table), "faults": records})
     elif options.out != "-":
@@ -88,29 +87,29 @@ def learn_or_load(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | N
     table = read(options.normal, options)
     views = views_of(options, table)
     columns = [column for own in views.values() for column in own]
-    readings = readings_of(table, columns, clock_of(options, table))
-    monitor = _fitted(options, readings, views)
+    clock = clock_of(options, table)
+    X, times = readings_of(table, columns, clock)
+    monitor = _fitted(options, X, times, views)
+    monitor.time_column_ = None if clock is None else list(clock)
     if options.save is not None:
         save_model(monitor, options.save)
-    return monitor, readings.clock
+    return monitor, clock
 
 
 def _fitted(
-    options: argparse.Namespace, readings: Readings, views: dict[str, list[str]]
+    options: argparse.Namespace, X: Any, times: Any, views: dict[str, list[str]]
 ) -> SensorMonitor:
     """Learn what is normal."""
-    times = readings.times
     step = None if times is None else usual_step(times, None)
     rate = _rate_of(options.false_alarms or DEFAULT_RATE, step, len(views))
     monitor = SensorMonitor(
         views, false_alarm_rate=rate, window=options.window, random_state=options.seed
     )
     with warnings_as_notes(), busy("learning what is normal"):
-        monitor.fit(readings.X, order=times)
-    monitor.time_column_ = None if readings.clock is None else list(readings.clock)
+        monitor.fit(X, order=times)
     achieved, low, high = monitor.achieved_rate_
     note(
-        f"{len(monitor.sensor_names_)} sensors, {len(readings.X)} normal rows; false alarms of the "
+        f"{len(monitor.sensor_names_)} sensors, {len(X)} normal rows; false alarms of the "
         f"plant in held-out normal rows: {achieved:.3%} ({low:.3%} to {high:.3%}), allowed for the "
         f"plant and for each sensor: {rate:.3%}"
     )
@@ -170,19 +169,21 @@ def _show(records: list[dict[str, Any]], n_rows: int, options: argparse.Namespac
 
 
 def _report(
-    options: argparse.Namespace, monitor: Any, readings: Readings, spans: list[Any]
+    options: argparse.Namespace,
+    monitor: Any,
+    X: Any,
+    times: np.ndarray,
+    clock: Clock | None,
+    spans: list[Any],
 ) -> None:
-    n = len(readings.X)
-    times = np.arange(n, dtype=float) if readings.times is None else readings.times
     order = np.argsort(times, kind="stable")
-    times, frame = times[order], readings.X.iloc[order]
-    shown = shown_by(readings.clock)
+    times, frame, shown = times[order], X.iloc[order], shown_by(clock)
     write_timeline(
         options.report,
         f"Sensors in {options.table}",
         [
             ("table", str(options.table)),
-            ("rows", f"{n}, {shown(times[0])} to {shown(times[-1])}"),
+            ("rows", f"{len(X)}, {shown(times[0])} to {shown(times[-1])}"),
             (
                 "allowed false alarms",
                 f"one in {1 / monitor.false_alarm_rate:,.0f} rows of each sensor",

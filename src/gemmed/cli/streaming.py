@@ -7,11 +7,12 @@ speaks TLS with certificates of its own, which never leave these processes, and 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,7 @@ def train_in_blocks(
     if options.sheet is not None:
         raise ValueError("--sheet: Excel files are not streamed, leave --stream out")
     batches = open_batches(options.table, **reading_of(options))
-    with ExitStack() as stack:
-        client = None
-        if options.scheduler is not None:
-            client = stack.enter_context(cluster(options))
+    with cluster(options) if options.scheduler is not None else nullcontext() as client:
         with busy("reading"):
             scan = scan_table(
                 batches,
@@ -235,15 +233,11 @@ def _check_cluster_options(options: argparse.Namespace) -> None:
             raise ValueError(f"{option_name(name)} {getattr(options, name)!r} is not a file")
 
 
-@contextmanager
-def cluster(options: argparse.Namespace) -> Iterator[Any]:
+def cluster(options: argparse.Namespace) -> AbstractContextManager[Any]:
     """A client of the cluster that the options name, or of one made for this."""
     require("distributed", "--scheduler needs", "dask")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    address = options.scheduler
-    opened = _local(options.workers) if address == LOCAL else _remote(address, options)
-    with opened as client:
-        yield client
+    return _local(options.workers) if options.scheduler == LOCAL else _remote(options)
 
 
 @contextmanager
@@ -271,9 +265,8 @@ def _local(n_workers: int | None) -> Iterator[Any]:
 
 
 @contextmanager
-def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
-    import asyncio  # takes a third of the time in which the command line starts
-
+def _remote(options: argparse.Namespace) -> Iterator[Any]:
+    address = options.scheduler
     distributed = importlib.import_module("distributed")
     security = distributed.Security()
     if options.tls_ca is not None:
@@ -299,8 +292,6 @@ def _remote(address: str, options: argparse.Namespace) -> Iterator[Any]:
 
 async def _check_scheduler(address: str, security: Any) -> None:
     """Ask who is there: a client would wait without end for a server that says nothing."""
-    import asyncio
-
     core = importlib.import_module("distributed.core")
     arguments = security.get_connection_args("client")
     async with (

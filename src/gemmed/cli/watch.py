@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     with opened_lines(options.source) as lines:
         monitor, clock = learn_or_load(options)
         columns = [str(name) for name in monitor.feature_names_in_]
-        watcher = _Watcher(options, monitor.stream(), clock)
+        watcher = _Watcher(options, monitor.stream(options.adapt), clock)
         reader = RowReader(lines, options.source, columns, clock)
         rows = reader.rows()
         size = 1 if options.source == "-" else ROWS_AT_ONCE

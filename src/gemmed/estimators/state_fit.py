@@ -18,9 +18,8 @@ from .._core.binomial import share_interval
 from .._core.progress import Stopwatch, report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..evidence.bad_rows.judged import Measurements, judge_measurements
+from ..evidence.measurements import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
-from ..evidence.shared_faults import shared_faults
 from ..model.constraints import Bounds, attained_bounds
 from ..model.decision_step import MedSolution, solve_med_functions
 from ..model.kernels.exact_or_features import Prior
@@ -77,11 +76,7 @@ class StateFit(NamedTuple):
     knn_distances: FloatArray
     """Over the class median, shape (n_samples,)."""
     measurements: Measurements | None
-    """What single rows say of their measurements."""
-    nats: FloatArray | None
-    """For "the measurement is bad", from all sources; None if nothing can be said."""
-    shared: float
-    """Share of rows that are bad together with many others."""
+    """What is known of their measurements; None if nothing can be said."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
@@ -142,7 +137,6 @@ def fit_states(
     rng = np.random.default_rng(seed)
     n_classes, in_blocks = len(samples.classes), rows.blocks is not None
     index, answers = samples.taught_index, samples.said
-    bad_rate = settings.priors.bad_rate
     watch = Stopwatch()
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
@@ -152,12 +146,12 @@ def fit_states(
         distances = class_distances(rows, own_class, names, settings.neighbourhood)
         measurements = judge_measurements(rows, own_class, rng)
         good = np.where(samples.useless, 0.0, 1.0)
+        nats = None
         if measurements is not None:
-            good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-        usable = samples.weights * ~samples.useless
-        shared = shared_faults(rows, distances.knn, own_class, good > 0.5, seed)
-        nats, good = together(measurements, shared, good, bad_rate)
+            good *= 1.0 - measurements.bad_probability
+            nats = measurements.log_bayes
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
+        usable = samples.weights * ~samples.useless
 
         watch.begin("kernel")
         signs = samples.columns(index)
@@ -233,8 +227,6 @@ def fit_states(
     return StateFit(
         distances.scaled,
         measurements,
-        nats,
-        float(bad_by_shared(shared, bad_rate).mean()),
         kernel,
         candidates,
         posterior,
@@ -287,37 +279,18 @@ def decide(
     return Decisions(solutions, dual_coef, function)
 
 
-def together(
-    measurements: Measurements | None, shared: FloatArray, good: FloatArray, bad_rate: float
-) -> tuple[FloatArray | None, FloatArray]:
-    """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
-    speaks = shared > 0.0
-    if measurements is None and not np.any(speaks):
-        return None, good
-    single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
-    nats = np.where(speaks, np.maximum(single, shared), single)
-    return nats, good * (1.0 - bad_by_shared(shared, bad_rate))
-
-
-def bad_by_shared(shared: FloatArray, bad_rate: float) -> FloatArray:
-    """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(bad_rate)
-    return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
-
-
 def widened(
-    posterior: StatePosterior, measurements: Measurements | None, shared: float
+    posterior: StatePosterior, measurements: Measurements | None
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Intervals of the shares of bad measurements, and of either fault.
 
     The nats were learned from the same rows: where they leave the share more open than the states
-    do, the interval is that much longer. ``shared`` is the share of rows that are bad together with
-    many others, which is known apart from the nats of single rows.
+    do, the interval is that much longer.
     """
     bad, either = posterior.bad_share, posterior.either_share
     if measurements is None:
         return (bad.lower, bad.upper), (either.lower, either.upper)
-    low, high = (shared + (1.0 - shared) * end for end in measurements.share_interval)
+    low, high = measurements.share_interval
     down, up = max(bad.lower - low, 0.0), max(high - bad.upper, 0.0)
     lower = max(either.lower - down, 0.0)
     return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
@@ -341,12 +314,13 @@ def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
     kappa is minus N times its nats. The bounds are what the kept samples attain.
     """
     n_classes, total = found.true_label.shape[1], float(weights.sum())
-    nats = np.zeros(len(weights)) if found.nats is None else found.nats
+    measured = found.measurements
+    nats = np.zeros(len(weights)) if measured is None else measured.log_bayes
     origin = min(float(nats.min()), 0.0)
     bounds = attained_bounds(
         found.state_proba[:, 2], found.true_label, nats - origin, weights=weights
     )
-    is_active = found.nats is not None
+    is_active = measured is not None
     return ClassConstraints(
         nats - origin,
         np.full(n_classes, total * is_active),
@@ -360,7 +334,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     posterior, decisions = found.posterior, found.decisions
     solutions = decisions.solutions
     problem = class_constraints(found, samples.weights)
-    bad_interval, interval = widened(posterior, found.measurements, found.shared)
+    bad_interval, interval = widened(posterior, found.measurements)
     present = samples.weights > 0.0
     hits = int(np.sum(np.argmax(posterior.clean, axis=1)[present] == samples.class_index[present]))
     return {

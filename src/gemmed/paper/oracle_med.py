@@ -135,7 +135,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
         weights = check_weights(sample_weight, X, y)
         self.classes_, class_index = np.unique(y, return_inverse=True)
         if anomalous is None:
-            self.nominal_ = self._ask_oracle(X, class_index)
+            self.nominal_ = self._call_oracle(X, class_index)
         else:
             self.nominal_ = ~_check_indicators(anomalous, len(X))
         used = np.flatnonzero(self.nominal_ & (weights > 0.0))
@@ -175,7 +175,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
                 "as sklearn.ensemble.IsolationForest(), or None."
             )
 
-    def _ask_oracle(self, X: FloatArray, class_index: np.ndarray) -> np.ndarray:
+    def _call_oracle(self, X: FloatArray, class_index: np.ndarray) -> np.ndarray:
         nominal = np.ones(len(X), dtype=bool)
         for k in range(len(self.classes_)):
             members = np.flatnonzero(class_index == k)

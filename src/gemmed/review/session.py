@@ -103,7 +103,7 @@ class ReviewSession:
     def _refit(self) -> None:
         error = None
         try:
-            with listening(self._hear):
+            with listening(self._on_event):
                 self.fit()
         except Exception as problem:  # whatever a fit raises is told, and the last fit stays
             error = " ".join(str(problem).split()) or type(problem).__name__
@@ -111,7 +111,7 @@ class ReviewSession:
             self._progress = {"running": False, "stage": "", "error": error}
             self._refit_lock.release()
 
-    def _hear(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._progress = {**self._progress, "stage": event.stage, "done": event.done}
 
     def progress(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class ReviewSession:
                 continue
             mark = judgement.mark
             if mark.how == BULK:
-                continue  # nobody has looked: the model would learn its own opinion
+                continue  # nobody has looked: this would be self-training
             if mark.kind == "right":
                 certain[position] = str(self.subject.labels[position])
             elif mark.kind == "wrong" and mark.label is not None:

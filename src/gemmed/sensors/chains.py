@@ -55,8 +55,20 @@ class Sequences(NamedTuple):
     """Time since the step before in units of the usual one; 0 at the first. Of the same shape."""
 
 
+def usual_step(stamps: FloatArray, groups: np.ndarray | None = None) -> float:
+    """Median difference of time stamps that follow each other in a recording."""
+    labels = np.zeros(len(stamps)) if groups is None else groups
+    rows = np.lexsort((stamps, labels))
+    between = np.diff(stamps[rows])[np.diff(labels[rows]) == 0]
+    between = between[between > 0]
+    return float(np.median(between)) if len(between) else 1.0
+
+
 def sequences_of(
-    n_samples: int, order: FloatArray | None = None, groups: np.ndarray | None = None
+    n_samples: int,
+    order: FloatArray | None = None,
+    groups: np.ndarray | None = None,
+    step: float | None = None,
 ) -> Sequences:
     """Sequences from time stamps and groups.
 
@@ -65,6 +77,7 @@ def sequences_of(
     order : time stamps or positions, shape (n_samples,); None: without groups every sample stands
         alone, with groups the samples of a group follow each other as they stand
     groups : the recording of each sample, shape (n_samples,); None: one recording
+    step : usual difference of time stamps; None: the median
     """
     if order is None and groups is None:
         return Sequences(np.arange(n_samples)[:, None], np.zeros((n_samples, 1)))
@@ -79,12 +92,13 @@ def sequences_of(
     row = np.repeat(np.arange(len(starts)), lengths)
     index = np.full((len(starts), int(lengths.max())), -1, dtype=np.intp)
     index[row, column] = by_time
-    between = np.ones(n_samples) if order is None else np.diff(stamps[by_time], prepend=0.0)
+    between = np.ones(n_samples)
+    if order is not None:
+        between = np.diff(order[by_time], prepend=0.0)
+        between /= usual_step(order, labels) if step is None else step
     later = column > 0
-    positive = between[later & (between > 0)]
-    usual = float(np.median(positive)) if positive.size else 1.0
     gaps = np.zeros(index.shape)
-    gaps[row[later], column[later]] = between[later] / usual
+    gaps[row[later], column[later]] = between[later]
     return Sequences(index, gaps)
 
 
@@ -155,6 +169,11 @@ def first_rates(n_views: int, *, bursts: bool, shared: bool) -> Rates:
     persistence = FIRST_PERSISTENCE if bursts else 0.0
     common = Chain(FIRST_COMMON_SHARE, persistence) if shared and n_views > 1 else None
     return Rates((Chain(FIRST_SHARE, persistence),) * n_views, common)
+
+
+def never_broken(n_views: int) -> Rates:
+    """Chains that are switched off."""
+    return Rates((Chain(0.0),) * n_views)
 
 
 class Factors(NamedTuple):

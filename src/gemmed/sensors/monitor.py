@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import GemmedWarning
 from .._core.types import FloatArray
 from ..estimators.validation import check_groups, check_number, check_order, check_sensor_data
+from .chains import sequences_of, usual_step
 from .judging import Judge, MonitorResult
 from .normal_fit import MIN_BLOCKS, fit_normal
 from .running import State
@@ -178,9 +179,16 @@ class SensorMonitor(BaseEstimator):
         """Faults of a batch from their beginning to their end, with their kinds."""
         return self._run(X, order, groups)[1]
 
-    def stream(self) -> SensorStream:
-        """A new stream, whose rows may come one at a time."""
-        return SensorStream(self._present_judge())
+    def stream(self, adapt: float | None = None) -> SensorStream:
+        """A new stream, whose rows may come one at a time.
+
+        Parameters
+        ----------
+        adapt : rows after which a slow drift of a sensor is taken for normal; None: never
+        """
+        if adapt is not None:
+            check_number("adapt", adapt, at_least=self._present_judge().model.rules.window)
+        return SensorStream(self._present_judge(), adapt)
 
     def update(self, row: Any) -> MonitorResult:
         """Judge the next row of a stream, shape (n_channels,), and remember it."""
@@ -229,34 +237,24 @@ class SensorMonitor(BaseEstimator):
         self, n: int, order: Any, groups: Any, step: float | None
     ) -> list[tuple[np.ndarray, FloatArray]]:
         """Positions and time stamps of rows that follow each other without a gap."""
-        given = check_order("order", order, n)
+        given, recordings = check_order("order", order, n), check_groups(groups, n)
         stamps = np.arange(n, dtype=np.float64) if given is None else given
-        recordings = check_groups(groups, n)
         labels = np.zeros(n) if recordings is None else recordings
-        rows = np.lexsort((stamps, labels))
-        is_new = np.diff(labels[rows]) != 0
-        if given is not None:
-            step = usual_step(stamps, recordings) if step is None else step
-            is_new |= np.diff(stamps[rows]) > MAX_GAP * step
-        parts = np.split(rows, np.flatnonzero(is_new) + 1)
+        sequences = sequences_of(n, given, labels, step)
+        parts = []
+        for rows, gaps in zip(*sequences, strict=True):
+            rows, gaps = rows[rows >= 0], gaps[rows >= 0]
+            parts += np.split(rows, np.flatnonzero(gaps[1:] > MAX_GAP) + 1)
         return [(own, stamps[own]) for own in parts]
-
-
-def usual_step(stamps: FloatArray, groups: np.ndarray | None) -> float:
-    """Median difference of time stamps that follow each other in a recording."""
-    labels = np.zeros(len(stamps)) if groups is None else groups
-    rows = np.lexsort((stamps, labels))
-    between = np.diff(stamps[rows])[np.diff(labels[rows]) == 0]
-    between = between[between > 0]
-    return float(np.median(between)) if len(between) else 1.0
 
 
 def longest_missing(stretches: list[FloatArray]) -> FloatArray:
     """Most consecutive rows in which each channel is missing."""
     longest = np.zeros(stretches[0].shape[1])
     for X in stretches:
-        run = np.zeros_like(longest)
-        for missing in np.isnan(X):
-            run = np.where(missing, run + 1, 0)
-            longest = np.maximum(longest, run)
+        n = len(X)
+        rows = np.arange(1, n + 1)[:, None]
+        # Rows since the last reading: the number of the row minus that of the last known one.
+        known = np.maximum.accumulate(np.where(np.isnan(X), 0, rows), axis=0)
+        longest = np.maximum(longest, (rows - known).max(axis=0))
     return longest

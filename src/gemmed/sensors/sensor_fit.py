@@ -22,7 +22,16 @@ from ..model.margin_loss import class_scores
 from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import margin_cost
-from .chains import Factors, Inferred, Rates, Sequences, first_rates, infer, learn_rates
+from .chains import (
+    Factors,
+    Inferred,
+    Rates,
+    Sequences,
+    infer,
+    learn_rates,
+    never_broken,
+    sequences_of,
+)
 from .detection import Detected, Nats, SensorRules, detect_faults
 from .sensor_columns import Readings
 from .view_function import Settings, ViewFunction, ViewLearner
@@ -106,16 +115,18 @@ def fit_sensors(
     learners, scores = _learn(rows, signs, good, n_classes, settings)
     posterior = _labels(scores, good, rows)
     log_prior = np.log(class_shares(rows, n_classes))
-    inferred, rates = None, first_rates(n_views, bursts=options.bursts, shared=options.shared)
-    if detected is not None:
+    if detected is None:
+        rates = never_broken(n_views)
+        mute = np.zeros((*present.shape, 1))
+        silent = Factors(np.zeros(present.shape), mute, np.zeros((n_labelled, 1)))
+        inferred = infer(silent, rates, sequences_of(n_labelled), present)
+    else:
         inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
         posterior = _labels(scores, good, rows)
     doubt = doubts(posterior.true_label, signs)
     functions, scores = _refit(rows, learners, good, doubt, n_classes)
     slopes = _labels(scores, good, rows).slopes
-    if inferred is None:
-        inferred = _everybody_good(posterior, present)
     return SensorFit(
         None if detected is None else detected.rules,
         rates,
@@ -152,10 +163,8 @@ def infer_new(
     votes = votes_of(scores, fit.slopes, fit.intercepts, fit.log_prior, there)
     prior = np.tile(fit.log_prior, (n, 1))
     if fit.rules is None or not indicators:
-        labels = special.softmax(prior + votes.sum(axis=1), axis=1)
-        nobody = (~there.any(axis=1)).astype(float)
-        nothing = np.zeros(n)
-        return Inferred(np.zeros(there.shape), nothing, nobody, labels, 0.0, [], 0.0)
+        silent = Factors(np.zeros(there.shape), votes, prior)
+        return infer(silent, never_broken(len(scores)), sequences, there)
     nats = fit.rules.nats(readings.screened, there, sequences)
     return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
 
@@ -357,10 +366,3 @@ def _refit(
         scores[view, own] = class_scores(learner.held_out(weights, doubt[own]))
         functions.append(learner.refit(weights, doubt[own]))
     return functions, scores
-
-
-def _everybody_good(posterior: StatePosterior, present: np.ndarray) -> Inferred:
-    nothing = np.zeros(len(present))
-    nobody = (~present.any(axis=1)).astype(float)
-    broken = np.zeros(present.shape)
-    return Inferred(broken, nothing, nobody, posterior.true_label, 0.0, [], 0.0)

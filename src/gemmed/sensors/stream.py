@@ -12,6 +12,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,9 @@ MAX_GAP = 3.0
 """Usual steps; after a longer gap the past is forgotten."""
 MIN_ALARMS = 3
 """Alarms within half a window that make a fault."""
-FORMAT = "gemmed-stream-1"
+MAX_DEVIATIONS = 3.0
+"""Larger deviations move no level."""
+FORMAT = "gemmed-stream-2"
 
 
 class FaultEvent(NamedTuple):
@@ -98,9 +101,13 @@ class SensorStream:
     when half a window of rows had no alarm. Its kind is looked at
     again after 1/2, 1, 2, 4 and 8 windows. A row that comes more than three usual steps after the
     one before, or before it, ends all faults and begins anew.
+
+    With ``adapt``, each sensor's level follows its deviation from what the others predict, with a
+    time constant of so many rows. Large deviations and alarms of other tests than those of the
+    level move nothing.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, adapt: float | None = None) -> None:
         self._judge, self._rules = judge, judge.model.rules
         self._rules.predictor.prepare()
         self.n_rows = 0
@@ -111,6 +118,9 @@ class SensorStream:
         self._names = (*judge.names, PLANT)
         self._quiet = max(1, self._rules.window // 2)
         self._looks = {self._quiet * 2**i for i in range(5)}
+        self._adapt = adapt
+        self._moved = np.zeros((2, len(judge.channels)))
+        """How far levels have moved, in units of the readings, and the sum of later deviations."""
 
     @property
     def last_time(self) -> Any:
@@ -128,14 +138,16 @@ class SensorStream:
         """
         times = range(self.n_rows, self.n_rows + len(X)) if times is None else times
         breaks = [i for i, time in enumerate(times) if self._is_break(times, i, time)]
+        edges = {0, *breaks, len(X)}
+        if self._adapt is not None:  # levels move once a window, however rows arrive
+            edges |= set(range(-self.n_rows % self._rules.window, len(X), self._rules.window))
         results, events = [], []
-        for first, end in zip([0, *breaks], [*breaks, len(X)], strict=True):
+        for first, end in pairwise(sorted(edges)):
             if first in breaks:
                 events += self.finish()
-            if end > first:
-                found, said = self._push(X[first:end], times[first:end])
-                results.append(found)
-                events += said
+            found, said = self._push(X[first:end], times[first:end])
+            results.append(found)
+            events += said
         names, *parts = zip(*results, strict=True)
         return type(results[0])(names[0], *map(np.concatenate, parts)), events
 
@@ -156,6 +168,8 @@ class SensorStream:
         return bool(not 0 <= time - before <= MAX_GAP * step)
 
     def _push(self, X: FloatArray, times: Sequence[Any]) -> tuple[MonitorResult, list[FaultEvent]]:
+        X = X.copy()
+        X[:, self._judge.channels] -= self._moved[0]
         found, measured, later = self._judge.consecutive(X, self._state)
         self._state, self._last_time = later, times[-1]
         readings = X[:, self._judge.channels]
@@ -171,7 +185,21 @@ class SensorStream:
                 events += self._follow(flags[i], scores[i], found.tests[i], times[i], around)
             self.n_rows += 1
         self._history = history[len(history) - N_HISTORY :]
+        if self._adapt is not None:
+            self._follow_levels(found, measured.cross)
         return found, events
+
+    def _follow_levels(self, found: MonitorResult, cross: FloatArray) -> None:
+        """Move levels by small deviations in rows without an alarm, or with one by the level."""
+        predictor = self._rules.predictor
+        sensor = np.array(self._judge.judged)[predictor.sensor]
+        calm = ~found.alarms | (found.tests == "level") | (found.tests == "level_short")
+        calm = calm[:, sensor] & (np.abs(cross) < MAX_DEVIATIONS)
+        unit = predictor.coefficients()[0].deviation * predictor.scaling.width
+        self._moved[1] += unit * np.where(calm, cross, 0.0).sum(axis=0)
+        if self.n_rows % self._rules.window == 0:
+            self._moved[0] += self._moved[1] / self._adapt
+            self._moved[1] = 0.0
 
     def _follow(
         self, flags: BoolArray, scores: FloatArray, tests: np.ndarray, time: Any, past: FloatArray
@@ -238,7 +266,7 @@ class SensorStream:
         arrays = {f"state_{own.name}": getattr(self._state, own.name) for own in fields(State)}
         text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
         content = io.BytesIO()
-        np.savez(content, facts=text, history=self._history, **arrays)
+        np.savez(content, facts=text, history=self._history, moved=self._moved, **arrays)
         with replacing(path) as temporary:
             temporary.write_bytes(content.getvalue())
 
@@ -247,14 +275,15 @@ class SensorStream:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 facts = json.loads(stored["facts"].tobytes())
-                history = stored["history"]
+                history, moved = stored["history"], stored["moved"]
                 state = {own.name: stored[f"state_{own.name}"] for own in fields(State)}
         except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
             raise ModelFileError(
                 f"{str(path)!r} is not a file of a stream's state: remove it to begin anew"
             ) from error
         fresh = self._rules.fresh_state()
-        fits = history.shape == self._history.shape and all(
+        sizes = (history.shape, moved.shape), (self._history.shape, self._moved.shape)
+        fits = sizes[0] == sizes[1] and all(
             np.shape(getattr(fresh, name)) == value.shape for name, value in state.items()
         )
         if (
@@ -268,6 +297,6 @@ class SensorStream:
             )
         self.n_rows, self._last_time = int(facts["n_rows"]), facts["last_time"]
         self._open = {int(item): _Burst(**burst) for item, burst in facts["open"].items()}
-        self._history = history
+        self._history, self._moved = history, moved
         self._state = State(**{**state, "is_new": bool(state["is_new"])})
         return dict(facts["notes"])

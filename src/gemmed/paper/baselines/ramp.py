@@ -21,8 +21,7 @@ from ...estimators.kernel_classifier import (
 )
 from ...estimators.validation import check_number, check_training_data, check_weights
 from ...estimators.whole_fit import fit_method, leave_out_absent_samples
-from ...evidence.distances import Distances, EuclideanDistances, KernelDistances
-from ...evidence.references import mean_of_smallest
+from ...evidence.distances import Distances, EuclideanDistances, KernelDistances, mean_of_smallest
 from ...model.kernels.exact_or_features import function_space
 from ...model.kernels.function_space import FunctionSpace
 from ...model.kernels.kernel import Kernel
