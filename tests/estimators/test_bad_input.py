@@ -119,11 +119,11 @@ def test_duplicates():
         GEMMEDClassifier().fit(copies, Y)
     assert MEDClassifier().fit(copies, Y).converged_
     copies = X.copy()
-    copies[:15] = copies[0]  # most, not all
-    # As evidence: the copies read like a sensor that is stuck.
+    copies[12:28] = copies[0]
+    # As evidence: the copies read like a sensor that is stuck, whatever the label is.
     model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
-    assert model.entropy_statistic_[:15].min() > model.entropy_statistic_[15:20].max()
-    assert model.state_proba_[:15, 2].min() > 0.99
+    assert model.entropy_statistic_[12:28].min() > model.entropy_statistic_[28:].max()
+    assert model.state_proba_[12:28, 2].min() > 0.75
 
 
 @BOTH

@@ -16,16 +16,14 @@ from gemmed.estimators.base_member import (
 )
 from gemmed.estimators.fit_settings import Labelled
 from gemmed.estimators.state_fit import (
-    bad_by_shared,
     checked,
     class_constraints,
     confusion_of,
-    together,
     told_by,
     widened,
     with_prior,
 )
-from gemmed.evidence.bad_rows.judged import Measurements
+from gemmed.evidence.measurements import Measurements
 from gemmed.model.states.posterior import Share
 
 
@@ -43,32 +41,16 @@ def labelled(class_index, prior=None, known=None, weights=None, n_classes=2):
     )
 
 
-def test_the_largest_nats_count_where_a_shared_fault_speaks():
-    shared = np.array([0.0, 6.0, 2.0])
-    good = np.array([0.9, 0.8, 0.5])
-    single = Measurements(np.array([-3.0, -3.0, 4.0]), 1.0 - good)
-    nats, kept = together(single, shared, good, 0.02)
-    np.testing.assert_array_equal(nats, [-3.0, 6.0, 4.0])
-    odds = 0.02 / 0.98 * np.exp([6.0, 2.0])
-    bad = odds / (1.0 + odds)
-    np.testing.assert_allclose(bad_by_shared(shared, 0.02), [0.0, *bad])
-    np.testing.assert_allclose(kept, [0.9, 0.8 * (1.0 - bad[0]), 0.5 * (1.0 - bad[1])])
-    alone, _ = together(None, shared, good, 0.02)
-    np.testing.assert_array_equal(alone, shared)
-    assert together(None, np.zeros(3), good, 0.02) == (None, good)
-
-
 def test_intervals_grow_by_what_the_nats_leave_open():
     posterior = SimpleNamespace(
         bad_share=Share(0.1, 0.08, 0.12), either_share=Share(0.2, 0.15, 0.25)
     )
     measurements = Measurements(np.zeros(1), np.zeros(1), (0.01, 0.2))
-    bad, either = widened(posterior, measurements, 0.05)
-    low, high = 0.05 + 0.95 * 0.01, 0.05 + 0.95 * 0.2
-    assert bad == pytest.approx((low, high))
-    assert either == pytest.approx((0.15 - (0.08 - low), 0.25 + (high - 0.12)))
+    bad, either = widened(posterior, measurements)
+    assert bad == pytest.approx((0.01, 0.2))
+    assert either == pytest.approx((0.15 - (0.08 - 0.01), 0.25 + (0.2 - 0.12)))
     narrow = Measurements(np.zeros(1), np.zeros(1), (0.09, 0.1))
-    assert widened(posterior, narrow, 0.0) == ((0.08, 0.12), (0.15, 0.25))
+    assert widened(posterior, narrow) == ((0.08, 0.12), (0.15, 0.25))
 
 
 def test_confusion_counts_the_weights_of_given_labels():
@@ -83,7 +65,9 @@ def test_multipliers_of_the_constraints_give_the_nats_back():
     true_label = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
     bad = np.array([0.1, 0.2, 0.9])
     found = SimpleNamespace(
-        true_label=true_label, nats=nats, state_proba=np.column_stack([1 - bad, 0 * bad, bad])
+        true_label=true_label,
+        measurements=Measurements(nats, bad),
+        state_proba=np.column_stack([1 - bad, 0 * bad, bad]),
     )
     problem = class_constraints(found, weights)
     for mu, kappa in zip(problem.entropy_duals, problem.coverage_duals, strict=True):
@@ -96,7 +80,7 @@ def test_multipliers_of_the_constraints_give_the_nats_back():
     np.testing.assert_allclose(problem.bounds.entropy[:, 0], entropy)
 
 
-def test_what_is_told_beforehand():
+def test_prior_log_odds():
     """The usual prior of 0.95 says nothing; others move log-odds; 0 and 1 are certain."""
     samples = labelled([0, 0, 1, 1, 1], [0.95, 0.99, 1.0, 0.0, 0.0], [-1, -1, -1, -1, 0])
     told = np.log([1.0, 99.0 / 19.0])

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 from gemmed._core.exceptions import NoSignalWarning
-from gemmed.model.margin_loss import margin_loss
+from gemmed.model.decision_step import margin_loss
 
 
 def damaged(seed=0, n=300, n_classes=2):
@@ -194,13 +194,18 @@ def test_blocks_give_the_states_of_features(data):
     np.testing.assert_allclose(parts.state_proba_, whole.state_proba_, atol=1e-3)
 
 
-def test_a_precomputed_kernel_has_no_evidence_of_measurements(data):
-    X, y, _, wrong, _ = data
+def test_a_precomputed_kernel_shows_bad_rows_that_lie_together(data):
+    X, y, _, wrong, bad = data
     Z = StandardScaler().fit_transform(X)
     gram = np.exp(-0.1 * ((Z[:, None] - Z) ** 2).sum(-1))
     model = GEMMEDClassifier("precomputed", random_state=0).fit(gram, y)
-    np.testing.assert_array_equal(model.state_proba_[:, 2], 0.0)
+    found = model.state_proba_[:, 2] > 0.5
+    assert np.mean(found[bad]) > 0.3
+    assert np.mean(found[~bad]) < 0.01
     assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.5
+    clean = GEMMEDClassifier("precomputed", random_state=0)
+    clean.fit(gram[np.ix_(~bad, ~bad)], y[~bad])
+    np.testing.assert_array_equal(clean.state_proba_[:, 2], 0.0)
 
 
 def test_model_files_and_pickles_keep_everything(data, tmp_path):

@@ -8,9 +8,9 @@ from gemmed._core.exceptions import (
     EntropyDisabledWarning,
     NeighborsReducedWarning,
 )
-from gemmed.evidence.conformal import conformal_p_values, conformal_threshold
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves, scale_by_median
+from gemmed.evidence.screening import conformal_p_values, conformal_threshold
 from gemmed.evidence.statistics import minimal_spanning_tree, prune_leaves
 
 
@@ -93,7 +93,7 @@ def test_halves_are_balanced_and_do_not_depend_on_the_order():
 
 def test_rows_are_scored_a_few_at_a_time(points, monkeypatch):
     whole = within(EuclideanDistances(points), 31, 4, "bipartite")
-    monkeypatch.setattr("gemmed.evidence.references.QUERY_VALUES", 31 * 3)
+    monkeypatch.setattr("gemmed.evidence.distances.QUERY_VALUES", 31 * 3)
     parts = within(EuclideanDistances(points), 31, 4, "bipartite")
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
 

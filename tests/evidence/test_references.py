@@ -6,9 +6,16 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
-from gemmed.evidence.distances import SINGLE_PRECISION_FROM, BlockDistances, EuclideanDistances
+from gemmed.evidence.distances import (
+    SINGLE_PRECISION_FROM,
+    STACK_SIZE,
+    BlockDistances,
+    EuclideanDistances,
+    _smallest,
+    mean_nearest,
+    reference_set,
+)
 from gemmed.evidence.neighbours import MAX_REFERENCES, Neighbourhood, knn_distances, plan_references
-from gemmed.evidence.references import STACK_SIZE, _smallest, mean_nearest, reference_set
 from gemmed.rows.blocks import LocalBlocks
 
 
@@ -115,7 +122,7 @@ def test_result_does_not_depend_on_blocks_or_threads():
     np.testing.assert_allclose(one, many, rtol=1e-12)
 
 
-def test_too_few_references_are_told():
+def test_too_few_references_are_reported():
     X, _ = sample(40)
     one_class = np.zeros(40, int)
     with pytest.warns(NeighborsReducedWarning, match="n_neighbors=30 is too large for class 'a'"):

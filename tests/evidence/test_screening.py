@@ -18,18 +18,19 @@ from gemmed._core.exceptions import (
     NeighborsReducedWarning,
     UnscaledDataError,
 )
-from gemmed.evidence import trusted
-from gemmed.evidence.conformal import conformal_p_values
+from gemmed.evidence import screening
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances, euclidean
 from gemmed.evidence.scaled_along import training_distances
 from gemmed.evidence.screening import (
+    beyond_gap,
+    conformal_p_values,
     kernel_distances,
+    least_trusted,
     screen,
     trust_distances,
     trust_points,
     warn_out_of_reach,
 )
-from gemmed.evidence.trusted import beyond_gap, least_trusted
 
 RATES = np.array([0.01, 0.05, 0.1])
 
@@ -431,7 +432,7 @@ def test_work_in_blocks_changes_nothing(monkeypatch):
     X, new = rng.normal(size=(90, 2)), rng.normal(size=(40, 2))
     z, trust = rng.integers(0, 2, 90), rng.random(90)
     expected = trust_points(X, z, trust, n_neighbors=5).p_values(new)
-    monkeypatch.setattr(trusted, "BLOCK_SIZE", 333)
+    monkeypatch.setattr(screening, "BLOCK_SIZE", 333)
     for one, other in zip(
         trust_points(X, z, trust, n_neighbors=5).p_values(new), expected, strict=True
     ):

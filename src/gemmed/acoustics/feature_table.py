@@ -1,7 +1,7 @@
 """Tables of features, one row a segment, and their parts: the features of single recordings.
 
 A part is kept in a file, so that a long job can be resumed: a check sum, then an archive of numpy
-arrays with what it was made from. One that is damaged counts as missing and is made again.
+arrays behind what it was made from. One that is damaged counts as missing and is made again.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ TIMES = ("start", "end", "window_start")
 """Seconds of a segment in its recording."""
 FACTS = (*REQUIRED, "segment", *TIMES, *FLAGS)
 """Columns that are not features."""
+POWER = "cepstral_power"
 
 
 @dataclass(frozen=True)
@@ -158,30 +159,26 @@ def compute_part(*, arguments: Mapping[str, Any], version: str, part: str) -> di
     except (ValueError, OSError, MemoryError) as error:
         return {"problem": problem_of(error)}
     mfcc, starts, ends, window_starts, cepstral_power = found.features
-    arrays = {
-        "made_from": np.array(_made_from(arguments, version)),
-        "mfcc": mfcc,
-        **dict(zip(TIMES, (starts, ends, window_starts), strict=True)),
-        **{name: getattr(found, name) for name in FLAGS},
-        "cepstral_power": np.array(cepstral_power),
-    }
+    flags = [getattr(found, name) for name in FLAGS]
+    power = np.full(len(mfcc), cepstral_power)
     archive = io.BytesIO()
-    np.savez(archive, **arrays)
+    archive.write(_first_line(arguments, version))
+    np.save(archive, np.array([starts, ends, window_starts, *flags, power]))
+    np.save(archive, mfcc)
     content = archive.getvalue()
     os.makedirs(os.path.dirname(part), exist_ok=True)
     with replacing(part) as temporary:
         temporary.write_bytes(digest_of(content).encode() + b"\n" + content)
-    return facts_of_part(arrays)
+    return facts_of_part({"mfcc": mfcc, POWER: power})
 
 
-def _made_from(arguments: Mapping[str, Any], version: str) -> str:
-    return json.dumps({**arguments, "version": version}, sort_keys=True)
+def _first_line(arguments: Mapping[str, Any], version: str) -> bytes:
+    return json.dumps({**arguments, "version": version}, sort_keys=True).encode() + b"\n"
 
 
 def facts_of_part(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """What is kept in memory of a part."""
-    power = float(arrays["cepstral_power"])
-    return {"n_segments": len(arrays["mfcc"]), "cepstral_power": power}
+    return {"n_segments": len(arrays["mfcc"]), POWER: float(arrays[POWER][0])}
 
 
 def read_part(
@@ -190,13 +187,16 @@ def read_part(
     """The arrays of a part, if the file is there, whole and made from the same."""
     try:
         digest, _, content = Path(part).read_bytes().partition(b"\n")
-        if digest != digest_of(content).encode():
-            return None
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = dict(archive)
     except OSError:
         return None
-    return arrays if arrays["made_from"] == _made_from(arguments, version) else None
+    first = _first_line(arguments, version)
+    if not content.startswith(first) or digest != digest_of(content).encode():
+        return None
+    archive = io.BytesIO(content[len(first) :])
+    columns = np.load(archive, allow_pickle=False)
+    arrays = dict(zip((*TIMES, *FLAGS, POWER), columns, strict=True))
+    arrays |= {name: arrays[name] > 0 for name in FLAGS}
+    return {**arrays, "mfcc": np.load(archive, allow_pickle=False)}
 
 
 def assemble_parts(

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.exceptions import CalibrationWarning, warn_of_class
 from .._core.types import FloatArray
-from ..evidence.conformal import conformal_p_values, conformal_threshold
 from ..evidence.neighbours import Neighbourhood
+from ..evidence.screening import conformal_p_values, conformal_threshold
 from ..evidence.statistics import (
     AnomalyStatistic,
     AverageRank,

@@ -11,14 +11,9 @@ from sklearn.utils import check_random_state
 from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
 from ..evidence.neighbours import Neighbourhood
-from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import (
-    Prior,
-    components_for,
-    exact_prior,
-    function_space,
-)
+from ..model.kernels.function_space import Prior, components_for, exact_prior, function_space
 from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
+from ..model.kernels.landmark_space import landmark_prior
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.states.answers import Answers, TrueLabels
 from ..model.tuning import ToTune
@@ -402,7 +397,6 @@ def prior_of(
     rows: TrainingRows,
     kernel: Kernel,
     class_index: np.ndarray,
-    weights: FloatArray,
     trusted: FloatArray,
     settings: Settings,
 ) -> Prior:
@@ -411,13 +405,6 @@ def prior_of(
         assert rows.X is not None
         return exact_prior(kernel, rows.X)
     assert settings.n_components is not None
-    return feature_prior(
-        kernel,
-        BlockRows(rows.blocks),
-        class_index,
-        trusted,
-        settings.n_components,
-        settings.neighbourhood.seed,
-        c=settings.c,
-        weights=weights,
-    )
+    seed = settings.neighbourhood.seed
+    blocks = BlockRows(rows.blocks)
+    return landmark_prior(kernel, blocks, class_index, trusted, settings.n_components, seed)

@@ -18,15 +18,13 @@ from .._core.binomial import share_interval
 from .._core.progress import Stopwatch, report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..evidence.bad_rows.judged import Measurements, judge_measurements
+from ..evidence.measurements import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
-from ..evidence.shared_faults import shared_faults
 from ..model.constraints import Bounds, attained_bounds
-from ..model.decision_step import MedSolution, solve_med_functions
-from ..model.kernels.exact_or_features import Prior
+from ..model.decision_step import MedSolution, class_scores, solve_med_functions
+from ..model.kernels.function_space import Prior
 from ..model.kernels.kernel import Kernel
-from ..model.margin_loss import class_scores
-from ..model.med import groups_to_hold_out, learn_checked
+from ..model.med import groups_to_hold_out, learn_med
 from ..model.states.answers import TrueLabels, infer_states_of
 from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
@@ -77,11 +75,7 @@ class StateFit(NamedTuple):
     knn_distances: FloatArray
     """Over the class median, shape (n_samples,)."""
     measurements: Measurements | None
-    """What single rows say of their measurements."""
-    nats: FloatArray | None
-    """For "the measurement is bad", from all sources; None if nothing can be said."""
-    shared: float
-    """Share of rows that are bad together with many others."""
+    """What is known of their measurements; None if nothing can be said."""
     kernel: Kernel
     candidates: list[Candidate]
     posterior: StatePosterior
@@ -136,13 +130,14 @@ def fit_states(
     pred_probs : held-out probabilities of a user's own models, shape (n_models, n_samples,
         n_classes)
     """
-    bases = members_of(base, settings.n_jobs, in_memory=X is not None and rows.has_values)
+    is_in_memory = X is not None and rows.has_values
+    sizes = rows.n_samples, len(samples.classes)
+    bases = members_of(base, settings.n_jobs, *sizes, in_memory=is_in_memory)
     in_memory = np.empty((0, 0)) if X is None else X
     rng = np.random.default_rng(settings.engine_seed)
     seed, base_seed = settings.neighbourhood.seed, settings.engine_seed
     n_classes, in_blocks = len(samples.classes), rows.blocks is not None
     index, answers = samples.taught_index, samples.said
-    bad_rate = settings.priors.bad_rate
     watch = Stopwatch()
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
@@ -152,12 +147,12 @@ def fit_states(
         distances = class_distances(rows, own_class, names, settings.neighbourhood)
         measurements = judge_measurements(rows, own_class, rng)
         good = np.where(samples.useless, 0.0, 1.0)
+        nats = None
         if measurements is not None:
-            good *= np.where(samples.is_known, 1.0, 1.0 - measurements.bad_probability)
-        usable = samples.weights * ~samples.useless
-        shared = shared_faults(rows, distances.knn, own_class, good > 0.5, seed)
-        nats, good = together(measurements, shared, good, bad_rate)
+            good *= 1.0 - measurements.bad_probability
+            nats = measurements.log_bayes
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
+        usable = samples.weights * ~samples.useless
 
         watch.begin("kernel")
         signs = samples.columns(index)
@@ -165,7 +160,7 @@ def fit_states(
         kernel, candidates = choice.choose(kernel)
 
         report("features")
-        prior = prior_of(rows, kernel, index, samples.weights, good, settings)
+        prior = prior_of(rows, kernel, index, good, settings)
         groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
         doubt: FloatArray | None = None
@@ -175,8 +170,8 @@ def fit_states(
         for _ in range(1 if answers is None else ANSWER_ROUNDS):
             report("probabilities")
             watch.begin("kernel")
-            learned = learn_checked(
-                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt
+            learned = learn_med(
+                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt, check=True
             )
             members = [class_scores(learned.held_out * signs)]
             watch.begin("base")
@@ -222,9 +217,7 @@ def fit_states(
             certain = samples.is_known | (samples.prior >= 1.0)
             costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
             doubt, cost = lessons(doubts(true_label, signs), costs)
-        decisions = decide(
-            rows, kernel, prior, signs, kept, settings, learned.coefficients, doubt, cost
-        )
+        decisions = decide(rows, kernel, prior, signs, kept, settings, learned.start, doubt, cost)
         watch.begin("base")
         bases = [
             fit_with_states(own, in_memory, index, true_label, kept, base_seed) for own in bases
@@ -233,8 +226,6 @@ def fit_states(
     return StateFit(
         distances.scaled,
         measurements,
-        nats,
-        float(bad_by_shared(shared, bad_rate).mean()),
         kernel,
         candidates,
         posterior,
@@ -255,7 +246,7 @@ def decide(
     signs: FloatArray,
     weights: FloatArray,
     settings: Settings,
-    start: FloatArray | None = None,
+    start: Any = None,
     doubt: FloatArray | None = None,
     cost: FloatArray | None = None,
 ) -> Decisions:
@@ -264,7 +255,7 @@ def decide(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start : coefficients of a close solution, of the shape of ``signs``
+    start : as in ``solve_med_functions``
     doubt, cost : probability that a label is the other one, and its cost, of the same shape
     """
     solutions = solve_med_functions(
@@ -287,37 +278,18 @@ def decide(
     return Decisions(solutions, dual_coef, function)
 
 
-def together(
-    measurements: Measurements | None, shared: FloatArray, good: FloatArray, bad_rate: float
-) -> tuple[FloatArray | None, FloatArray]:
-    """Nats for "bad" from all sources, the largest counts, and the probability of "good"."""
-    speaks = shared > 0.0
-    if measurements is None and not np.any(speaks):
-        return None, good
-    single = np.zeros(len(good)) if measurements is None else measurements.log_bayes
-    nats = np.where(speaks, np.maximum(single, shared), single)
-    return nats, good * (1.0 - bad_by_shared(shared, bad_rate))
-
-
-def bad_by_shared(shared: FloatArray, bad_rate: float) -> FloatArray:
-    """P(bad) by faults that many rows share alone, zero where they say nothing."""
-    usual = special.logit(bad_rate)
-    return np.where(shared > 0.0, special.expit(shared + usual), 0.0)
-
-
 def widened(
-    posterior: StatePosterior, measurements: Measurements | None, shared: float
+    posterior: StatePosterior, measurements: Measurements | None
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Intervals of the shares of bad measurements, and of either fault.
 
     The nats were learned from the same rows: where they leave the share more open than the states
-    do, the interval is that much longer. ``shared`` is the share of rows that are bad together with
-    many others, which is known apart from the nats of single rows.
+    do, the interval is that much longer.
     """
     bad, either = posterior.bad_share, posterior.either_share
     if measurements is None:
         return (bad.lower, bad.upper), (either.lower, either.upper)
-    low, high = (shared + (1.0 - shared) * end for end in measurements.share_interval)
+    low, high = measurements.share_interval
     down, up = max(bad.lower - low, 0.0), max(high - bad.upper, 0.0)
     lower = max(either.lower - down, 0.0)
     return (bad.lower - down, bad.upper + up), (lower, min(either.upper + up, 1.0))
@@ -341,12 +313,13 @@ def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
     kappa is minus N times its nats. The bounds are what the kept samples attain.
     """
     n_classes, total = found.true_label.shape[1], float(weights.sum())
-    nats = np.zeros(len(weights)) if found.nats is None else found.nats
+    measured = found.measurements
+    nats = np.zeros(len(weights)) if measured is None else measured.log_bayes
     origin = min(float(nats.min()), 0.0)
     bounds = attained_bounds(
         found.state_proba[:, 2], found.true_label, nats - origin, weights=weights
     )
-    is_active = found.nats is not None
+    is_active = measured is not None
     return ClassConstraints(
         nats - origin,
         np.full(n_classes, total * is_active),
@@ -360,7 +333,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
     posterior, decisions = found.posterior, found.decisions
     solutions = decisions.solutions
     problem = class_constraints(found, samples.weights)
-    bad_interval, interval = widened(posterior, found.measurements, found.shared)
+    bad_interval, interval = widened(posterior, found.measurements)
     present = samples.weights > 0.0
     hits = int(np.sum(np.argmax(posterior.clean, axis=1)[present] == samples.class_index[present]))
     return {

@@ -23,8 +23,7 @@ from .._core.exceptions import (
 )
 from .._core.types import FloatArray
 from ..rows.blocks import TrainingRows
-from .distances import Distances, distances_of
-from .references import ReferencePlan
+from .distances import Distances, ReferencePlan, distances_of
 
 
 def for_class(label: object) -> str:

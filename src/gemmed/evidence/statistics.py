@@ -13,10 +13,16 @@ import numpy as np
 from scipy import special
 
 from .._core.types import FloatArray
-from .conformal import TIE
-from .distances import EuclideanDistances, euclidean
+from .distances import (
+    EuclideanDistances,
+    ReferencePlan,
+    ReferenceSet,
+    euclidean,
+    mean_nearest,
+    reference_set,
+)
 from .neighbours import Neighbourhood, plan_references, scale_by_median
-from .references import ReferencePlan, ReferenceSet, mean_nearest, reference_set
+from .screening import TIE
 
 
 class AnomalyStatistic(Protocol):

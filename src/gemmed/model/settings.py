@@ -75,8 +75,7 @@ class Selection:
         Candidates for the mean prior variance of the decision function, in ascending order.
         Kernels without a width have a smaller one, 0.03, in addition.
     max_rows : int, default=1000
-        Rows by which candidates are compared; half as many with more than two classes. With more
-        than 2,000 rows the best candidate is refined on more of them.
+        Rows by which candidates are compared; half as many with more than two classes.
     neighbor_graph : {"bipartite", "leave_one_out"}, default="bipartite"
         References of the k-NN distances: a random half of the class, averaged over splits, or all
         its other samples. Distances are Euclidean distances of X, or those of a precomputed kernel.
@@ -116,8 +115,8 @@ class Solver:
         step that brings no more than 1e-4 is the last.
     n_components : "auto", int or None, default="auto"
         Landmarks (Nystroem features) in place of the exact kernel: memory and time then grow as
-        n_samples only. "auto" keeps the exact kernel for small samples and chooses the number of
-        landmarks by held-out loss above (guide/large.md). None keeps the exact kernel.
+        n_samples only. "auto" keeps the exact kernel for small samples and takes landmarks in
+        proportion to the root of their number above (guide/large.md). None keeps the exact kernel.
 
     Examples
     --------

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.types import FloatArray
 from ..estimators.kernel_classifier import StoredFunction, function_of_solution
-from ..model.decision_step import MedSolution, solve_med_functions
-from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import (
-    Prior,
-    components_for,
-    exact_prior,
-)
+from ..model.decision_step import MedSolution, class_scores, solve_med_functions
+from ..model.kernels.function_space import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
-from ..model.margin_loss import class_scores
+from ..model.kernels.landmark_space import landmark_prior
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
@@ -98,7 +93,7 @@ class ViewLearner:
             self._groups,
         ).choose(kernel)
         self._prior = self._make_prior(good)
-        self._start: FloatArray | None = None
+        self._start: Any = None
         self.cost = np.nan
         """Of the last held-out margins."""
 
@@ -115,7 +110,7 @@ class ViewLearner:
             groups=groups,
             doubt=doubt,
         )
-        self._start = learned.coefficients
+        self._start = learned.start
         self.cost = margin_cost(learned.held_out, weights)
         return class_scores(learned.held_out * self._signs)
 
@@ -143,15 +138,8 @@ class ViewLearner:
         if n_components is None or self.kernel.name == "linear":
             return exact_prior(self.kernel, self._X)
         rows = BlockRows(LocalBlocks(self._X))
-        return feature_prior(
-            self.kernel,
-            rows,
-            self._class_index,
-            good,
-            n_components,
-            self._settings.seed,
-            c=self._settings.c,
-            weights=np.ones(len(good)),
+        return landmark_prior(
+            self.kernel, rows, self._class_index, good, n_components, self._settings.seed
         )
 
 

@@ -33,7 +33,7 @@ from ...estimators.validation import (
     leave_out_constant_columns,
 )
 from ...estimators.whole_fit import fit_method
-from ...evidence.conformal import conformal_p_values, conformal_threshold
+from ...evidence.screening import conformal_p_values, conformal_threshold
 from ..generative.gaussian import Gaussian, log_partition, standard_prior
 
 MAD_TO_DEVIATION = 1.4826

@@ -1,10 +1,10 @@
 """Statistics of a row among others: sparse, sparse for its place, values that do not fit.
 
-*near*: logarithm of the mean distance to the nearest rows, the geometric entropy of the paper.
-*relative*: the same in a wider neighbourhood, against that of the neighbours (a place may be sparse
-by nature). *residual*: mean surprise of its values, each given the others by ridge regression.
-*largest*: the largest of the residuals, which one wild value among many columns has. A row, or the
-row that a counterpart was made from, is left out of everything that it is compared with.
+*relative*: logarithm of its mean distance to the nearest rows, the geometric entropy of the paper,
+against that of these rows (a place may be sparse by nature). *residual*: mean surprise of its
+values, each given the others by ridge regression. *largest*: the largest of the residuals, which
+one wild value among many columns has. A row, or the row that a counterpart was made from, is left
+out of everything that it is compared with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ..._core.types import FloatArray
+from .._core.types import FloatArray
 
 INNER = (0.1, 0.9)
 """Quantiles between which the width of a column is measured."""
@@ -68,6 +68,11 @@ class NormalScores:
         nats: FloatArray = np.maximum(-expected, 0.0)
         return nats
 
+    def scaled(self, X: FloatArray) -> FloatArray:
+        """Rows in robust deviations of the columns that vary, shape (n_rows, n_used)."""
+        scaled: FloatArray = (X[:, self.used] - self.middle) / self.width
+        return scaled
+
 
 def normal_scores(X: FloatArray) -> NormalScores:
     """Learn the columns of reference rows, shape (n_rows, n_columns)."""
@@ -82,8 +87,6 @@ def normal_scores(X: FloatArray) -> NormalScores:
     return NormalScores(used, ordered, middle, width, tail, n_tail)
 
 
-NEAREST = 4
-"""Neighbours: five rows are the smallest group that may be a part of a class."""
 LOCAL = 20
 """Neighbours by which it is judged whether a place is sparse."""
 MOST_COLUMNS = 200
@@ -95,10 +98,6 @@ FREEDOM = 3.0
 NOISE = (0.3, 5.0)
 """Noise of counterparts in deviations of a column: from hardly visible to all that shows."""
 QUERY_VALUES = 4_000_000
-
-
-NEAR, RELATIVE, RESIDUAL, LARGEST = range(4)
-"""Columns of the statistics."""
 
 
 class RowStatistics:
@@ -116,7 +115,7 @@ class RowStatistics:
         self._single = self._scores.astype(np.float32)
         self._squares = np.einsum("ij,ij->i", self._single, self._single)
         n, p = self._scores.shape
-        self._nearest, self._local = min(NEAREST, n - 2), min(LOCAL, n - 2)
+        self._local = min(LOCAL, n - 2)
         self._chosen = np.arange(p)
         if p > MOST_COLUMNS:
             self._chosen = np.sort(rng.choice(p, MOST_COLUMNS, replace=False))
@@ -128,16 +127,14 @@ class RowStatistics:
         self._precision: FloatArray = np.linalg.inv(covariance)
         itself = np.arange(n)
         who, distances = self._neighbours(self._single, itself)
-        usual = distances[:, : self._local].mean(axis=1)
-        self.nearest: np.ndarray = who[:, : self._nearest]
-        """Numbers of the nearest references of each, shape (n_references, n_nearest)."""
+        usual = distances.mean(axis=1)
         self._least = 0.01 * float(np.median(usual)) + 1e-9
         self._sparsity = np.log(usual + self._least)
         residuals = self._residuals(self._scores, itself)
         robust = np.median(np.abs(residuals), axis=0) / 0.6745
         self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
         self.own: FloatArray = self._together(who, distances, residuals)
-        """Statistics of the references themselves, shape (n_references, 4)."""
+        """Statistics of the references themselves, shape (n_references, 3)."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
         """Statistics of rows, shape (n_rows, 4).
@@ -146,7 +143,7 @@ class RowStatistics:
         ----------
         parents : reference that each row is or was made from, -1 for none; shape (n_rows,)
         """
-        found = np.empty((len(X), 4))
+        found = np.empty((len(X), 3))
         size = max(1, QUERY_VALUES // len(self._scores))
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
@@ -161,25 +158,20 @@ class RowStatistics:
     def _together(
         self, who: np.ndarray, distances: FloatArray, residuals: FloatArray
     ) -> FloatArray:
-        near = np.log(distances[:, : self._nearest].mean(axis=1) + self._least)
-        local = np.log(distances[:, : self._local].mean(axis=1) + self._least)
-        relative = local - self._sparsity[who[:, : self._local]].mean(axis=1)
+        relative = np.log(distances.mean(axis=1) + self._least) - self._sparsity[who].mean(axis=1)
         size = np.abs(residuals) / self._widths
         surprise = np.log1p(size**2 / FREEDOM).mean(axis=1)
-        return np.column_stack([near, relative, surprise, size.max(axis=1)])
+        return np.column_stack([relative, surprise, size.max(axis=1)])
 
     def _neighbours(self, scores: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, FloatArray]:
-        """Numbers and distances of the nearest references, nearest first."""
+        """Numbers and distances of the nearest references, in no order."""
         squares = np.einsum("ij,ij->i", scores, scores)[:, None] + self._squares
         squares -= 2.0 * scores @ self._single.T
         own = np.flatnonzero(parents >= 0)
         squares[own, parents[own]] = np.inf
-        k = max(self._nearest, self._local)
-        who = np.argpartition(squares, k, axis=1)[:, :k]
+        who = np.argpartition(squares, self._local, axis=1)[:, : self._local]
         found = np.take_along_axis(squares, who, axis=1)
-        order = np.argsort(found, axis=1, kind="stable")
-        distances = np.sqrt(np.maximum(np.take_along_axis(found, order, axis=1), 0.0))
-        return np.take_along_axis(who, order, axis=1), distances.astype(np.float64)
+        return who, np.sqrt(np.maximum(found, 0.0)).astype(np.float64)
 
     def _residuals(self, scores: FloatArray, parents: np.ndarray) -> FloatArray:
         """Of each column given the others, from the covariance without the parent."""
