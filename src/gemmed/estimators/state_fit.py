@@ -225,7 +225,7 @@ def fit_states(
         ]
         watch.begin()
     return StateFit(
-        distances.scaled,
+        distances,
         measurements,
         kernel,
         candidates,

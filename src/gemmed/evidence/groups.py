@@ -19,9 +19,8 @@ from .._core.types import BoolArray, FloatArray
 from .scaled_along import RECURRING
 
 FEWEST_MEMBERS = 5
-"""Members of a group."""
-NEIGHBOURS = 4
-"""Neighbours behind the core distance of a row, and behind the agreement of labels."""
+"""Members of a group: a row, and the neighbours that its density and the agreement of labels rest
+on."""
 LONELY = 0.35
 """Logarithm of the range of distances over which a branch stays alone."""
 PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
@@ -135,7 +134,7 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
 
 def _nearest(between: FloatArray) -> np.ndarray:
     """Numbers of the nearest rows of each."""
-    k = min(NEIGHBOURS, len(between) - 1)
+    k = min(FEWEST_MEMBERS, len(between)) - 1
     found: np.ndarray = np.argpartition(between, k - 1, axis=1)[:, :k]
     return found
 
