@@ -19,7 +19,7 @@ import numpy as np
 from scipy import optimize, special
 
 from gemmed.model.constraints import Bounds
-from gemmed.model.margin_loss import margin_loss
+from gemmed.model.decision_step import margin_loss
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 

@@ -8,10 +8,6 @@ python benchmarks/large/full_accuracy.py defaults --n 5000 20000 [--flips 0 0.2]
     [--landmarks 4000]     MEDClassifier with so many landmarks as well ("auto": as many as it
                            asks for): like SVC it has its kernel given (the same gamma, C = 3),
                            and learns nothing about samples
-python benchmarks/large/full_accuracy.py solvers --n 20000 --m 1000 2000 4000
-                           the decision step alone: this solver against that of version 0.5
-python benchmarks/large/full_accuracy.py classes --n 20000 --m 1000
-                           the decision step for 2, 5 and 10 classes
 
 Times are processor and wall seconds on OMP_NUM_THREADS threads, one by default. One line of JSON a
 row.
@@ -26,7 +22,7 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# ruff: noqa: B023 - functions are called in the round of the loop that makes them
+
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -176,92 +172,12 @@ def svc(options):
                     say(problem=name, n=len(X), flips=flips, method=method, **found, **chosen)
 
 
-def spaces(X, class_index, m):
-    """This space and that of version 0.5 with the same landmarks."""
-    from gemmed.model.kernels.block_space import BlockFeatureSpace
-    from gemmed.model.kernels.centre_space import CentreSpace
-    from gemmed.model.kernels.kernel import Kernel
-    from gemmed.model.kernels.nystroem import landmark_points, nystroem_map
-    from gemmed.rows.blocks import LocalBlocks
-
-    blocks, rng = LocalBlocks(X), np.random.default_rng(0)
-    points = landmark_points(blocks, class_index, m, rng, weights=np.ones(len(X)))
-    made = nystroem_map(Kernel("rbf", gamma=1.0 / X.shape[1]), points)
-    return made, {
-        "landmarks precondition": lambda: CentreSpace(blocks, made),
-        "0.5": lambda: BlockFeatureSpace(blocks, made),
-    }
-
-
-def solvers(options):
-    from gemmed.model.decision_step import solve_med
-
-    for name in options.problems:
-        for n in options.n:
-            X, y, X_test, y_test = problem(name, n, 0.0, options.data)
-            labels = np.where(y == 0, -1.0, 1.0)
-            for m in options.m:
-                made, ways = spaces(X, y, m)
-                for way, make in ways.items():
-                    if options.only not in (None, way):
-                        continue
-                    found, seconds = timed(
-                        lambda: solve_med(
-                            make(),
-                            labels,
-                            3.0,
-                            np.ones(len(X)),
-                            max_iter=50,
-                            tol=1e-5,
-                        )
-                    )
-                    values = made.features(X_test) @ found.decision.parameters
-                    say(
-                        problem=name,
-                        n=n,
-                        m=m,
-                        solver=way,
-                        cpu=seconds,
-                        objective=found.certificate.primal,
-                        gap=found.certificate.gap,
-                        steps=found.n_iter,
-                        passes=found.decision.space.n_passes,
-                        accuracy=float(np.mean((values > 0) == (y_test > 0))),
-                    )
-
-
-def classes(options):
-    from gemmed.model.decision_step import solve_med_functions
-    from gemmed.model.how_many import one_against_others
-
-    for n in options.n:
-        for m in options.m:
-            for n_classes in (2, 5, 10):
-                X, y = made("hard", n, n_classes)
-                X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[:n], y[:n]
-                make = spaces(X, y, m)[1]["landmarks precondition"]
-                signs = one_against_others(y)
-                found, seconds = timed(
-                    lambda: solve_med_functions(
-                        make(),
-                        signs,
-                        3.0,
-                        np.ones(n),
-                        max_iter=50,
-                        tol=1e-5,
-                    )
-                )
-                steps = max(own.n_iter for own in found)
-                say(n=n, m=m, n_classes=n_classes, n_functions=len(found), cpu=seconds, steps=steps)
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("defaults", "svc", "solvers", "classes"))
+    parser.add_argument("what", choices=("defaults", "svc"))
     parser.add_argument("--n", type=int, nargs="+", default=[5000])
-    parser.add_argument("--m", type=int, nargs="+", default=[1000])
     parser.add_argument("--flips", type=float, nargs="+", default=[0.0])
     parser.add_argument("--problems", nargs="+", choices=MADE + STORED, default=list(MADE))
     parser.add_argument("--data", type=Path, default=Path())
@@ -271,12 +187,9 @@ def main():
     parser.add_argument("--C", type=float, nargs="+", default=[1.0, 10.0], help="of SVC")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tuned", action="store_true")
-    parser.add_argument("--only", help="one of the solvers")
     parser.add_argument("--intelex", help="a Python that has scikit-learn-intelex")
     options = parser.parse_args()
-    {"defaults": defaults, "svc": svc, "solvers": solvers, "classes": classes}[options.what](
-        options
-    )
+    {"defaults": defaults, "svc": svc}[options.what](options)
 
 
 if __name__ == "__main__":

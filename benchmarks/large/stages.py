@@ -24,10 +24,10 @@ from gemmed.evidence.neighbours import (
     knn_distances,
 )
 from gemmed.model.decision_step import DecisionFunction
-from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.nystroem import N_ROUNDS, ROWS_PER_MEAN, landmark_points, nystroem_map
-from gemmed.rows.blocks import LocalBlocks
+from gemmed.model.kernels.landmark_space import ROWS_PER_LANDMARK, LandmarkSpace
+from gemmed.model.kernels.landmarks import N_ROUNDS, ROWS_PER_MEAN, feature_map
+from gemmed.rows.blocks import BlockRows, LocalBlocks
 
 
 def best(function, repeats=3):
@@ -72,26 +72,23 @@ def main():
     rng = np.random.default_rng(0)
     kernel = Kernel("rbf", gamma=gamma)
     weights = np.ones(n)
-    points, _, seconds = timed(landmark_points, blocks, classes, m, rng, weights=weights)
+    features, _, seconds = timed(feature_map, kernel, BlockRows(blocks), classes, weights, m, 0)
     moved = N_ROUNDS * ROWS_PER_MEAN * m * (m / 2) * p  # each class its own half
-    add("landmarks", seconds, multiplications=moved)
-    feature_map, _, seconds = timed(nystroem_map, kernel, points)
-    add("factor of the landmarks", seconds, multiplications=m**3 / 6)
-    space, _, seconds = timed(CentreSpace, blocks, feature_map, cache_bytes=8 * n * m)
+    add("landmarks and their factor", seconds, multiplications=moved + m**3 / 6)
+    space, _, seconds = timed(LandmarkSpace, blocks, features, kept_bytes=8 * n * m)
     add("kernel values", seconds, multiplications=float(n) * m * p)
 
     w = rng.normal(size=space.zero().shape)
     add("a pass, f = K v", best(lambda: space.values(w)), read=4.0 * n * m)
     for k in (1, 8, 32):
         columns = rng.normal(size=(m + 1, k)).astype(np.float32)
-        columns = columns[:, 0] if k == 1 else columns
-        curvature = weights if k == 1 else weights[:, None]
-        seconds = best(lambda: space._passes.normal_product(curvature, columns))  # noqa: B023
+        curvature = weights[:, None]
+        seconds = best(lambda: space._sum(curvature, columns))  # noqa: B023
         multiplications = 2.0 * n * m * k
         name = f"a product K' W K, {k} column{'s' * (k > 1)}"
         add(name, seconds, multiplications=multiplications, read=4.0 * n * m)
-    _, _, seconds = timed(lambda: space._preconditioner.solve(columns, np.ones(k)))
-    add("preconditioner", seconds, multiplications=m**3 / 3)
+    _, _, seconds = timed(lambda: space._factor_for(weights))
+    add("preconditioner", seconds, multiplications=m**3 * (ROWS_PER_LANDMARK + 1 / 6))
     decision = DecisionFunction(space, sample.y, 3.0)
     before, began = space.n_passes, time.process_time()
     for _ in range(5):

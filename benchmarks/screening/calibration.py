@@ -12,7 +12,7 @@ import numpy as np
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
 from gemmed.evidence.screening import conformal_p_values, screen, trust_points
-from gemmed.model.kernels.exact_or_features import TRUSTED
+from gemmed.model.kernels.landmarks import TRUSTED
 
 RATES = (0.01, 0.05, 0.1)
 

@@ -226,6 +226,14 @@ def test_two_results_of_a_fit_need_two_files(tmp_path, capsys, monkeypatch):
     assert "is the file of --out too" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["predict m t.csv --spans", "sensors t.csv --model m --report"])
+def test_two_results_of_other_commands_need_two_files(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table("t.csv")
+    assert main([*command.split(), "./m.csv", "--out", "m.csv"]) == 2
+    assert "'m.csv' is the file of --" in capsys.readouterr().err.replace("./", "")
+
+
 def test_a_plan_is_not_written_for_a_table_that_has_changed(tmp_path, capsys, monkeypatch):
     """The rows drawn would be those of another table."""
     path, plan = table(tmp_path / "t.csv"), tmp_path / "p.json"

@@ -12,7 +12,7 @@ import pytest
 
 from gemmed._core.exceptions import TableError
 from gemmed.cli import main
-from gemmed.estimators.table_blocks import cluster_blocks, local_blocks, scan_table
+from gemmed.estimators.table_blocks import _first_pass, cluster_blocks, local_blocks, scan_table
 from gemmed.estimators.table_columns import Roles
 from gemmed.io.model_files import load_model
 from gemmed.rows.tables import BATCH_ROWS, open_batches, read_table
@@ -123,26 +123,24 @@ def test_the_sample_of_a_large_table_is_random(tmp_path, monkeypatch):
     monkeypatch.setattr("gemmed.estimators.table_blocks.SAMPLE_ROWS", 200)
     monkeypatch.setattr("gemmed.rows.tables.BATCH_ROWS", 100)
     readings(2000).to_parquet(tmp_path / "t.parquet")
-    from gemmed import GEMMEDClassifier
-
-    scans = [
-        scan_table(
-            open_batches(tmp_path / "t.parquet"),
-            Roles("state"),
-            GEMMEDClassifier(),
-            scaling="robust",
-            seed=seed,
-        )
+    samples = [
+        _first_pass(
+            open_batches(tmp_path / "t.parquet"), Roles("state"), np.random.default_rng(seed)
+        )[1].frame
         for seed in (0, 0, 1)
     ]
-    assert scans[0].sample.equals(scans[1].sample) and not scans[0].sample.equals(scans[2].sample)
-    # 200 of 2000 rows, less those without a label; from all parts of the table.
-    assert 190 < len(scans[0].sample) <= 200
-    position = pd.Index(readings(2000)["a"]).get_indexer(scans[0].sample["a"])
+    assert samples[0].equals(samples[1]) and not samples[0].equals(samples[2])
+    assert len(samples[0]) == 200
+    # From all parts of the table, with the labels of their rows.
+    position = pd.Index(readings(2000)["a"]).get_indexer(samples[0]["a"])
     counts = np.histogram(position, bins=4, range=(0, 2000))[0]
     assert counts.min() > 25
-    expected = readings(2000)["state"].iloc[position].to_numpy()
-    np.testing.assert_array_equal(scans[0].sample_labels, expected)
+    pd.testing.assert_series_equal(
+        samples[0]["state"],
+        readings(2000)["state"].iloc[position],
+        check_index=False,
+        check_dtype=False,
+    )
 
 
 # -- fit in blocks -----------------------------------------------------------------------------

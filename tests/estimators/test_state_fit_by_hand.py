@@ -80,7 +80,7 @@ def test_multipliers_of_the_constraints_give_the_nats_back():
     np.testing.assert_allclose(problem.bounds.entropy[:, 0], entropy)
 
 
-def test_what_is_told_beforehand():
+def test_prior_log_odds():
     """The usual prior of 0.95 says nothing; others move log-odds; 0 and 1 are certain."""
     samples = labelled([0, 0, 1, 1, 1], [0.95, 0.99, 1.0, 0.0, 0.0], [-1, -1, -1, -1, 0])
     told = np.log([1.0, 99.0 / 19.0])

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 from gemmed._core.exceptions import NoSignalWarning
-from gemmed.model.margin_loss import margin_loss
+from gemmed.model.decision_step import margin_loss
 
 
 def damaged(seed=0, n=300, n_classes=2):

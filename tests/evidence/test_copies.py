@@ -69,7 +69,7 @@ def test_a_row_that_recurs_is_no_copy(rng):
     assert len(np.unique(copied_rows(X, np.zeros(100, dtype=int)))) == 10
 
 
-def test_of_a_single_column_copies_cannot_be_told():
+def test_copies_in_a_single_column_cannot_be_recognised():
     X = np.repeat(np.random.default_rng(1).normal(size=(20, 1)), 2, axis=0)
     np.testing.assert_array_equal(copied_rows(X, np.zeros(40, dtype=int)), np.arange(40))
 

@@ -122,7 +122,7 @@ def test_result_does_not_depend_on_blocks_or_threads():
     np.testing.assert_allclose(one, many, rtol=1e-12)
 
 
-def test_too_few_references_are_told():
+def test_too_few_references_are_reported():
     X, _ = sample(40)
     one_class = np.zeros(40, int)
     with pytest.warns(NeighborsReducedWarning, match="n_neighbors=30 is too large for class 'a'"):

@@ -288,12 +288,15 @@ def test_the_file_says_what_it_takes(tmp_path):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_a_forest_is_part_of_the_graph(tmp_path, n_classes):
+@pytest.mark.parametrize(
+    "base", [RandomForestClassifier(30), "boosting"], ids=["forest", "boosting"]
+)
+def test_trees_are_part_of_the_graph(tmp_path, n_classes, base):
     """Votes of every tree, thresholds in single precision included."""
     rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(200, 4))
     y = (X[:, 0] > 0) + (X[:, 1] > 0) * (n_classes > 2) * 2  # steps, which trees learn best
-    model = GEMMEDClassifier("linear", base=RandomForestClassifier(30), random_state=0).fit(X, y)
+    model = GEMMEDClassifier("linear", base=base, random_state=0).fit(X, y)
     assert model._member_weights[1] > 0.0
     export_onnx(model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")

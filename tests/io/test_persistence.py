@@ -1,5 +1,6 @@
 """Model files: the same predictions after a round trip, and nothing built from a foreign file."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -7,6 +8,7 @@ import os
 import pickle
 import stat
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -483,3 +485,15 @@ def test_files_have_the_mode_the_umask_gives(saved):
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_file_of_the_first_0_6_is_loaded(tmp_path):
+    """Written when the package had other modules: a table, a forest and boosted trees."""
+    files = Path(__file__).with_name("files")
+    expected = json.loads((files / "table-0.6.json").read_text())
+    path = tmp_path / "table-0.6.gemmed"
+    path.write_bytes(gzip.decompress((files / "table-0.6.gemmed.gz").read_bytes()))
+    model = load_model(path)
+    rows = pytest.importorskip("pandas").DataFrame(expected["rows"])
+    np.testing.assert_allclose(model.decision_function(rows), expected["decision"], atol=1e-9)
+    assert model[-1].explain()["verdict"].tolist() == expected["verdicts"]

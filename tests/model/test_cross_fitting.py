@@ -8,19 +8,18 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from gemmed._core.progress import listening
 from gemmed.model.decision_step import solve_med_functions
-from gemmed.model.kernels.centre_space import CentreSpace
 from gemmed.model.kernels.function_space import GramSpace
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.model.kernels.landmark_space import LandmarkSpace
+from gemmed.model.kernels.landmarks import nystroem_map
 from gemmed.model.med import (
     GAP,
     MAX_STEPS,
     N_PARTS,
-    checked_margins,
-    learn_checked,
+    ROUGH_GAP,
     learn_med,
     parts_of,
-    solve_for_held_out,
+    wrong_predictions,
 )
 from gemmed.rows.blocks import LocalBlocks
 
@@ -54,31 +53,33 @@ def test_parts_hold_every_class_alike_and_do_not_depend_on_the_order_of_rows():
 def test_one_function_is_left_as_it_is():
     X, signs = sample(2)
     space, weights, learned = learned_on(X, signs[:, :1])
-    found = learn_checked(space, signs[:, :1], weights, C)
+    found = learn_med(space, signs[:, :1], weights, C, check=True)
     np.testing.assert_array_equal(found.held_out, learned.held_out)
 
 
 def test_a_first_order_that_holds_is_kept():
     X, signs = sample(3)
     space, weights, learned = learned_on(X, signs)
-    assert checked_margins(space, signs, weights, C, learned) is learned
+    found = learn_med(space, signs, weights, C, check=True)
+    np.testing.assert_array_equal(found.held_out, learned.held_out)
 
 
-def test_a_first_order_that_fails_is_replaced_by_fits_without_each_part():
+def test_a_first_order_that_fails_is_replaced_by_fits_without_each_part(monkeypatch):
     X, signs = sample(5, spread=2.0)
     weights = np.ones(len(X))
     weights[::7] = 0.5
     space, weights, learned = learned_on(X, signs, weights)
-    broken = learned._replace(held_out=-learned.held_out)
-    found = checked_margins(space, signs, weights, C, broken)
-    parts = parts_of(broken.held_out, signs)
+    broken = -learned.held_out
+    monkeypatch.setattr("gemmed.model.med._without_samples", lambda *_: broken.copy())
+    found = learn_med(space, signs, weights, C, check=True)
+    parts = parts_of(broken, signs)
     for part in range(N_PARTS):
         out = parts == part
         kept = np.where(out, 0.0, weights)
         alone = solve_med_functions(space, signs, C, kept, max_iter=MAX_STEPS, tol=GAP)
         expected = np.column_stack([own.decision.margins[out] for own in alone])
         np.testing.assert_allclose(found.held_out[out], expected, atol=0.02)
-    assert found.wrong_predictions(signs).mean() < broken.wrong_predictions(signs).mean()
+    assert found.wrong_predictions(signs).mean() < wrong_predictions(broken, signs).mean()
 
 
 def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it():
@@ -86,13 +87,14 @@ def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it():
     kernel = Kernel("rbf", gamma=0.3, function_variance=3.0, bias_variance=3.0)
     weights = np.ones(len(X))
     weights[::9] = 0.5
-    space = CentreSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
+    space = LandmarkSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
     steps = []
     with listening(lambda event: steps.append((event.stage, event.done, event.total))):
-        found = learn_checked(space, signs, weights, C)
+        found = learn_med(space, signs, weights, C)
     assert steps == [("probabilities", done, N_PARTS) for done in range(1, N_PARTS + 1)]
-    again = CentreSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
-    solutions = solve_for_held_out(again, signs, weights, C)
+    again = LandmarkSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
+    given = {"max_iter": MAX_STEPS, "tol": ROUGH_GAP}
+    solutions = solve_med_functions(again, signs, C, weights, **given)
     margins = np.column_stack([own.decision.margins for own in solutions])
     parts = parts_of(margins, signs)
     features = again.features()

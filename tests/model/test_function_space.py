@@ -18,8 +18,8 @@ def test_newton_targets_agree(pair):
     f = rng.normal(size=30)
     curvature = rng.uniform(0, 3, 30) * (rng.random(30) < 0.6)
     pull = rng.normal(size=30) * (curvature > 0)
-    first = by_features.newton_target(f, pull, curvature)
-    second = by_gram.newton_target(f, pull, curvature)
+    first = by_features.newton_target(f, pull, curvature, np.zeros(6))
+    second = by_gram.newton_target(f, pull, curvature, np.zeros(30))
     np.testing.assert_allclose(by_features.values(first), by_gram.values(second), atol=1e-10)
     # ... and minimise |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2
     np.testing.assert_allclose(
@@ -46,7 +46,7 @@ def test_posterior_variances_shortly_after_a_newton_step(pair):
     """Its factor may be used again; where little variance is left the error must stay small."""
     _, by_gram, rng = pair
     curvature = rng.uniform(50, 100, 30)
-    by_gram.newton_target(rng.normal(size=30), rng.normal(size=30), curvature)
+    by_gram.newton_target(rng.normal(size=30), rng.normal(size=30), curvature, np.zeros(30))
     moved = curvature * rng.uniform(0.97, 1.03, 30)
     gram = by_gram.gram()
     expected = np.diag(gram @ np.linalg.inv(np.eye(30) + moved[:, None] * gram))
@@ -61,10 +61,10 @@ def test_large_systems_are_solved_in_single_precision():
     gram = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(-1)) + 1.0
     curvature, pull, f = np.full(n, 4.0), rng.normal(size=n), rng.normal(size=n)
     exact = np.linalg.solve(np.eye(n) + curvature[:, None] * gram, pull + curvature * f)
-    target = GramSpace(gram).newton_target(f, pull, curvature)
+    target = GramSpace(gram).newton_target(f, pull, curvature, np.zeros(n))
     np.testing.assert_allclose(gram @ target, gram @ exact, atol=2e-3)
     n = SINGLE_PRECISION_FROM - 50
-    small = GramSpace(gram[:n, :n]).newton_target(f[:n], pull[:n], curvature[:n])
+    small = GramSpace(gram[:n, :n]).newton_target(f[:n], pull[:n], curvature[:n], f[:n])
     exact = np.linalg.solve(np.eye(n) + 4.0 * gram[:n, :n], pull[:n] + 4.0 * f[:n])
     np.testing.assert_allclose(small, exact, atol=1e-9)
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import special
 from sklearn.datasets import make_moons
 
+from gemmed.model.decision_step import class_scores, fit_slope
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.margin_loss import class_scores, fit_slope, gain_over
 from gemmed.model.med import groups_to_hold_out, parts_of, wrong_predictions
 from gemmed.model.tuning import _width, tune_kernel
 
@@ -71,12 +71,6 @@ def test_slope_is_that_of_the_targets_of_platt():
     target = 1.0 - 1.0 / 10.0
     right = (6.0 * target + 2.0 * (1.0 - target)) / 8.0
     assert fit_slope(margins, weights) == pytest.approx(special.logit(right), rel=1e-4)
-
-
-def test_gain_and_its_standard_error():
-    gain, error = gain_over(np.array([3.0, 1.0]), np.array([1.0, 2.0]), np.array([3.0, 1.0]))
-    assert gain == pytest.approx(0.75 * 2.0 - 0.25)
-    assert error == pytest.approx(np.hypot(0.75 * (2.0 - 1.25), 0.25 * (-1.0 - 1.25)))
 
 
 def test_scores_of_two_classes_are_halves_of_the_decision_value():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from gemmed.model.margin_loss import margin_loss
+from gemmed.model.decision_step import margin_loss
 
 MARGINS = np.array([-30.0, -3.0, -0.2, 0.0, 0.4, 0.66, 0.67, 0.9, 1.0, 2.0, 50.0])
 

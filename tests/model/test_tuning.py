@@ -275,9 +275,9 @@ def test_of_many_classes_some_choose_the_kernel(n_classes, monkeypatch):
     X, y = many_classes(n_classes)
     widths = []
 
-    def learn(space, signs, *arguments):
+    def learn(space, signs, *arguments, **options):
         widths.append(signs.shape[1])
-        return learn_med(space, signs, *arguments)
+        return learn_med(space, signs, *arguments, **options)
 
     monkeypatch.setattr(tuning, "learn_med", learn)
     chosen = []

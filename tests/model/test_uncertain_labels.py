@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gemmed.model.decision_step import solve_med, solve_med_functions
+from gemmed.model.decision_step import doubted_loss, margin_loss, solve_med, solve_med_functions
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
-from gemmed.model.margin_loss import doubted_loss, margin_loss
 from gemmed.model.states.label_model import doubts, label_costs, lessons
 from problems import central_difference
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import optimize
 
 from gemmed._core.exceptions import EngineError
+from gemmed.model.decision_step import margin_loss
 from gemmed.model.kernels.function_space import GramSpace
-from gemmed.model.margin_loss import margin_loss
 from gemmed.paper import Enumeration, MeanField
 from gemmed.paper.dual import DualProblem
 from gemmed.paper.engines.mean_field import (

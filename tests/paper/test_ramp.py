@@ -12,8 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed._core.exceptions import GemmedWarning
 from gemmed.datasets import make_ring
-from gemmed.model.kernels.exact_or_features import function_space
-from gemmed.model.kernels.function_space import FunctionSpace
+from gemmed.model.kernels.function_space import FunctionSpace, function_space
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.paper.baselines import ramp
 from gemmed.paper.baselines.box_svm import BoxSVM, held_out_margins, solve_box_svm

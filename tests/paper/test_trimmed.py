@@ -10,7 +10,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed.datasets import make_ring
-from gemmed.model.kernels.exact_or_features import function_space
+from gemmed.model.kernels.function_space import function_space
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.paper.baselines.box_svm import solve_box_svm
 from gemmed.paper.baselines.trimmed import TrimmedSVC, keep_largest

@@ -201,7 +201,7 @@ def test_kappa_of_reviewers(tmp_path):
     store.close()
 
 
-def test_second_opinions_and_disputed_rows(session):
+def test_second_marks_and_disputed_rows(session):
     session.mark(3, "right", None, "ann")
     session.mark(5, "unsure", None, "ann")
     assert session.next_row("again", None, "ann") == 5

@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from scipy import special
 
 pytest.importorskip("distributed")
 
@@ -17,13 +16,10 @@ from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, MEDClassifier
 from gemmed.evidence.distances import BlockDistances
 from gemmed.evidence.neighbours import Neighbourhood, knn_distances
-from gemmed.model.decision_step import solve_med_functions
-from gemmed.model.kernels.block_space import BlockFeatureSpace
-from gemmed.model.kernels.centre_space import CentreSpace
+from gemmed.model.decision_step import solve_med, solve_med_functions
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.nystroem import choose_landmarks, nystroem_map
-from gemmed.paper import MeanField
-from gemmed.paper.dual import DualProblem
+from gemmed.model.kernels.landmark_space import LandmarkSpace
+from gemmed.model.kernels.landmarks import choose_landmarks, nystroem_map
 from gemmed.rows import dask_blocks, gather_labels, lazily, parquet_blocks
 from gemmed.rows.blocks import LocalBlocks, sum_blocks, take_rows
 from gemmed.rows.dask_blocks import partition_bounds
@@ -39,27 +35,16 @@ def sample(n=6000):
     return X, y
 
 
-def solve(blocks, y, m=80, dtype=np.float32):
-    """The whole large-sample fit; weights of f and nominal probabilities."""
+def solve(blocks, y, m=80):
+    """The whole large-sample fit; f and its multipliers."""
     classes = (y > 0).astype(np.intp)
     d = knn_distances(BlockDistances(blocks), classes, [0, 1], Neighbourhood(5), 300)
     chosen = choose_landmarks(classes, m, np.random.default_rng(0))
-    made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen), dtype=dtype)
-    space = BlockFeatureSpace(blocks, made)
-    solution = MeanField("collapsed", n_restarts=0).solve(
-        DualProblem(
-            space,
-            y,
-            d,
-            np.full(len(y), special.logit(0.95)),
-            3.0,
-            np.full(2, 0.5),
-            np.full(2, 0.7 * d.mean()),
-        )
-    )
+    made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen))
+    space = LandmarkSpace(blocks, made)
+    solution = solve_med(space, y, 3.0, np.minimum(1.0, 1.0 / d), max_iter=50, tol=1e-6)
     assert solution.converged
-    w = space.from_coefficients(solution.multipliers.lam * solution.nominal * y)
-    return w, solution.nominal
+    return solution.decision.f, solution.certificate.lam
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +88,12 @@ def test_fit_equals_the_local_one(client):
     X, y = sample(4000)
     there = dask_blocks(da.from_array(X, chunks=(1000, 6)), client)
     labels = gather_labels(da.from_array(y, chunks=1000))
-    for blocks, dtype in (
-        (LocalBlocks(X, block_rows=1000), np.float32),
-        (LocalBlocks(X), np.float64),  # other blocks: sums differ by rounding
+    for blocks, error in (
+        (LocalBlocks(X, block_rows=1000), 1e-9),
+        (LocalBlocks(X), 1e-4),  # other blocks: sums differ by rounding
     ):
-        here = solve(blocks, y, dtype=dtype)
-        for ours, theirs in zip(solve(there, labels, dtype=dtype), here, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+        for ours, theirs in zip(solve(there, labels), solve(blocks, y), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=error)
 
 
 def classifier(**options):
@@ -127,7 +111,7 @@ def test_many_landmarks_are_solved_as_here(client):
     for cache in (10**9, 0):
         there, here = (
             solve_med_functions(
-                CentreSpace(own, made, cache_bytes=cache),
+                LandmarkSpace(own, made, kept_bytes=cache),
                 signs,
                 3.0,
                 weights,
@@ -156,12 +140,11 @@ def test_the_classifier_equals_the_local_one(client):
 
 
 def test_one_and_two_workers_fit_the_same_function(client, monkeypatch):
-    """Of packed features, whose sums are no longer exact in double precision."""
+    """Of kernel values that are computed anew in every pass."""
     import dask.array as da
 
     X, y = sample(6000)
-    monkeypatch.setattr("gemmed.model.kernels.feature_passes.PACK_FROM", 1)
-    monkeypatch.setitem(CentreSpace.__init__.__kwdefaults__, "cache_bytes", 4 * 6000 * 90)
+    monkeypatch.setitem(LandmarkSpace.__init__.__kwdefaults__, "kept_bytes", 0)
     kernel = {
         "n_components": 100,
         "gamma": 0.2,

@@ -254,7 +254,7 @@ def test_a_model_can_be_saved(model, training, tmp_path):
 def test_trusting_everybody_with_one_view_is_med_with_uncertain_labels(training):
     """One view, no indicators: the function is the one of the model without sensors."""
     from gemmed.model.decision_step import solve_med
-    from gemmed.model.kernels.exact_or_features import exact_prior
+    from gemmed.model.kernels.function_space import exact_prior
     from gemmed.model.kernels.kernel import Kernel
 
     X, y, groups, *_ = training

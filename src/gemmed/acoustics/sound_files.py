@@ -98,22 +98,14 @@ def recording_features(
     >>> found.features.mfcc.shape
     (1, 650)
     """
-    made = FeatureSettings(**settings)
     audio = read_audio(path, rate=rate, start=start, end=end)
-    found = features_of_audio(made, audio)
-    begin = start or 0.0
-    features = found.features
-    return found._replace(
-        features=features._replace(
-            starts=features.starts + begin,
-            ends=features.ends + begin,
-            window_starts=features.window_starts + begin,
-        )
-    )
+    return features_of_audio(FeatureSettings(**settings), audio, begin=start or 0.0)
 
 
-def features_of_audio(settings: FeatureSettings, audio: Audio) -> RecordingFeatures:
-    """Features and flags of a recording in memory; times count from its beginning."""
+def features_of_audio(
+    settings: FeatureSettings, audio: Audio, begin: float = 0.0
+) -> RecordingFeatures:
+    """Features and flags of a recording in memory, which begins at ``begin`` seconds."""
     signal = centred(audio.signal)
     features = features_of_centred(settings, signal, audio.sample_rate)
     n_samples, rate = len(audio.signal), audio.sample_rate
@@ -121,9 +113,10 @@ def features_of_audio(settings: FeatureSettings, audio: Audio) -> RecordingFeatu
     starts = np.round(features.window_starts * rate).astype(np.int64)
     segment_ends = np.round(features.ends * rate).astype(np.int64)
     ends = np.minimum(np.minimum(starts + window, segment_ends), n_samples)
-    first, last = (np.searchsorted(audio.clipped, times / rate) for times in (starts, ends))
+    first, last = (np.searchsorted(audio.clipped, edges / rate) for edges in (starts, ends))
+    times = {name: getattr(features, name) + begin for name in ("starts", "ends", "window_starts")}
     return RecordingFeatures(
-        features=features,
+        features=features._replace(**times),
         silent=silent_windows(signal, starts, ends),
         clipped=last > first,
         padded=ends - starts < window,

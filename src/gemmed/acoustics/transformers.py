@@ -71,31 +71,26 @@ class StrongestWindow(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> StrongestWindow:
         """Check ``X`` and the parameters; nothing is learned."""
         _rows(self, X, reset=True)
-        self.n_samples_out_ = _positive_samples(self.sample_rate, self.window)
+        for name in ("sample_rate", "window"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name}={value} must be positive")
+        self.n_samples_out_ = max(1, round(self.window * self.sample_rate))
         return self
 
     def transform(self, X: Any) -> FloatArray:
         """Windows of shape (n_segments, round(window * sample_rate))."""
         check_is_fitted(self)
-        length = self.n_samples_out_
-        return np.stack([_strongest(row, length) for row in _rows(self, X, reset=False)])
+        length, windows = self.n_samples_out_, []
+        for row in _rows(self, X, reset=False):
+            whole = SegmentBounds(np.zeros(1, dtype=np.int64), np.array([len(row)]))
+            windows += [*cut_windows(row, strongest_starts(row, whole, length), length)]
+        return np.stack(windows)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """``t00000``, ``t00001``, ...: samples of the window."""
         check_is_fitted(self)
         return np.array([f"t{i:05d}" for i in range(self.n_samples_out_)], dtype=object)
-
-
-def _positive_samples(sample_rate: float, window: float) -> int:
-    for name, value in (("sample_rate", sample_rate), ("window", window)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name}={value} must be positive")
-    return max(1, round(window * sample_rate))
-
-
-def _strongest(signal: FloatArray, length: int) -> FloatArray:
-    whole = SegmentBounds(np.zeros(1, dtype=np.int64), np.array([len(signal)]))
-    return cut_windows(signal, strongest_starts(signal, whole, length), length)[0]
 
 
 @dataclass(eq=False, repr=False)

@@ -17,7 +17,7 @@ from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
 from .outputs import emit_found
 from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
-from .training import report_left_out
+from .training import other_classifier, report_left_out
 
 MIN_DOUBT = 0.2
 """Probability from which on the likeliest label may be wrong for a row to be called unclear."""
@@ -184,14 +184,8 @@ def _long(options: argparse.Namespace, table: Table) -> Answers:
 
 
 def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: list[str]) -> Any:
-    classifier = AnnotatorGEMMEDClassifier(
-        options.kernel,
-        gamma=options.gamma,
-        degree=options.degree,
-        C=options.C,
-        max_iter=options.max_iter,
-        random_state=options.seed,
-    )
+    base = None if options.base == "none" else options.base
+    classifier = other_classifier(AnnotatorGEMMEDClassifier, options, base=base)
     excluded = [*answered.excluded, *options.drop, *further]
     X = None
     if any(name not in excluded for name in table.columns):

@@ -77,7 +77,8 @@ ROWS_AND_WORDS = {
 }
 CLASSIFIER = {
     "--base=auto|forest|boosting|none": "a classifier whose held-out predictions count beside "
-    "those of the kernel; auto (default): a random forest where the rows are in memory",
+    "those of the kernel; auto (default): a random forest where the rows are in memory, "
+    "boosting for 5,000 and more of two classes",
     "--kernel=tuned|rbf|rational_quadratic|linear|poly": "tuned (default) is rbf",
     "--gamma=tuned": "width of rbf and rational_quadratic, scale of poly: a number, tuned "
     "(default: by leave-one-out predictions), auto (1 / number of features) or scale (also divided "
@@ -86,7 +87,7 @@ CLASSIFIER = {
     "--C=3.0": "above 1; larger allows less margin error (default: 3)",
     "--neighbors K=10": "neighbours (default: 10)",
     "--components M=auto": "landmarks that stand for the rows of a large table (default: auto, "
-    "none up to 2,000 rows of two classes, above chosen by held-out loss)",
+    "none up to 2,000 rows of two classes, above 5 for each root of their number)",
     "--max-iter N=200": None,
     "--seed=0": "of the random splits (default: 0)",
 }

@@ -20,7 +20,7 @@ from ..sensors import SensorGEMMEDClassifier
 from .options import option_name
 from .outputs import write_spans
 from .terminal import busy, fit_progress, note, warnings_as_notes
-from .training import Training, check_seed, known_of, proba_columns, report_left_out
+from .training import Training, known_of, other_classifier, proba_columns, report_left_out
 
 SECONDS_OF_DAY = 86400.0
 DATE_ORDERS = ("dmy", "mdy")
@@ -153,22 +153,14 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
         note(f"{source} has no column {', '.join(map(repr, absent))}: their readings are missing")
 
 
-def classifier_of_sensors(options: argparse.Namespace) -> SensorGEMMEDClassifier:
+def classifier_of_sensors(options: argparse.Namespace) -> Any:
     """The classifier with a view a sensor that the options ask for, not fitted."""
     for name in ("prior", "known", "each", "plan", "strata", "pred_probs", "embeddings"):
         if getattr(options, name, None):
             raise ValueError(
                 f"{option_name(name)} has no meaning with several sensors: leave it out"
             )
-    check_seed(options.seed)
-    return SensorGEMMEDClassifier(
-        kernel=options.kernel,
-        gamma=options.gamma,
-        degree=options.degree,
-        C=options.C,
-        max_iter=options.max_iter,
-        random_state=options.seed,
-    )
+    return other_classifier(SensorGEMMEDClassifier, options)
 
 
 def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training:

@@ -172,15 +172,9 @@ def known_of(options: argparse.Namespace, table: Table) -> Known:
     return known
 
 
-def check_seed(seed: int) -> None:
-    """Raise an error if a seed is none."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed={seed} must be between 0 and {2**32 - 1}")
-
-
 def classifier_of(options: argparse.Namespace) -> GEMMEDClassifier:
     """The classifier that the options ask for, not fitted."""
-    check_seed(options.seed)
+    _check_seed(options.seed)
     # 3.0 of the command line is 3; other numbers are refused by the classifier.
     m: Any = options.components
     return GEMMEDClassifier(
@@ -195,6 +189,19 @@ def classifier_of(options: argparse.Namespace) -> GEMMEDClassifier:
         ),
         random_state=options.seed,
     )
+
+
+def other_classifier(kind: Any, options: argparse.Namespace, **further: Any) -> Any:
+    """The same of another class, such as SensorGEMMEDClassifier."""
+    _check_seed(options.seed)
+    names = ("kernel", "gamma", "degree", "C", "max_iter")
+    chosen = {name: getattr(options, name) for name in names}
+    return kind(**chosen, random_state=options.seed, **further)
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed} must be between 0 and {2**32 - 1}")
 
 
 def summary_of(training: Training) -> dict[str, Any]:

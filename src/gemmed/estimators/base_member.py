@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from scipy.sparse import coo_array, csgraph
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import has_fit_parameter
 
@@ -86,7 +85,10 @@ def _by_class(frame: Any, classes: np.ndarray) -> Any:
     )
 
 
-N_FOLDS = 5
+N_FOLDS, N_FOLDS_OF_MANY, MANY_ROWS = 5, 3, 5000
+"""Parts of the rows that are held out in turn; fewer from so many rows on."""
+MAX_TREE_ROWS = 10_000
+"""Rows drawn for a tree of the default forest, at most: its time then hardly grows with them."""
 VOTES = 70.0
 """Probabilities are smoothed as if so many votes had been counted: none is ever 0 or 1."""
 LEAST_LABEL = 0.05
@@ -94,12 +96,14 @@ LEAST_LABEL = 0.05
 NAMES = ("auto", "forest", "boosting")
 
 
-def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
+def bases_of(base: Any, n_jobs: int | None, n_samples: int, n_classes: int) -> list[Any]:
     """The classifiers that ``base`` stands for, not fitted.
 
     Parameters
     ----------
-    base : "auto", "forest", "boosting", None, a classifier, or a list of classifiers
+    base : "auto", "forest", "boosting", None, a classifier, or a list of classifiers. "auto" is a
+        forest, and boosting for many rows of two classes: it has as many trees as classes in each
+        round, and is faster and as good there
     """
     if base is None:
         return []
@@ -109,9 +113,12 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
                 f"base={base!r} is not known: use one of {', '.join(map(repr, NAMES))}, None, or "
                 "a classifier with predict_proba."
             )
-        if base == "boosting":
+        many_of_two = n_samples >= MANY_ROWS and n_classes == 2
+        if base == "boosting" or (base == "auto" and many_of_two):
             return [HistGradientBoostingClassifier(early_stopping=False)]
-        return [RandomForestClassifier(n_jobs=-1 if n_jobs is None else n_jobs)]
+        drawn = MAX_TREE_ROWS / n_samples if n_samples > MAX_TREE_ROWS else None
+        n_jobs = -1 if n_jobs is None else n_jobs
+        return [RandomForestClassifier(max_samples=drawn, n_jobs=n_jobs)]
     bases = list(base) if isinstance(base, (list, tuple)) else [base]
     for one in bases:
         if not (hasattr(one, "predict_proba") and is_classifier(one)):
@@ -122,9 +129,11 @@ def bases_of(base: Any, n_jobs: int | None) -> list[Any]:
     return bases
 
 
-def members_of(base: Any, n_jobs: int | None, *, in_memory: bool) -> list[Any]:
+def members_of(
+    base: Any, n_jobs: int | None, n_samples: int, n_classes: int, *, in_memory: bool
+) -> list[Any]:
     """:func:`bases_of`, none where there are no rows in memory to fit them to."""
-    bases = bases_of(base, n_jobs)
+    bases = bases_of(base, n_jobs, n_samples, n_classes)
     if in_memory:
         return bases
     if base is not None and base != "auto":
@@ -195,10 +204,12 @@ def _out_of_bag(
     draws = [plan.integers(2**31, size=2) for _ in range(forest.n_estimators)]
     parameters = {name: getattr(forest, name) for name in forest.estimator_params}
     plain = clone(forest.estimator).set_params(**parameters)
+    size = forest.max_samples or n_groups
+    n_drawn = min(int(size if size > 1 else size * n_groups) or 1, n_groups)
 
     def votes(draw: np.ndarray) -> tuple[np.ndarray, FloatArray]:
         rng = np.random.default_rng(draw[0])
-        times = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)[groups]
+        times = np.bincount(rng.integers(n_groups, size=n_drawn), minlength=n_groups)[groups]
         own = weights * times
         tree = copy(plain)  # a clone of each would cost as much as its fit to few rows
         tree.random_state = int(draw[1])
@@ -229,23 +240,33 @@ def _out_of_fold(
     seed: int,
 ) -> FloatArray:
     counts = np.bincount(class_index)
-    n_folds = int(min(N_FOLDS, counts[counts > 0].min()))
+    most = N_FOLDS if len(X) < MANY_ROWS else N_FOLDS_OF_MANY
+    n_folds = int(min(most, counts[counts > 0].min()))
     if n_folds < 2:
         raise ValueError(
             f"base={base!r}: a class has one sample only; held-out predictions need two in every "
             "class. Add samples, drop the class, or use base=None."
         )
-    is_grouped = len(np.unique(groups)) < len(groups)
-    make = StratifiedGroupKFold if is_grouped else StratifiedKFold
-    folds = make(n_folds, shuffle=True, random_state=seed)
+    parts = _parts_of(class_index, groups, n_folds, seed)
     found = np.full((len(X), n_classes), 1.0 / n_classes)
-    for train, test in folds.split(X, class_index, groups if is_grouped else None):
+    for part in np.unique(parts):
+        train, test = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
         model = seeded(base, seed)
         _fit(model, X[train], class_index[train], weights[train])
         part = np.zeros((len(test), n_classes))
         part[:, model.classes_] = model.predict_proba(X[test])
         found[test] = part
     return found
+
+
+def _parts_of(class_index: np.ndarray, groups: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    """Part of each row: groups stay whole, and classes are spread evenly by their first rows."""
+    _, first, index = np.unique(groups, return_index=True, return_inverse=True)
+    ties = np.random.default_rng(seed).random(len(first))
+    order = np.lexsort((ties, class_index[first]))
+    part_of_group = np.empty(len(first), dtype=np.intp)
+    part_of_group[order] = np.arange(len(first)) % n_parts
+    return part_of_group[index]
 
 
 def fit_with_states(
@@ -300,6 +321,12 @@ def takes_weights(model: Any) -> bool:
 def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> Any:
     if not takes_weights(model):
         return model.fit(X, labels)
+    if isinstance(model, HistGradientBoostingClassifier):
+        # Weights make it take four times as long: rows are drawn by them instead.
+        usual = np.median(weights[weights > 0.0])
+        chance = np.random.default_rng(model.random_state).random(len(weights))
+        rows = np.repeat(np.arange(len(weights)), np.floor(weights / usual + chance).astype(int))
+        return model.fit(X[rows], labels[rows])
     name = "sample_weight"
     if hasattr(model, "steps"):
         name = f"{model.steps[-1][0]}__sample_weight"

@@ -32,7 +32,7 @@ from .._core.types import BoolArray, FloatArray
 
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of a standard normal distribution."""
-USUAL_OF_NORMAL = 3.290
+NORMAL_QUANTILE_WIDTH = 3.290
 """The same of its 5 and 95 % quantiles."""
 FEWEST = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
@@ -211,7 +211,7 @@ def _describe(values: FloatArray) -> ClassColumns:
 def _width(low: FloatArray, first: FloatArray, third: FloatArray, high: FloatArray) -> FloatArray:
     """Standard deviation of normal values with these quantiles: the larger of two estimates."""
     found: FloatArray = np.maximum(
-        (third - first) / QUARTILES_OF_NORMAL, (high - low) / USUAL_OF_NORMAL
+        (third - first) / QUARTILES_OF_NORMAL, (high - low) / NORMAL_QUANTILE_WIDTH
     )
     return found
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import NoSignalWarning, warn_of_class
 from .._core.threads import block_threads
 from .._core.types import FloatArray
-from ..model.kernels.exact_or_features import MOST_COMPONENTS, components_for
+from ..model.kernels.function_space import FEWEST_LANDMARKS, components_for
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
@@ -78,9 +78,9 @@ default="tuned"
         Rate of the margin prior, above 1. Larger values allow less margin error.
     base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
         Further members of the model: their held-out predictions count beside those of the kernel
-        classifier, as far as they help to predict the labels. "auto" is a random forest, or nothing
-        where rows are not in memory (``fit_blocks``, precomputed kernels). A classifier or pipeline
-        needs ``predict_proba``.
+        classifier, as far as they help to predict the labels. "auto" is a random forest, boosting
+        for 5,000 rows and more of two classes, or nothing where rows are not in memory
+        (``fit_blocks``, precomputed kernels). A classifier or pipeline needs ``predict_proba``.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
     priors : Priors or None, default=None
@@ -96,7 +96,8 @@ default="tuned"
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.
     random_state : int, RandomState instance or None, default=None
-        Random halves of the bipartite graph, parts of the rows, and seeds of the base.
+        Seed of the landmarks and of the bases that predict. Samples are judged with fixed seeds:
+        without landmarks, their probabilities do not depend on it.
     n_jobs : int or None, default=None
         Threads at most: of passes over blocks of rows with landmarks, of BLAS otherwise; None for
         all cores. Small samples take one thread, which is faster.
@@ -298,7 +299,7 @@ default="tuned"
         kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
         samples = label_samples(y, weights, prior_nominal, groups, known_labels)
-        n_components = components_for(records.solver.n_components, len(y)) or MOST_COMPONENTS
+        n_components = components_for(records.solver.n_components, len(y)) or FEWEST_LANDMARKS
         found = self._fit_states(rows, kernel, samples, records, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
         self._store(found, samples, kept)

@@ -14,7 +14,7 @@ from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
-from ..model.kernels.exact_or_features import TRUSTED
+from ..model.kernels.landmarks import TRUSTED
 from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
 from .column_reasons import learn_columns

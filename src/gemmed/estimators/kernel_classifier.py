@@ -15,11 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import warn_of_class
 from .._core.threads import blas_threads, block_threads, in_threads
 from .._core.types import FloatArray
-from ..model.kernels.exact_or_features import Prior
-from ..model.kernels.function_space import FunctionSpace, GramSpace, variances_of_functions
+from ..model.decision_step import MAX_MARGINS, curvature_at, fit_slope
+from ..model.kernels.function_space import (
+    FunctionSpace,
+    GramSpace,
+    Prior,
+    variances_of_functions,
+)
 from ..model.kernels.kernel import Kernel
-from ..model.kernels.nystroem import FeatureMap, NystroemMap
-from ..model.margin_loss import MAX_MARGINS, curvature_at, fit_slope
+from ..model.kernels.landmarks import FeatureMap, NystroemMap
 from ..model.med import copies_left_out, evenly_spread, leave_one_out
 from .base_member import base_scores
 from .validation import check_query_data
@@ -125,7 +129,7 @@ def function_of_features(
     """f = phi(x) parameters: an expansion in landmarks, or the weights of a linear f."""
     bias = np.sqrt(kernel.bias_variance) * parameters[-1]
     if isinstance(feature_map, NystroemMap):
-        raw = np.apply_along_axis(feature_map.to_raw, 0, parameters)
+        raw = feature_map.solve(parameters, transposed=True)
         landmarks = np.asarray(feature_map.landmarks, dtype=np.float64)
         # The kernel at prediction time adds its own bias to every landmark.
         offset = bias - kernel.bias_variance * raw[:-1].sum(axis=0)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.threads import blas_threads
-from ..model.kernels.centre_space import CentreSpace
-from ..model.kernels.exact_or_features import components_for
+from ..model.kernels.function_space import components_for
 from ..model.settings import Priors, Selection, Solver, record_of
 from ..model.tuning import KernelChoice
 from .fit_settings import (
@@ -138,7 +137,7 @@ default="rbf"
         kernel = make_kernel(self, X, tunable=is_tuned)
         number = None
         if kernel.name != "precomputed":
-            number = components_for(records.solver.n_components, len(X))
+            number = components_for(records.solver.n_components, len(X), alone=True)
         settings = settings_of(self, records, samples, number, tunable=is_tuned)
         rows = rows_of(X, kernel, number, self.n_jobs)
         signs, everybody = samples.columns(samples.class_index), np.ones(len(X))
@@ -148,11 +147,9 @@ default="rbf"
                 rows, signs, weights, everybody, settings.c, settings.to_tune, seed
             )
             kernel, _ = choice.choose(kernel)
-            prior = prior_of(rows, kernel, samples.class_index, weights, everybody, settings)
+            prior = prior_of(rows, kernel, samples.class_index, everybody, settings)
             decisions = decide(rows, kernel, prior, signs, weights, settings)
             space = prior.space
-            if isinstance(space, CentreSpace):
-                space.averages_only = True
             parameters = tuple(own.decision.parameters for own in decisions.solutions)
             if not predicts_by_parameters(prior):
                 parameters = parameters_of(space, decisions.dual_coef)

@@ -21,11 +21,10 @@ from .._core.types import FloatArray
 from ..evidence.measurements import Measurements, judge_measurements
 from ..evidence.neighbours import class_distances
 from ..model.constraints import Bounds, attained_bounds
-from ..model.decision_step import MedSolution, solve_med_functions
-from ..model.kernels.exact_or_features import Prior
+from ..model.decision_step import MedSolution, class_scores, solve_med_functions
+from ..model.kernels.function_space import Prior
 from ..model.kernels.kernel import Kernel
-from ..model.margin_loss import class_scores
-from ..model.med import groups_to_hold_out, learn_checked
+from ..model.med import groups_to_hold_out, learn_med
 from ..model.states.answers import TrueLabels, infer_states_of
 from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
 from ..model.states.posterior import StatePosterior, infer_states
@@ -131,10 +130,12 @@ def fit_states(
     pred_probs : held-out probabilities of a user's own models, shape (n_models, n_samples,
         n_classes)
     """
-    bases = members_of(base, settings.n_jobs, in_memory=X is not None and rows.has_values)
+    is_in_memory = X is not None and rows.has_values
+    sizes = rows.n_samples, len(samples.classes)
+    bases = members_of(base, settings.n_jobs, *sizes, in_memory=is_in_memory)
     in_memory = np.empty((0, 0)) if X is None else X
-    rng = np.random.default_rng(settings.engine_seed)
-    seed, base_seed = settings.neighbourhood.seed, settings.engine_seed
+    seed = settings.neighbourhood.seed
+    rng = np.random.default_rng(seed)
     n_classes, in_blocks = len(samples.classes), rows.blocks is not None
     index, answers = samples.taught_index, samples.said
     watch = Stopwatch()
@@ -159,7 +160,7 @@ def fit_states(
         kernel, candidates = choice.choose(kernel)
 
         report("features")
-        prior = prior_of(rows, kernel, index, samples.weights, good, settings)
+        prior = prior_of(rows, kernel, index, good, settings)
         groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
         doubt: FloatArray | None = None
@@ -169,14 +170,14 @@ def fit_states(
         for _ in range(1 if answers is None else ANSWER_ROUNDS):
             report("probabilities")
             watch.begin("kernel")
-            learned = learn_checked(
-                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt
+            learned = learn_med(
+                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt, check=True
             )
             members = [class_scores(learned.held_out * signs)]
             watch.begin("base")
             members += [
                 held_out_scores(
-                    own, in_memory, index, weights * sure, samples.groups, base_seed, n_classes
+                    own, in_memory, index, weights * sure, samples.groups, seed, n_classes
                 )
                 for own in bases
             ]
@@ -216,12 +217,10 @@ def fit_states(
             certain = samples.is_known | (samples.prior >= 1.0)
             costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
             doubt, cost = lessons(doubts(true_label, signs), costs)
-        decisions = decide(
-            rows, kernel, prior, signs, kept, settings, learned.coefficients, doubt, cost
-        )
+        decisions = decide(rows, kernel, prior, signs, kept, settings, learned.start, doubt, cost)
         watch.begin("base")
         bases = [
-            fit_with_states(own, in_memory, index, true_label, kept, base_seed) for own in bases
+            fit_with_states(own, in_memory, index, true_label, kept, settings.seed) for own in bases
         ]
         watch.begin()
     return StateFit(
@@ -247,7 +246,7 @@ def decide(
     signs: FloatArray,
     weights: FloatArray,
     settings: Settings,
-    start: FloatArray | None = None,
+    start: Any = None,
     doubt: FloatArray | None = None,
     cost: FloatArray | None = None,
 ) -> Decisions:
@@ -256,7 +255,7 @@ def decide(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start : coefficients of a close solution, of the shape of ``signs``
+    start : as in ``solve_med_functions``
     doubt, cost : probability that a label is the other one, and its cost, of the same shape
     """
     solutions = solve_med_functions(

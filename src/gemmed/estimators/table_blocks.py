@@ -48,9 +48,6 @@ class Scan(NamedTuple):
     pipeline: Any
     """Steps "columns", fitted, and "classifier", not fitted."""
     plan: ColumnPlan
-    sample: Any
-    """Frame of sampled rows, and their labels."""
-    sample_labels: np.ndarray
     notes: tuple[Note, ...]
     """What was read how."""
     n_unlabelled: int
@@ -96,20 +93,8 @@ def scan_table(
     plan = roles.plan(sample, usable, handling.spelling)
     frame = feature_frame(sample, plan).iloc[usable].reset_index(drop=True)
     pipeline = table_pipeline(classifier, frame, plan, scaling=scaling)
-    sampled = np.searchsorted(rows, sample.row_numbers[usable])
     notes = (*batches.notes, *found.notes, *plan.notes)
-    return Scan(
-        found.labels,
-        found.options,
-        used,
-        sizes,
-        pipeline,
-        plan,
-        frame,
-        found.labels[sampled],
-        notes,
-        found.n_unlabelled,
-    )
+    return Scan(found.labels, found.options, used, sizes, pipeline, plan, notes, found.n_unlabelled)
 
 
 def local_blocks(

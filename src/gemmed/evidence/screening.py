@@ -24,7 +24,7 @@ from .._core.exceptions import (
     warn_of_class,
 )
 from .._core.types import BoolArray, FloatArray
-from ..model.kernels.exact_or_features import TRUSTED
+from ..model.kernels.landmarks import TRUSTED
 from .distances import Distances, blocks, euclidean, from_products, mean_of_smallest
 from .neighbours import MAX_REFERENCES, for_class
 from .scaled_along import FittedScale, one_of_each, training_distances

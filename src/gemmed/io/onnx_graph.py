@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 
 from .._core.exceptions import ModelExportError
 from .._core.types import FloatArray
@@ -14,6 +18,7 @@ from ..estimators.kernel_classifier import StoredFunction
 from ..model.kernels.kernel import Kernel
 
 ML_DOMAIN = "ai.onnx.ml"
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 LABEL, DECISION, PROBABILITIES = "label", "decision", "probabilities"
 
 
@@ -201,13 +206,13 @@ def add_members(
     """Decision values with those of the further members, as ``decision_function`` adds them."""
     values = graph.node("Mul", values, graph.numbers(weights[0]))
     for base, weight in zip(bases, weights[1:], strict=True):
-        if type(base) not in (RandomForestClassifier, ExtraTreesClassifier):
+        if type(base) not in (*FORESTS, HistGradientBoostingClassifier):
             raise ModelExportError(
                 f"base={type(base).__name__} takes part in predictions and has no ONNX form here: "
-                "fit with base='forest' or base=None, or serve the model file with Python "
-                "(load_model)."
+                "fit with base='forest', base='boosting' or base=None, or serve the model file "
+                "with Python (load_model)."
             )
-        votes = _forest(graph, rows, base, n_classes)
+        votes = _votes(graph, rows, base, n_classes)
         smoothed = graph.node("Mul", votes, graph.numbers(VOTES / (VOTES + 0.5 * n_classes)))
         smoothed = graph.add(smoothed, 0.5 / (VOTES + 0.5 * n_classes))
         # Class 1 against class 0, or each class against the mean of all.
@@ -219,11 +224,43 @@ def add_members(
     return values
 
 
-def _forest(graph: GraphBuilder, rows: str, forest: Any, n_classes: int) -> str:
-    """Mean vote of the trees, shape (n_rows, n_classes), to the last digit of float32.
+def _votes(graph: GraphBuilder, rows: str, base: Any, n_classes: int) -> str:
+    """Class probabilities of a forest or of boosted trees, shape (n_rows, n_classes)."""
+    labels = np.eye(n_classes)[base.classes_.astype(int)]
+    if type(base) in FORESTS:
+        shares = [own.tree_.value[:, 0] for own in base.estimators_]
+        shares = [own / own.sum(axis=1, keepdims=True) / len(shares) for own in shares]
+        trees = [
+            (tree.children_left < 0, tree.feature, tree.threshold, tree.children_left)
+            + (tree.children_right, own @ labels)
+            for tree, own in zip((own.tree_ for own in base.estimators_), shares, strict=True)
+        ]
+        return _sum_of_trees(graph, rows, trees)
+    n_raw = len(base._predictors[0])
+    trees = [
+        (nodes["is_leaf"] > 0, nodes["feature_idx"], nodes["num_threshold"], nodes["left"])
+        + (nodes["right"], nodes["value"][:, None] * np.eye(n_raw)[[column]])
+        for own in base._predictors
+        for column, nodes in enumerate(predictor.nodes for predictor in own)
+    ]
+    raw = _sum_of_trees(graph, rows, trees)
+    raw = graph.node("Add", raw, graph.numbers(base._baseline_prediction))
+    if n_raw == 1:  # of two classes, the log-odds of the second
+        second = graph.node("Sigmoid", raw)
+        return graph.add(graph.times(second, labels[1:] - labels[:1]), labels[:1])
+    return graph.times(graph.node("Softmax", raw, axis=1), labels)
 
-    Trees compare values of float32 with thresholds of float64. The largest float32 that is not
-    above the threshold splits them in the same way.
+
+def _sum_of_trees(graph: GraphBuilder, rows: str, trees: list[tuple]) -> str:
+    """Sum of the values of the trees, shape (n_rows, n_values), to the last digit of float32.
+
+    Rows are compared in float32 with thresholds of float64. The largest float32 that is not above
+    the threshold splits them in the same way.
+
+    Parameters
+    ----------
+    trees : is_leaf, features, thresholds, left and right children, values; each of shape
+        (n_nodes,), values of shape (n_nodes, n_values)
     """
     from onnx import TensorProto
 
@@ -233,32 +270,29 @@ def _forest(graph: GraphBuilder, rows: str, forest: Any, n_classes: int) -> str:
         + ("truenodeids", "falsenodeids")
     }
     target: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
-    for number, own in enumerate(forest.estimators_):
-        tree = own.tree_
-        is_leaf = tree.children_left < 0
-        n = tree.node_count
+    for number, (is_leaf, features, thresholds, left, right, values) in enumerate(trees):
+        n = len(is_leaf)
         nodes["treeids"] += [number] * n
         nodes["nodeids"] += range(n)
-        nodes["featureids"] += np.maximum(tree.feature, 0).tolist()
-        nodes["values"] += np.where(is_leaf, 0.0, _not_above(tree.threshold)).tolist()
+        nodes["featureids"] += np.where(is_leaf, 0, features).tolist()
+        nodes["values"] += np.where(is_leaf, 0.0, _not_above(thresholds)).tolist()
         nodes["modes"] += np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist()
-        nodes["truenodeids"] += np.maximum(tree.children_left, 0).tolist()
-        nodes["falsenodeids"] += np.maximum(tree.children_right, 0).tolist()
+        nodes["truenodeids"] += np.where(is_leaf, 0, left).tolist()
+        nodes["falsenodeids"] += np.where(is_leaf, 0, right).tolist()
         leaves = np.flatnonzero(is_leaf)
-        votes = tree.value[leaves, 0]
-        votes = votes / votes.sum(axis=1, keepdims=True) / len(forest.estimators_)
-        for column, label in enumerate(forest.classes_.astype(int).tolist()):
+        for column in range(values.shape[1]):
             target["treeids"] += [number] * len(leaves)
             target["nodeids"] += leaves.tolist()
-            target["ids"] += [label] * len(leaves)
-            target["weights"] += votes[:, column].tolist()
+            target["ids"] += [column] * len(leaves)
+            target["weights"] += values[leaves, column].tolist()
     attributes: dict[str, Any] = {f"nodes_{name}": values for name, values in nodes.items()}
     attributes |= {f"target_{name}": values for name, values in target.items()}
     single = graph.node("Cast", rows, to=TensorProto.FLOAT)
-    votes_name = graph.node(
-        "TreeEnsembleRegressor", single, domain=ML_DOMAIN, n_targets=n_classes, **attributes
+    n_values = trees[0][-1].shape[1]
+    found = graph.node(
+        "TreeEnsembleRegressor", single, domain=ML_DOMAIN, n_targets=n_values, **attributes
     )
-    return graph.node("Cast", votes_name, to=graph.element)
+    return graph.node("Cast", found, to=graph.element)
 
 
 def _not_above(thresholds: FloatArray) -> FloatArray:

@@ -1,5 +1,11 @@
-"""Best decision function for given nominal probabilities: weighted MED (model.md, section 3).
+"""The MED margin loss, and the best decision function for given weights (model.md, section 3).
 
+Integrating the margin xi out of the maximum-entropy problem leaves, per sample, the convex loss
+
+    loss(m) = max_{0 <= lam < c}  lam (1 - m) + log(1 - lam / c) - softness lam^2 / 2
+
+of the margin m = y f (equations 16-18). With softness 0 this is the loss of MED itself. With
+softness > 0 it is its Moreau envelope: the sample may also move f by its own, private amount.
 Minimise over f, for fixed nominal probabilities r and softness e,
 
     |f|^2 / 2 + sum_n s_n r_n loss(y_n f_n; e_n)
@@ -20,17 +26,121 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize, special
 
 from .._core.progress import report
 from .._core.types import FloatArray
-from .kernels.function_space import FunctionSpace, KnownFunctions
-from .margin_loss import MarginLoss, doubted_loss, margin_loss
+from .kernels.function_space import FunctionSpace
+
+
+class MarginLoss(NamedTuple):
+    """Value, multiplier and curvature of the loss at some margins; each of shape (n_samples,)."""
+
+    value: FloatArray
+    lam: FloatArray
+    """The maximising multiplier; the derivative of the loss with respect to the margin is -lam."""
+    curvature: FloatArray
+    """Second derivative with respect to the margin; zero outside the margin."""
+
+
+def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.0) -> MarginLoss:
+    """Evaluate the (softened) margin loss.
+
+    Parameters
+    ----------
+    margins : array of shape (n_samples,)
+    c : rate of the margin prior, > 1
+    softness : array of shape (n_samples,) or scalar, >= 0
+    """
+    softness = np.asarray(softness, dtype=np.float64)
+    if softness.ndim == 0 and not softness:
+        return _plain_loss(margins, c)
+    # remaining = c - lam solves  softness r^2 + b r - 1 = 0  (equation 17/18).
+    b = 1.0 - margins - c * softness
+    root = np.sqrt(b * b + 4.0 * softness)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Two forms of one root: each avoids cancellation on its side of b = 0.
+        remaining = np.where(b > 0.0, 2.0 / (b + root), (root - b) / (2.0 * softness))
+    inside = np.isfinite(remaining) & (remaining < c)
+    remaining = np.where(inside, remaining, c)
+    lam = c - remaining
+    value = lam * (1.0 - margins) + np.log(remaining / c) - 0.5 * softness * lam * lam
+    return MarginLoss(value, lam, curvature_at(lam, c, softness))
+
+
+def doubted_loss(
+    margins: FloatArray, c: float, softness: FloatArray | float, doubt: FloatArray
+) -> MarginLoss:
+    """The loss averaged over the label (42): with probability ``doubt`` it is the other one.
+
+    ``lam`` is minus the derivative of the average, and may be negative.
+    """
+    own, other = margin_loss(margins, c, softness), margin_loss(-margins, c, softness)
+    kept = 1.0 - doubt
+    return MarginLoss(
+        kept * own.value + doubt * other.value,
+        kept * own.lam - doubt * other.lam,
+        kept * own.curvature + doubt * other.curvature,
+    )
+
+
+def curvature_at(lam: FloatArray, c: float, softness: FloatArray | float = 0.0) -> FloatArray:
+    """Second derivative of the loss where its slope is -lam; zero outside the margin (lam = 0)."""
+    square = (c - lam) * (c - lam)
+    return np.where(lam > 0.0, square / (1.0 + softness * square), 0.0)
+
+
+def _plain_loss(margins: FloatArray, c: float) -> MarginLoss:
+    """The loss of MED itself: 1 - 1/c and more is outside the margin."""
+    short = np.maximum(1.0 - margins, 1.0 / c)
+    remaining = 1.0 / short
+    lam = c - remaining
+    outside = short == 1.0 / c
+    lam[outside] = 0.0
+    curvature = remaining * remaining
+    curvature[outside] = 0.0
+    return MarginLoss(lam * short - np.log(c * short), lam, curvature)
+
+
+def class_scores(values: FloatArray) -> FloatArray:
+    """Scores of the classes from decision values, shape (n_samples, n_classes)."""
+    return values if values.shape[1] > 1 else np.hstack([-0.5 * values, 0.5 * values])
+
+
+STEEPEST = 1e3
+MAX_MARGINS = 400
+"""Held-out margins to which the slope is fitted: more of them do not make it better."""
+
+
+def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
+    """The slope A > 0 of P(y | x) = sigmoid(A y f(x)) that fits held-out margins best (38).
+
+    Platt's target 1 - 1 / (N + 2) keeps the slope finite for separable data. There is no offset:
+    probabilities above one half and the predicted class agree.
+    """
+    total = float(weights.sum())
+    target = 1.0 - 1.0 / (total + 2.0)
+
+    def cost(log_slope: float) -> float:
+        logits = np.exp(log_slope) * margins
+        terms = target * special.log_expit(logits) + (1.0 - target) * special.log_expit(-logits)
+        return -float(weights @ terms)
+
+    limit = np.log(STEEPEST)
+    best = optimize.minimize_scalar(cost, bounds=(-limit, limit), method="bounded")
+    return float(np.exp(best.x))
+
 
 SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
+MIN_RELATIVE_DECREASE = 1e-4
+"""Share of the objective that the last Newton step has brought, where steps are rough.
+
+What is left then is a tenth of it, and 0.1 % of the labels predicted for new rows are others than
+those at the optimum. The duality gap sums squares of the gradient along all directions, also where
+nothing is left to gain. It is a hundred to a thousand times what is left."""
 MAX_STALLED = 10
-"""Newton steps which may bring no more, all of them together, than one has to, where passes are
-rough: what is left then is rounding."""
+"""Rough Newton steps which may bring no more, all together, than one has to: rounding is left."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +397,7 @@ def solve_med_functions(
     *,
     max_iter: int,
     tol: float,
-    start: FloatArray | None = None,
+    start: FloatArray | Sequence[MedSolution] | None = None,
     doubt: FloatArray | None = None,
     cost: FloatArray | None = None,
     stage: str | None = None,
@@ -303,8 +413,8 @@ def solve_med_functions(
     Parameters
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
-    start : coefficients of a close solution in terms of the kernel, of the shape of ``signs``;
-        functions that the space knows for these labels are closer
+    start : solutions with other weights; or coefficients of close ones in terms of the kernel, of
+        the shape of ``signs``
     doubt : probability that a label is the other one, of the same shape
     cost : factors of the losses, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
@@ -313,13 +423,13 @@ def solve_med_functions(
         DecisionFunction(space, labels, c, _column(doubt, j), _column(cost, j))
         for j, labels in enumerate(signs.T)
     ]
-    known = space.known
-    if known is not None and np.array_equal(known.signs, signs):
-        for function, parameters, f in zip(functions, known.parameters, known.values, strict=True):
-            function.move_by_parameters(parameters, f)
-    elif start is not None:
+    if isinstance(start, np.ndarray):
         move_all(functions, start)
-    tol = max(tol, space.enough_decrease)
+    elif start is not None:
+        for function, solution in zip(functions, start, strict=True):
+            function.move_by_parameters(solution.decision.parameters, solution.decision.f)
+    is_rough = space.takes_columns
+    tol = max(tol, MIN_RELATIVE_DECREASE) if is_rough else tol
     objectives: list[list[float]] = [[] for _ in functions]
     found: list[MedSolution | None] = [None] * len(functions)
     left = list(range(len(functions)))
@@ -330,14 +440,14 @@ def solve_med_functions(
         still = []
         for j, moved, certificate in zip(left, improved, certificates, strict=True):
             left_over = certificate.gap
-            if space.enough_decrease > 0.0:
+            if is_rough:
                 left_over = min(left_over, functions[j].decrease)
             enough = tol * max(1.0, abs(certificate.primal))
             converged = bool(left_over <= enough)
             found[j] = MedSolution(functions[j], certificate, n_iter, converged)
             objectives[j].append(certificate.primal)
             brought = objectives[j][-MAX_STALLED - 1 :][0] - certificate.primal
-            stalls = space.enough_decrease > 0.0 and n_iter > MAX_STALLED and brought <= enough
+            stalls = is_rough and n_iter > MAX_STALLED and brought <= enough
             if moved and not (converged or stalls):
                 still.append(j)
         left = still
@@ -348,15 +458,6 @@ def solve_med_functions(
         if not left:
             break
     return [own for own in found if own is not None]
-
-
-def known_functions(signs: FloatArray, solutions: Sequence[MedSolution]) -> KnownFunctions:
-    """Solutions as a start for others with the same labels."""
-    return KnownFunctions(
-        signs,
-        [own.decision.parameters for own in solutions],
-        [own.decision.f for own in solutions],
-    )
 
 
 def move_all(functions: Sequence[DecisionFunction], coefficients: FloatArray) -> None:

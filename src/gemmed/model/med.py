@@ -8,7 +8,7 @@ whole group (docs/research/model.md, section 5). Nothing has to be fitted again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -16,10 +16,13 @@ from scipy import linalg
 from .._core.exceptions import UnscaledDataError
 from .._core.progress import reported
 from .._core.types import FloatArray
-from .decision_step import MedSolution, known_functions, solve_med_functions
-from .kernels.cholesky import cholesky_or_explain, solve_lower
-from .kernels.function_space import FunctionSpace, variances_of_functions
-from .margin_loss import curvature_at
+from .decision_step import MedSolution, curvature_at, solve_med_functions
+from .kernels.function_space import (
+    FunctionSpace,
+    cholesky_or_explain,
+    solve_lower,
+    variances_of_functions,
+)
 
 FEWEST_GROUPS = 10
 """Groups that every class needs to be learnable without one of them."""
@@ -54,7 +57,7 @@ def leave_one_out(
     """
     lost = left_out[rows] * curvature[rows]
     # Theory bounds the divisor; rounding (in single precision for large systems) may not.
-    least = 1.0 / (1.0 + lost * space.variance_bound[rows])
+    least = 1.0 / (1.0 + lost * space.prior_variances(rows))
     moved = variances * left_out[rows] * lam[rows]
     held_out: FloatArray = margins[rows] - moved / np.maximum(1.0 - lost * variances, least)
     return held_out
@@ -145,12 +148,7 @@ def groups_to_hold_out(groups: np.ndarray | None, class_index: np.ndarray) -> np
 GAP, MAX_STEPS = 1e-5, 50
 """Relative duality gap and Newton steps that are enough to compare predictions."""
 ROUGH_GAP = 3e-4
-"""The same with landmarks, where what a sample does to its own margin is estimated to a quarter."""
-
-
-def enough_gap(space: FunctionSpace) -> float:
-    """Relative duality gap that is enough for held-out margins."""
-    return ROUGH_GAP if space.rough_variances else GAP
+"""The same where parts of the rows are left out of further fits."""
 
 
 class LearnedMed(NamedTuple):
@@ -160,6 +158,8 @@ class LearnedMed(NamedTuple):
     """Margins without the sample itself, or without its group."""
     coefficients: FloatArray
     """Of the decision functions in terms of the kernel."""
+    start: Any
+    """For a similar problem: the coefficients, or solutions where these say more."""
 
     def wrong_predictions(self, signs: FloatArray) -> np.ndarray:
         """Which samples are predicted as another class; ``signs`` as in :func:`learn_med`."""
@@ -182,8 +182,14 @@ def learn_med(
     *,
     groups: np.ndarray | None = None,
     doubt: FloatArray | None = None,
+    check: bool = False,
 ) -> LearnedMed:
     """MED with these sample weights, judged by held-out margins.
+
+    The first order (37) takes the other margins to stay as active as they are. A function for one
+    class of many has few active samples; without one of them others take its place. ``check`` has
+    the first part of the rows predicted by a fit without it as well. If that is right clearly more
+    often, all parts are predicted so. With landmarks parts are the rule.
 
     Parameters
     ----------
@@ -193,49 +199,60 @@ def learn_med(
     groups : leave out the whole group of a sample instead of the sample, shape (n_samples,)
     doubt : probability that a label is the other one, of the shape of ``signs``
     """
-    solutions = solve_for_held_out(space, signs, weights, c, start, doubt=doubt)
-    coefficients = coefficients_of(solutions, signs, weights)
-    if groups is None:
-        return LearnedMed(_without_samples(space, solutions, weights), coefficients)
-    held_out = np.empty(signs.shape)
-    for j, (labels, own) in enumerate(zip(signs.T, solutions, strict=True)):
-        blocks = group_blocks(space, own.certificate.lam, weights, groups, c)
-        values = space.values(space.from_coefficients(coefficients[:, j]))
-        held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
-    return LearnedMed(held_out, coefficients)
-
-
-def solve_for_held_out(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    c: float,
-    start: FloatArray | None = None,
-    *,
-    doubt: FloatArray | None = None,
-) -> list[MedSolution]:
-    """MED to the precision that held-out margins need; the space starts from it thereafter."""
+    tol = ROUGH_GAP if space.takes_columns else GAP
     solutions = solve_med_functions(
-        space,
-        signs,
-        c,
-        weights,
-        max_iter=MAX_STEPS,
-        tol=enough_gap(space),
-        start=start,
-        doubt=doubt,
+        space, signs, c, weights, max_iter=MAX_STEPS, tol=tol, start=start, doubt=doubt
     )
-    if space.takes_columns:  # where coefficients say less of a function than its parameters
-        space.known = known_functions(signs, solutions)
-    return solutions
-
-
-def coefficients_of(
-    solutions: list[MedSolution], signs: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """Of the decision functions in terms of the kernel, shape (n_samples, n_functions)."""
     lam = np.column_stack([own.certificate.lam for own in solutions])
-    return weights[:, None] * lam * signs
+    coefficients = weights[:, None] * lam * signs
+
+    def without(out: np.ndarray) -> FloatArray:
+        """Margins of some rows by a fit to the others, shape (n_out, n_functions)."""
+        others = solve_med_functions(
+            space,
+            signs,
+            c,
+            np.where(out, 0.0, weights),
+            max_iter=MAX_STEPS,
+            tol=tol,
+            start=solutions if space.takes_columns else np.where(out[:, None], 0.0, coefficients),
+            doubt=doubt,
+        )
+        return np.column_stack([own.decision.margins[out] for own in others])
+
+    held_out: FloatArray = np.empty(signs.shape)
+    if space.takes_columns:
+        parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
+        for part in reported("probabilities", range(N_PARTS), N_PARTS):
+            held_out[parts == part] = without(parts == part)
+        return LearnedMed(held_out, coefficients, solutions)
+    if groups is not None:
+        for j, (labels, own) in enumerate(zip(signs.T, solutions, strict=True)):
+            blocks = group_blocks(space, own.certificate.lam, weights, groups, c)
+            values = space.values(space.from_coefficients(coefficients[:, j]))
+            held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
+        return LearnedMed(held_out, coefficients, coefficients)
+    held_out = _without_samples(space, solutions, weights)
+    # With one function there is nothing to check; with few rows no part can be left out.
+    if check and signs.shape[1] > 1 and len(signs) >= N_PARTS * signs.shape[1]:
+        parts = parts_of(held_out, signs)
+        first = without(parts == 0)
+        if is_clearly_better(first, held_out[parts == 0], signs[parts == 0], weights[parts == 0]):
+            held_out[parts == 0] = first
+            for part in range(1, N_PARTS):
+                held_out[parts == part] = without(parts == part)
+    return LearnedMed(held_out, coefficients, coefficients)
+
+
+def is_clearly_better(
+    margins: FloatArray, others: FloatArray, signs: FloatArray, weights: FloatArray
+) -> bool:
+    """Whether margins of rows with weight are right clearly more often than others of the same."""
+    judged = weights > 0.0
+    ours = wrong_predictions(margins, signs)[judged]
+    theirs = wrong_predictions(others, signs)[judged]
+    differ = int(np.sum(ours != theirs))
+    return int(theirs.sum()) - int(ours.sum()) > MIN_STANDARD_DEVIATIONS * np.sqrt(differ)
 
 
 def _without_samples(
@@ -266,106 +283,16 @@ MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 
 
-def learn_checked(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    c: float,
-    *,
-    groups: np.ndarray | None = None,
-    doubt: FloatArray | None = None,
-) -> LearnedMed:
-    """MED with these sample weights and margins without each sample, or without a part of all.
-
-    The first order (37) takes the other margins to stay as active as they are. A function for one
-    class of many has few active samples; without one of them others take its place. So the first
-    part of the rows is also predicted by a fit without it. If that is right clearly more often, all
-    parts are predicted so. With landmarks the first order would be an estimate: parts are the rule.
-
-    Parameters
-    ----------
-    signs : labels -1 and +1, shape (n_samples, n_functions)
-    weights : shape (n_samples,)
-    groups, doubt : as in :func:`learn_med`; groups are left out as a whole
-    """
-    if groups is not None or signs.shape[1] == 1 or len(signs) < N_PARTS * signs.shape[1]:
-        # Nothing to check, or too few rows in a class to leave a part out.
-        return learn_med(space, signs, weights, c, groups=groups, doubt=doubt)
-    if not space.rough_variances:
-        learned = learn_med(space, signs, weights, c, doubt=doubt)
-        return checked_margins(space, signs, weights, c, learned, doubt)
-    solutions = solve_for_held_out(space, signs, weights, c, doubt=doubt)
-    coefficients = coefficients_of(solutions, signs, weights)
-    parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
-    held_out = np.empty(signs.shape)
-    for part in reported("probabilities", range(N_PARTS), N_PARTS):
-        out = parts == part
-        held_out[out] = _margins_without(out, space, signs, weights, c, coefficients, doubt)
-    return LearnedMed(held_out, coefficients)
-
-
-def checked_margins(
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    c: float,
-    learned: LearnedMed,
-    doubt: FloatArray | None = None,
-) -> LearnedMed:
-    """What was learned, with margins of fits without each part where the first order fails."""
-    parts = parts_of(learned.held_out, signs)
-
-    def without(part: int) -> FloatArray:
-        out = parts == part
-        return _margins_without(out, space, signs, weights, c, learned.coefficients, doubt)
-
-    first = parts == 0
-    refitted = without(0)
-    judged = weights[first] > 0.0
-    by_fit = wrong_predictions(refitted, signs[first])[judged]
-    by_order = wrong_predictions(learned.held_out[first], signs[first])[judged]
-    differ = int(np.sum(by_fit != by_order))
-    if int(by_order.sum()) - int(by_fit.sum()) <= MIN_STANDARD_DEVIATIONS * np.sqrt(differ):
-        return learned
-    held_out = learned.held_out.copy()
-    held_out[first] = refitted
-    for part in range(1, N_PARTS):
-        held_out[parts == part] = without(part)
-    return learned._replace(held_out=held_out)
-
-
-def _margins_without(
-    out: np.ndarray,
-    space: FunctionSpace,
-    signs: FloatArray,
-    weights: FloatArray,
-    c: float,
-    coefficients: FloatArray,
-    doubt: FloatArray | None,
-) -> FloatArray:
-    """Margins of the rows that are ``out`` by a fit to the others, shape (n_out, n_functions)."""
-    solutions = solve_med_functions(
-        space,
-        signs,
-        c,
-        np.where(out, 0.0, weights),
-        max_iter=MAX_STEPS,
-        tol=enough_gap(space),
-        start=np.where(out[:, None], 0.0, coefficients),
-        doubt=doubt,
-    )
-    return np.column_stack([own.decision.margins[out] for own in solutions])
-
-
 def parts_of(margins: FloatArray, signs: FloatArray) -> np.ndarray:
     """Part of each row, shape (n_samples,): every class and every margin has its share in each.
 
     By the order of margins, so that the order of the rows does not matter.
     """
-    classes = np.argmax(signs, axis=1)
-    own = margins[np.arange(len(classes)), classes]
+    several = signs.shape[1] > 1
+    classes = np.argmax(signs, axis=1) if several else (signs[:, 0] > 0).astype(np.intp)
+    own = margins[np.arange(len(classes)), classes if several else 0]
     parts = np.empty(len(classes), dtype=np.intp)
-    for z in range(signs.shape[1]):
+    for z in np.unique(classes):
         rows = np.flatnonzero(classes == z)
         parts[rows[np.argsort(own[rows], kind="stable")]] = np.arange(len(rows)) % N_PARTS
     return parts

@@ -19,10 +19,9 @@ from .._core.exceptions import IndefiniteKernelWarning
 from .._core.progress import report
 from .._core.types import FloatArray
 from ..rows.blocks import TrainingRows
-from .kernels.exact_or_features import function_space
-from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace
+from .decision_step import fit_slope
+from .kernels.function_space import FeatureSpace, FunctionSpace, GramSpace, function_space
 from .kernels.kernel import Kernel
-from .margin_loss import fit_slope
 from .med import learn_med
 from .settings import Selection
 

@@ -18,8 +18,7 @@ from .._core import box_newton
 from .._core.exceptions import EntropyDisabledWarning, warn_of_class
 from .._core.types import FloatArray
 from ..evidence.neighbours import Neighbourhood, class_distances
-from ..model.kernels.exact_or_features import function_space
-from ..model.kernels.function_space import FunctionSpace
+from ..model.kernels.function_space import FunctionSpace, function_space
 from ..model.kernels.kernel import Kernel
 from ..rows.blocks import ArrayRows, GramRows
 

@@ -61,17 +61,6 @@ def _counted_share(share: float) -> str:
     return f"{100 * share:.0f} %" if share in (0.0, 1.0) else percent(share)
 
 
-class Confusion(NamedTuple):
-    """A class whose rows look like another one."""
-
-    given: str
-    likely: str
-    n_rows: float
-    """Expected number of rows."""
-    share: float
-    """Of the rows with this given label."""
-
-
 class Action(NamedTuple):
     """Something to do next."""
 
@@ -175,24 +164,29 @@ class Patterns:
     def _labels(self) -> np.ndarray:
         return self.findings.audited.labels[self._rows]
 
-    @cached_property
-    def confusions(self) -> list[Confusion]:
-        """Pairs of classes by the expected number of rows, the largest first."""
+    def _most_confused(self) -> str:
+        """A sentence about the class of which most rows look like another one; empty if none."""
         findings = self.findings.whole or self.findings
         true_label = getattr(findings.audited.classifier, "true_label_proba_", None)
         if true_label is None or not findings.judges_labels:
-            return []
-        flagged = findings.is_flagged[findings.audited.fitted]
-        given = findings.class_index[findings.audited.fitted]
-        bad = np.isin(findings.verdicts[findings.audited.fitted], (MEASUREMENT,))
-        found = []
-        for z, name in enumerate(findings.classes):
-            own = (given == z) & ~bad
-            for other, mean in enumerate(true_label[own & flagged].sum(axis=0)):
-                if other != z and mean >= MIN_CONFUSED:
-                    share = float(mean) / int(own.sum())
-                    found.append(Confusion(name, findings.classes[other], float(mean), share))
-        return sorted(found, key=lambda pair: -pair.n_rows)
+            return ""
+        rows = findings.audited.fitted
+        given, n_classes = findings.class_index[rows], len(findings.classes)
+        good = findings.verdicts[rows] != MEASUREMENT
+        expected = np.zeros((n_classes, n_classes))
+        flagged = good & findings.is_flagged[rows]
+        np.add.at(expected, given[flagged], true_label[flagged])
+        np.fill_diagonal(expected, 0.0)
+        z, other = np.unravel_index(np.argmax(expected), expected.shape)
+        n_rows = float(expected[z, other])
+        if n_rows < MIN_CONFUSED:
+            return ""
+        name, likely = findings.classes[z], findings.classes[other]
+        share = percent(n_rows / int(np.sum(good & (given == z))))
+        return (
+            f"Compare {name!r} with {likely!r}: about {share} of the rows labelled {name!r} "
+            f"({round(n_rows)}) look like {likely!r}."
+        )
 
     def texts(self) -> list[str]:
         """All findings about many rows, one text each."""
@@ -233,7 +227,7 @@ class Patterns:
         findings, found = self.findings, list[Action]()
         arguments = findings.audited.arguments
         labels = int(np.sum(findings.verdicts == LABEL))
-        bad = int(np.isin(findings.verdicts, (MEASUREMENT,)).sum())
+        bad = int(np.sum(findings.verdicts == MEASUREMENT))
         command = None if arguments is None else f"gemmed review {arguments}"
         for n, noun in ((labels, "wrong label"), (bad, "bad measurement")):
             if n:
@@ -241,12 +235,9 @@ class Patterns:
                 what = f"the likeliest {noun}" if few == 1 else f"the {few} likeliest {noun}s"
                 found.append(Action(f"Review {what}.", command))
                 command = None
-        found += [
-            Action(f"Check how rows are labelled where {one.slice.text}. {one.text()}")
-            if one.kind == MANY_LABELS
-            else Action(f"Check how rows are measured where {one.slice.text}. {one.text()}")
-            for one in self.slices[:2]
-        ]
+        for one in self.slices[:2]:
+            done = "labelled" if one.kind == MANY_LABELS else "measured"
+            found.append(Action(f"Check how rows are {done} where {one.slice.text}. {one.text()}"))
         for group in self.groups[:2]:
             where = "Look at these rows together"
             if group.column is not None:
@@ -254,14 +245,8 @@ class Patterns:
             found.append(Action(f"{where}: {group.text}."))
         if self.conflicts:
             found.append(Action(f"Decide about copies: {self.conflict_text()}"))
-        for pair in self.confusions[:1]:
-            found.append(
-                Action(
-                    f"Compare {pair.given!r} with {pair.likely!r}: about {percent(pair.share)} of "
-                    f"the rows labelled {pair.given!r} ({round(pair.n_rows)}) look like "
-                    f"{pair.likely!r}."
-                )
-            )
+        if confused := self._most_confused():
+            found.append(Action(confused))
         return found[:MAX_ACTIONS]
 
     def as_json(self) -> dict[str, Any]:

@@ -187,10 +187,15 @@ class Table:
 
     def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
-        if ("text", name) not in self._converted:
-            self._converted["text", name] = self._read_text(name)
-        cells, present = self._converted["text", name]
-        return cells, present
+        return self._kept(("text", name), lambda: self._read_text(name))
+
+    def _kept(
+        self, key: tuple[Any, ...], make: Callable[[], tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if key not in self._converted:
+            self._converted[key] = make()
+        found: tuple[np.ndarray, np.ndarray] = self._converted[key]
+        return found
 
     def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         column = self.frame[name]
@@ -213,10 +218,7 @@ class Table:
         values : array of shape (n_rows,)
         unreadable : array of row positions whose cell is neither a number nor missing
         """
-        if ("numbers", name) not in self._converted:
-            self._converted["numbers", name] = self._read_numbers(name)
-        values, unreadable = self._converted["numbers", name]
-        return values, unreadable
+        return self._kept(("numbers", name), lambda: self._read_numbers(name))
 
     def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
         if self._is_numeric(name):
@@ -232,10 +234,7 @@ class Table:
         """Like :meth:`numbers`, for a column whose numbers are written in some other way."""
         if form.is_plain or self._is_numeric(name):
             return self.numbers(name)
-        if ("numbers", name, form) not in self._converted:
-            self._converted["numbers", name, form] = self._read_distinct(name, form.read)
-        values, unreadable = self._converted["numbers", name, form]
-        return values, unreadable
+        return self._kept(("numbers", name, form), lambda: self._read_distinct(name, form.read))
 
     def _read_distinct(
         self, name: str, read: Callable[[str], float | None]

@@ -18,7 +18,7 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from ..model.margin_loss import class_scores
+from ..model.decision_step import class_scores
 from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import margin_cost

@@ -10,13 +10,9 @@ import numpy as np
 from .._core.types import FloatArray
 from ..estimators.kernel_classifier import StoredFunction, function_of_solution
 from ..model.decision_step import solve_med_functions
-from ..model.how_many import feature_prior
-from ..model.kernels.exact_or_features import (
-    Prior,
-    components_for,
-    exact_prior,
-)
+from ..model.kernels.function_space import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
+from ..model.kernels.landmark_space import landmark_prior
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.tuning import KernelChoice, ToTune
 from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
@@ -135,15 +131,8 @@ class ViewLearner:
         if n_components is None or self.kernel.name == "linear":
             return exact_prior(self.kernel, self._X)
         rows = BlockRows(LocalBlocks(self._X))
-        return feature_prior(
-            self.kernel,
-            rows,
-            self._class_index,
-            good,
-            n_components,
-            self._settings.seed,
-            c=self._settings.c,
-            weights=np.ones(len(good)),
+        return landmark_prior(
+            self.kernel, rows, self._class_index, good, n_components, self._settings.seed
         )
 
 

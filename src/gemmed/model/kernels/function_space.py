@@ -1,22 +1,24 @@
-"""The Gaussian process prior f ~ N(0, K) on the training points, in the two forms that are solved.
+"""The Gaussian process prior f ~ N(0, K) on the training points, in the forms that are solved.
 
 A *function space* stores the prior in one of two forms. With the Gram matrix K the parameters are
 coefficients alpha, f = K alpha. With features Phi, K = Phi Phi', they are weights w, f = Phi w.
-The mean-field engine needs only Newton steps and inner products; the samplers need draws of f.
+Both are here, for matrices in memory; ``landmark_space`` has features of rows in blocks.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import blas, lapack
 
-from ..._core.exceptions import UnscaledDataError
+from ..._core.exceptions import IndefiniteKernelWarning, UnscaledDataError, UnscaledDataWarning
 from ..._core.types import FloatArray
-from .cholesky import cholesky_or_explain, solve_factored, solve_lower
+from .kernel import Kernel
 
 SINGLE_PRECISION_FROM = 300
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
@@ -25,51 +27,27 @@ Its solution is then refined in double precision: a direction with errors of 1e-
 REFINED = 1e-8
 """Relative residual of a refined solution."""
 MAX_REFINEMENTS = 6
-SEED = 0x67656D6D6564
-"""Of whatever is drawn at random in a space: the same problem is solved in the same way.
-
-Not a small number: data made with the same seed would be sampled by their own random numbers."""
-MAX_CURVATURE_CHANGE = 0.25
-"""Relative difference of W up to which posterior variances are used again."""
-MAX_REMEMBERED = 16
-"""Results remembered: one or two for each of the decision functions that share the space."""
-
-
-class KnownFunctions(NamedTuple):
-    """Decision functions for these labels, of a problem with other weights."""
-
-    signs: FloatArray
-    """Shape (n_samples, n_functions)."""
-    parameters: list[FloatArray]
-    values: list[FloatArray]
 
 
 class FunctionSpace(ABC):
     """What the solvers ask of the prior covariance."""
 
     takes_columns = False
-    """Whether methods take several functions at once, a column of each argument for each."""
-    known: KnownFunctions | None = None
-    """Functions from which solutions with the same labels start."""
-    enough_decrease = 0.0
-    """Share of the objective that a full Newton step has to bring for another one to be made; 0
-    where only the duality gap decides."""
-    rough_variances = False
-    """Whether posterior variances are estimates with errors of a quarter and more."""
+    """Whether rows are passed over for several functions at once, a column of each argument for
+    each. Newton systems are then solved roughly, and f of a sample without it by other fits."""
 
     @property
     @abstractmethod
     def n_samples(self) -> int: ...
 
-    @property
     @abstractmethod
-    def variances(self) -> FloatArray:
-        """The diagonal of K, shape (n_samples,)."""
+    def prior_variances(self, rows: np.ndarray) -> FloatArray:
+        """Entries ``rows`` of the diagonal of K."""
 
     @property
-    def variance_bound(self) -> FloatArray:
-        """No less than ``variances``, where these are not at hand."""
-        return self.variances
+    def variances(self) -> FloatArray:
+        """The diagonal of K, shape (n_samples,)."""
+        return self.prior_variances(np.arange(self.n_samples))
 
     @abstractmethod
     def zero(self) -> FloatArray:
@@ -94,16 +72,12 @@ class FunctionSpace(ABC):
 
     @abstractmethod
     def newton_target(
-        self,
-        f: FloatArray,
-        pull: FloatArray,
-        curvature: FloatArray,
-        parameters: FloatArray | None = None,
+        self, f: FloatArray, pull: FloatArray, curvature: FloatArray, parameters: FloatArray
     ) -> FloatArray:
         """Minimiser of |g|^2 / 2 - pull.(g - f) + sum curvature (g - f)^2 / 2 over functions g.
 
-        ``parameters`` are those of f, if f is a function of the space. Iterative solvers start
-        there, and the answer may then be a little closer to f.
+        ``parameters`` are those of f. Iterative solvers start there, and their answer may be a
+        little closer to f.
         """
 
     @abstractmethod
@@ -143,9 +117,8 @@ class FeatureSpace(WeightParameters):
     def n_samples(self) -> int:
         return int(self._features.shape[0])
 
-    @property
-    def variances(self) -> FloatArray:
-        return np.einsum("ij,ij->i", self._features, self._features)
+    def prior_variances(self, rows: np.ndarray) -> FloatArray:
+        return np.einsum("ij,ij->i", self._features[rows], self._features[rows])
 
     def zero(self) -> FloatArray:
         return np.zeros(self._features.shape[1])
@@ -157,11 +130,7 @@ class FeatureSpace(WeightParameters):
         return self._features.T @ coefficients
 
     def newton_target(
-        self,
-        f: FloatArray,
-        pull: FloatArray,
-        curvature: FloatArray,
-        parameters: FloatArray | None = None,
+        self, f: FloatArray, pull: FloatArray, curvature: FloatArray, parameters: FloatArray
     ) -> FloatArray:
         right = self._features.T @ (pull + curvature * f)
         target: FloatArray = linalg.cho_solve((self._precision(curvature), True), right)
@@ -194,9 +163,8 @@ class GramSpace(FunctionSpace):
         self._single: np.ndarray | None = None
         self._last: tuple[np.ndarray, FloatArray, np.ndarray] | None = None
 
-    @property
-    def variances(self) -> FloatArray:
-        return np.diag(self._gram).copy()
+    def prior_variances(self, rows: np.ndarray) -> FloatArray:
+        return self._gram[rows, rows]
 
     @property
     def n_samples(self) -> int:
@@ -219,11 +187,7 @@ class GramSpace(FunctionSpace):
         return max(float(parameters @ self.values(parameters)), 0.0)
 
     def newton_target(
-        self,
-        f: FloatArray,
-        pull: FloatArray,
-        curvature: FloatArray,
-        parameters: FloatArray | None = None,
+        self, f: FloatArray, pull: FloatArray, curvature: FloatArray, parameters: FloatArray
     ) -> FloatArray:
         # alpha = (I + W K)^-1 (pull + W f); only samples with W > 0 take part, because the loss
         # has slope and curvature zero at the same places.
@@ -318,6 +282,38 @@ def _cholesky_of_scaled(gram: np.ndarray, active: np.ndarray, root: np.ndarray) 
     return cholesky_or_explain(precision)
 
 
+def cholesky_or_explain(precision: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor, Fortran-ordered, of I + (positive semi-definite).
+
+    Fails only beyond all precision. The matrix may be overwritten.
+    """
+    factorise = lapack.spotrf if precision.dtype == np.float32 else lapack.dpotrf
+    # The transpose of a C-ordered symmetric matrix is itself, in the order of LAPACK.
+    factor: np.ndarray
+    factor, failed = factorise(precision.T, lower=1, overwrite_a=1)
+    if failed:
+        raise UnscaledDataError(
+            "the kernel matrix spans more orders of magnitude than floating point resolves: "
+            "scale X (StandardScaler), or lower bias_variance or C."
+        )
+    return factor
+
+
+def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solution of factor x = right for a C-ordered ``right``, which is overwritten."""
+    solve = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
+    # x' = right' factor^-T; the transpose of a C-ordered matrix is in the order of BLAS.
+    solution: np.ndarray = solve(1.0, factor, right.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+    return solution
+
+
+def solve_factored(factor: np.ndarray, right: FloatArray) -> FloatArray:
+    """Solution of factor factor' x = right, in the precision of the factor."""
+    solve = lapack.spotrs if factor.dtype == np.float32 else lapack.dpotrs
+    solution, _ = solve(factor, right.astype(factor.dtype), lower=1)
+    return solution.astype(np.float64)
+
+
 def variances_of_functions(
     space: FunctionSpace, curvatures: FloatArray, rows: Sequence[np.ndarray]
 ) -> list[FloatArray]:
@@ -329,6 +325,122 @@ def variances_of_functions(
     return [space.posterior_variances(own, some) for own, some in each]
 
 
-def difference(before: FloatArray, curvature: FloatArray) -> float:
-    """Relative difference of curvatures: what was computed for similar ones may be used again."""
-    return float(np.abs(before - curvature).sum() / max(float(curvature.sum()), 1e-300))
+LARGE_VARIANCE = 1e6
+"""Prior variance of f above which data are taken for unscaled."""
+LARGEST_FEATURE = 1e150
+"""Features must stay below it: their squares must not overflow."""
+INDEFINITE_TOLERANCE = 1e-8
+"""Negative eigenvalues down to this share of the largest are rounding, not indefiniteness."""
+
+
+def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatArray | None]:
+    """The space of f on the training points, and a projection for indefinite kernels.
+
+    Negative eigenvalues of an indefinite kernel matrix are set to zero, with a warning. The
+    projection P then turns dual coefficients into coefficients on the original kernel:
+    k(x, X) P a is the function whose values at X are K_clipped a.
+    """
+    features = kernel.explicit_features(X)
+    if features is not None:
+        if not np.all(np.abs(features) < LARGEST_FEATURE):
+            raise UnscaledDataError(
+                f"X holds values up to {np.abs(features).max():.3g}, whose squares overflow: scale "
+                "X (StandardScaler)."
+            )
+        space = FeatureSpace(features)
+        _warn_of_large_variance(space.variances)
+        return space, None
+    gram = kernel.gram(X)
+    _warn_of_large_variance(np.diag(gram))
+    if not kernel.may_be_indefinite:
+        return GramSpace(gram), None
+    scale = max(float(np.abs(gram).max(initial=0.0)), 1e-300)
+    if not np.allclose(gram, gram.T, rtol=0.0, atol=1e-8 * scale):
+        raise ValueError(
+            f"kernel={kernel.name!r} gives a matrix that is not symmetric (largest difference "
+            f"{np.abs(gram - gram.T).max():.3g}): a kernel must satisfy k(x, y) = k(y, x)."
+        )
+    gram = 0.5 * (gram + gram.T)
+    if _is_semidefinite(gram):
+        return GramSpace(gram), None
+    eigenvalues, vectors = linalg.eigh(gram)
+    warnings.warn(
+        f"kernel={kernel.name!r} is indefinite: {int((eigenvalues < 0).sum())} of "
+        f"{len(eigenvalues)} eigenvalues are negative, the smallest {eigenvalues[0]:.3g} against "
+        f"a largest of {eigenvalues[-1]:.3g}. They are set to zero; use a positive semi-definite "
+        "kernel to avoid this.",
+        IndefiniteKernelWarning,
+        stacklevel=4,
+    )
+    kept = vectors[:, eigenvalues > 0]
+    clipped = (kept * eigenvalues[eigenvalues > 0]) @ kept.T
+    return GramSpace(clipped), kept @ kept.T
+
+
+def _warn_of_large_variance(variances: FloatArray) -> None:
+    typical = float(np.median(variances))
+    if typical > LARGE_VARIANCE:
+        warnings.warn(
+            f"the kernel gives the decision function a prior variance of about {typical:.2g}, "
+            "against margins of 1: scale X (StandardScaler).",
+            UnscaledDataWarning,
+            stacklevel=4,
+        )
+
+
+def _is_semidefinite(gram: FloatArray) -> bool:
+    """Cheap test by a Cholesky factorisation of the matrix with a small ridge."""
+    shifted = gram.copy()
+    ridge = INDEFINITE_TOLERANCE * max(float(np.trace(gram)), 1e-300)
+    shifted.flat[:: len(gram) + 1] += ridge
+    try:
+        linalg.cholesky(shifted, overwrite_a=True)
+    except linalg.LinAlgError:
+        return False
+    return True
+
+
+class Prior(NamedTuple):
+    """The decision functions on the training samples, and how to write them down elsewhere."""
+
+    space: FunctionSpace
+    projection: FloatArray | None = None
+    """For indefinite kernels, see ``function_space``."""
+    feature_map: Any = None
+    """For functions of features: a ``landmarks.FeatureMap``."""
+
+
+def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
+    """Functions of the kernel itself; X may be a precomputed kernel matrix."""
+    return Prior(*function_space(kernel, X))
+
+
+EXACT_UP_TO, SEVERAL_UP_TO = 2000, 1000
+"""Samples up to which ``n_components="auto"`` keeps the exact kernel, for one function and for
+several that are fitted again without parts of the rows: with landmarks one pass serves all."""
+LANDMARKS_PER_ROOT, LANDMARKS_PER_ROOT_ALONE, FEWEST_LANDMARKS = 5.0, 20.0, 500
+"""Landmarks for the square root of the number of samples, and the fewest of more samples.
+
+Beside a base four times as many change nothing that is found. A function that is alone needs them
+where classes have many clusters."""
+MOST_VALUES = 500_000_000
+"""Kernel values between samples and landmarks, at most: they fit into memory."""
+
+
+def components_for(
+    n_components: int | str | None, n_samples: int, *, several: bool = False, alone: bool = False
+) -> int | None:
+    """Number of landmarks, or None for the exact kernel.
+
+    Parameters
+    ----------
+    several : several functions are fitted again without parts of the rows
+    alone : no base predicts beside them
+    """
+    if n_components != "auto":
+        return None if n_components is None else int(n_components)
+    if n_samples <= (SEVERAL_UP_TO if several else EXACT_UP_TO):
+        return None
+    per_root = LANDMARKS_PER_ROOT_ALONE if alone else LANDMARKS_PER_ROOT
+    wanted = max(FEWEST_LANDMARKS, min(int(per_root * np.sqrt(n_samples)), n_samples // 4))
+    return min(wanted, max(MOST_VALUES // n_samples, 1))

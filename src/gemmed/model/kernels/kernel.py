@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._core.exceptions import UnscaledDataError
-from ..._core.threads import in_threads
 from ..._core.types import FloatArray
 
 RADIAL = ("rbf", "rational_quadratic")
@@ -28,49 +27,6 @@ CACHE_VALUES = 262_144
 """Kernel values computed at a time: they stay in the processor's cache between steps."""
 LEAST_ROWS = 16
 """Rows at a time, at least."""
-TRIANGLE_ROWS = 128
-"""Rows of a triangle that are computed at a time."""
-
-
-class _Profile(NamedTuple):
-    """Values of a kernel from products ``slope * (-gamma d^2) + offset``.
-
-    A pass over the values for the variance, or to forbid some 1e-7 more than it, is a fifth of the
-    time. In single precision neither is made: the variance is in slope and offset.
-    """
-
-    name: str
-    slope: float
-    offset: float
-    variance: float
-    """By which values are multiplied."""
-    clipped: bool
-    """Whether distances that rounding makes negative are zero."""
-
-    @classmethod
-    def of(cls, name: str, variance: float, *, single: bool) -> _Profile:
-        if name == "rbf":
-            offset = np.log(variance) if single else 0.0
-            return cls(name, 1.0, offset, 1.0 if single else variance, not single)
-        scale = variance**-2 if single else 1.0
-        return cls(name, -2.0 * scale, scale, 1.0 if single else variance, not single)
-
-    def finish(self, products: np.ndarray, bias: float) -> None:
-        """Turn products into kernel values, in place."""
-        one = products.dtype.type
-        if self.name == "rbf":
-            if self.clipped:
-                np.minimum(products, 0.0, out=products)
-            np.exp(products, out=products)
-            if self.variance != 1.0:
-                products *= one(self.variance)
-        else:
-            if self.clipped:
-                np.maximum(products, 1.0, out=products)
-            np.sqrt(products, out=products)
-            np.divide(one(self.variance), products, out=products)
-        if bias:
-            products += one(bias)
 
 
 class RadialKernel:
@@ -94,17 +50,31 @@ class RadialKernel:
         bias: float = 0.0,
         dtype: Any = np.float64,
     ) -> None:
+        self._name, self._variance, self._bias = name, variance, bias
         self._dtype = np.dtype(dtype).type
-        self._profile = _Profile.of(name, variance, single=self._dtype is np.float32)
-        self._bias, self._own = bias, variance + bias
         # There may be no points: a function without any coefficient.
         self._centre = points.mean(axis=0, dtype=np.float64) if len(points) else 0.0
         Z = points - self._centre
         ones = np.ones(len(Z))
         right = gamma * np.vstack([2.0 * Z.T, -ones, -np.einsum("ij,ij->i", Z, Z)])
-        right *= self._profile.slope
-        right[-1] += self._profile.offset
+        if name == "rational_quadratic":  # products are then 1 + 2 gamma d^2
+            right *= -2.0
+            right[-1] += 1.0
+        if self._folds:
+            if name == "rbf":
+                right[-1] += np.log(variance)
+            else:
+                right *= variance**-2
         self._right = right.astype(dtype)
+
+    @property
+    def _folds(self) -> bool:
+        """Whether the variance is in the products.
+
+        A pass over the values for the variance, or to forbid some 1e-7 more than it, is a fifth of
+        the time. In single precision neither is made.
+        """
+        return self._dtype is np.float32
 
     def values(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrix of shape (len(X), n_points), in ``out`` if that is given."""
@@ -113,24 +83,24 @@ class RadialKernel:
         step = max(LEAST_ROWS, CACHE_VALUES // max(1, self._right.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            part = np.matmul(self._left(X[rows]), self._right, out=out[rows])
-            self._profile.finish(part, self._bias)
+            self._finish(np.matmul(self._left(X[rows]), self._right, out=out[rows]))
         return out
 
-    def upper_triangle(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        """Kernel matrix of the points, which are X, among themselves; zeros below the diagonal."""
-        n = len(X)
-        gram = np.zeros((n, n), dtype=self._dtype)
-        left = self._left(X)
-
-        def finish(start: int) -> None:
-            part = gram[start : start + TRIANGLE_ROWS, start:]
-            np.matmul(left[start : start + TRIANGLE_ROWS], self._right[:, start:], out=part)
-            self._profile.finish(part, self._bias)
-
-        in_threads(finish, range(0, n, TRIANGLE_ROWS), n_threads)
-        gram.flat[:: n + 1] = self._own
-        return gram
+    def _finish(self, products: np.ndarray) -> None:
+        """Turn products into kernel values, in place."""
+        if self._name == "rbf":
+            if not self._folds:
+                np.minimum(products, 0.0, out=products)
+            np.exp(products, out=products)
+        else:
+            if not self._folds:
+                np.maximum(products, 1.0, out=products)
+            np.sqrt(products, out=products)
+            np.divide(1.0, products, out=products)
+        if self._variance != 1.0 and not self._folds:
+            products *= self._variance
+        if self._bias:
+            products += self._dtype(self._bias)
 
     def _left(self, X: np.ndarray) -> np.ndarray:
         left = np.empty((len(X), X.shape[1] + 2), dtype=self._dtype)

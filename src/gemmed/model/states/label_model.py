@@ -295,7 +295,7 @@ def minus_log_posterior(model: LabelModel, theta: FloatArray, common: float) -> 
     return Density(value, gradient, information)
 
 
-OWN_OPINION = 0.5
+POSTERIOR_SHARE = 0.5
 """Part of the say that P(t) has."""
 
 
@@ -338,6 +338,6 @@ def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> Flo
 
 def lessons(doubt: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Doubt and cost of every sample with both opinions, each of the shape of ``doubt``."""
-    other = OWN_OPINION * doubt
-    total = OWN_OPINION + (1.0 - OWN_OPINION) * costs
+    other = POSTERIOR_SHARE * doubt
+    total = POSTERIOR_SHARE + (1.0 - POSTERIOR_SHARE) * costs
     return other / total, total

@@ -22,10 +22,9 @@ from ...estimators.kernel_classifier import (
 from ...estimators.validation import check_number, check_training_data, check_weights
 from ...estimators.whole_fit import fit_method, leave_out_absent_samples
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances, mean_of_smallest
-from ...model.kernels.exact_or_features import function_space
-from ...model.kernels.function_space import FunctionSpace
+from ...model.decision_step import fit_slope
+from ...model.kernels.function_space import FunctionSpace, function_space
 from ...model.kernels.kernel import Kernel
-from ...model.margin_loss import fit_slope
 from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10

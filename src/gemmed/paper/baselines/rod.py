@@ -16,8 +16,8 @@ from ...estimators.kernel_classifier import (
 )
 from ...estimators.validation import check_number, check_training_data
 from ...estimators.whole_fit import fit_method
-from ...model.kernels.exact_or_features import function_space
-from ...model.margin_loss import fit_slope
+from ...model.decision_step import fit_slope
+from ...model.kernels.function_space import function_space
 from .box_svm import HELD_OUT_TOL, held_out_margins
 from .rod_solver import solve_low_rank
 

@@ -27,8 +27,7 @@ from ..._core.box_newton import Quadratic, maximize_in_box
 from ..._core.exceptions import EngineError
 from ..._core.progress import report
 from ..._core.types import FloatArray
-from ...model.decision_step import DecisionFunction
-from ...model.margin_loss import margin_loss
+from ...model.decision_step import DecisionFunction, margin_loss
 from ..dual import FIELD_LIMIT, DualProblem, Multipliers
 from .base import Solution, Status, require_whole
 

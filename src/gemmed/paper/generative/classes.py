@@ -20,7 +20,7 @@ from scipy import linalg, special
 
 from ..._core.box_newton import Curvature, Quadratic, maximize_in_box
 from ..._core.types import FloatArray
-from ...model.margin_loss import margin_loss
+from ...model.decision_step import margin_loss
 from .gaussian import Gaussian, log_partition
 
 LAM_MARGIN = 1e-9

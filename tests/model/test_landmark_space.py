@@ -5,22 +5,20 @@ import pytest
 
 import gemmed.model.decision_step
 from gemmed.model.decision_step import (
+    MIN_RELATIVE_DECREASE,
     DecisionFunction,
-    known_functions,
     solve_med,
     solve_med_functions,
 )
-from gemmed.model.kernels.block_space import BlockFeatureSpace
-from gemmed.model.kernels.centre_preconditioner import CentrePreconditioner, SampledFactors
-from gemmed.model.kernels.centre_space import MIN_RELATIVE_DECREASE, CentreSpace
-from gemmed.model.kernels.function_space import FeatureSpace
+from gemmed.model.kernels.function_space import FeatureSpace, GramSpace, components_for
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.nystroem import nystroem_map
+from gemmed.model.kernels.landmark_space import LandmarkSpace, conjugate_gradients
+from gemmed.model.kernels.landmarks import LinearMap, nystroem_map
 from gemmed.model.med import learn_med
 from gemmed.rows.blocks import LocalBlocks
 
 KERNEL = Kernel("rbf", gamma=0.2, bias_variance=0.7)
-CACHES = {"kept": 10**9, "part": 40_000, "anew": 0}
+CACHES = {"kept": 10**9, "anew": 0}
 
 
 def rows(n, n_features=5, seed=0):
@@ -31,8 +29,12 @@ def spaces(n=600, m=60, *, cache=10**9, n_threads=1, block_rows=64):
     X = rows(n)
     made = nystroem_map(KERNEL, X[:m])
     blocks = LocalBlocks(X, block_rows=block_rows, n_threads=n_threads)
-    space = CentreSpace(blocks, made, cache_bytes=cache)
-    return space, FeatureSpace(made.features(X).astype(np.float64))
+    space = LandmarkSpace(blocks, made, kept_bytes=cache)
+    return space, FeatureSpace(features(made, X))
+
+
+def features(made, X):
+    return made.solve(made.raw(X).T.astype(np.float64)).T
 
 
 def signs(n, k=3):
@@ -61,10 +63,11 @@ def test_every_operation_equals_that_of_the_features_held_whole(cache, k):
 
     close(space.values(w), each(whole.values, w), 2e-5)
     close(space.from_coefficients(v), each(whole.from_coefficients, v), 2e-5)
-    close(space.variances, whole.variances, 2e-5)
-    assert np.all(space.variance_bound >= whole.variances - 1e-5)
-    target = each(whole.newton_target, v, v * curvature, curvature)
-    close(space.newton_target(v, v * curvature, curvature), target, 1e-3)
+    some = np.array([300, 5, 77])
+    close(space.prior_variances(some), whole.prior_variances(some), 2e-5)
+    close(space.features(), whole.features(), 2e-5)
+    exact = each(lambda own: whole.posterior_variances(own, some), curvature)
+    close(space.posterior_variances(curvature, some), exact, 0.02)
 
 
 def test_a_newton_step_from_a_start_comes_close():
@@ -73,7 +76,7 @@ def test_a_newton_step_from_a_start_comes_close():
     curvature = np.maximum(rng.normal(size=600), 0.0)
     w = 0.1 * rng.normal(size=len(whole.zero()))
     f, pull = whole.values(w), rng.normal(size=600) * curvature
-    exact = whole.newton_target(f, pull, curvature)
+    exact = whole.newton_target(f, pull, curvature, w)
     matrix = np.eye(len(w)) + (whole.features().T * curvature) @ whole.features()
 
     def error(parameters):
@@ -83,25 +86,13 @@ def test_a_newton_step_from_a_start_comes_close():
     assert error(space.newton_target(f, pull, curvature, w)) < 0.2 * error(w)
 
 
-def test_posterior_variances_are_unbiased_and_as_noisy_as_said():
-    space, whole = spaces(1000, 80)
-    curvature = np.maximum(np.random.default_rng(4).normal(size=1000), 0.0)
-    every = np.arange(1000)
-    exact = whole.posterior_variances(curvature, every)
-    ratio = space.posterior_variances(curvature, every) / exact
-    assert abs(ratio.mean() - 1.0) < 0.06
-    assert ratio.std() < 0.3
-    both = space.posterior_variances(np.column_stack([curvature, 2.0 * curvature]), every)
-    np.testing.assert_array_equal(both[:, 0], space.posterior_variances(curvature, every))
-
-
-def test_functions_solved_together_are_those_solved_alone():
+def test_functions_solved_together_are_those_solved_alone(monkeypatch):
     n = 600
     labels, weights = signs(n), np.ones(n)
     doubt = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
     options = {"max_iter": 50, "tol": 1e-6}
+    monkeypatch.setattr("gemmed.model.decision_step.MIN_RELATIVE_DECREASE", 1e-6)
     space = spaces()[0]
-    space.enough_decrease = 1e-6  # small enough a problem for single precision
     together = solve_med_functions(space, labels, 3.0, weights, doubt=doubt, **options)
     for j, own in enumerate(together):
         alone = solve_med(spaces()[1], labels[:, j], 3.0, weights, doubt=doubt[:, j], **options)
@@ -111,13 +102,9 @@ def test_functions_solved_together_are_those_solved_alone():
 
 
 def test_what_is_left_is_less_than_the_last_step_brought():
-    """The gap is far above what is left, and waiting for it would be a waste."""
     labels, weights = signs(600), np.ones(600)
     rough = solve_med_functions(spaces()[0], labels, 3.0, weights, max_iter=50, tol=1e-6)
     assert all(own.converged for own in rough)
-    assert any(
-        own.certificate.gap > MIN_RELATIVE_DECREASE * own.certificate.primal for own in rough
-    )
     for j, own in enumerate(rough):
         best = solve_med(spaces()[1], labels[:, j], 3.0, weights, max_iter=50, tol=1e-9)
         left = own.certificate.primal / best.certificate.primal - 1.0
@@ -151,9 +138,8 @@ def test_a_fit_goes_on_as_long_as_its_objective_falls(monkeypatch):
     weights, options = np.full(400, 100.0), {"max_iter": 50, "tol": 1e-4}
     (wanted,) = solve_med_functions(space, rare, 3.0, weights, **options)
     start = solve_med_functions(space, rare, 3.0, 3.0 * weights, **options)
-    space.known = known_functions(rare, start)
     monkeypatch.setattr(gemmed.model.decision_step, "MAX_STALLED", 3)
-    (found,) = solve_med_functions(space, rare, 3.0, weights, **options)
+    (found,) = solve_med_functions(space, rare, 3.0, weights, start=start, **options)
     assert found.converged
     assert found.certificate.primal < (1.0 + 1e-3) * wanted.certificate.primal
 
@@ -174,12 +160,13 @@ def test_steps_that_bring_nothing_come_to_an_end(monkeypatch):
     assert found.n_iter == gemmed.model.decision_step.MAX_STALLED + 1
 
 
-def test_held_out_margins_are_those_of_the_features_solved_exactly():
+def test_held_out_margins_are_near_those_without_single_samples():
+    """They are those without a fifth of the samples."""
     n = 1000
     labels = signs(n, 1)
     ours = learn_med(spaces(n, 80)[0], labels, np.ones(n), 3.0).held_out
     theirs = learn_med(spaces(n, 80)[1], labels, np.ones(n), 3.0).held_out
-    assert np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1] > 0.995
+    assert np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1] > 0.98
     assert abs(np.mean(ours > 0) - np.mean(theirs > 0)) < 0.01
 
 
@@ -195,69 +182,107 @@ def test_the_number_of_threads_changes_nothing():
         np.testing.assert_array_equal(one.decision.f, several.decision.f)
 
 
-@pytest.mark.parametrize("least", [0, 10**9], ids=["landmarks", "sampled rows"])
-def test_both_preconditioners_lead_to_the_same_solution(monkeypatch, least):
-    monkeypatch.setattr("gemmed.model.kernels.centre_space.MIN_PRODUCTS_FOR_LANDMARKS", least)
-    monkeypatch.setattr(SampledFactors, "patience", lambda *_: 200)
-    space, whole = spaces()
-    curvature = np.maximum(np.random.default_rng(6).normal(size=600), 0.0)
-    v = np.random.default_rng(7).normal(size=600)
-    found = space.newton_target(v, v * curvature, curvature)
-    exact = whole.newton_target(v, v * curvature, curvature)
-    np.testing.assert_allclose(found, exact, atol=1e-3 * np.abs(exact).max())
-
-
-def test_landmarks_stand_for_rows():
-    """With all rows as landmarks and equal curvature the preconditioner is the Newton matrix."""
-    X = rows(50)
-    made = nystroem_map(Kernel("rbf", gamma=2.0, bias_variance=0.5), X)
-    assert len(made.landmarks) == 50
-    phi = made.features(X).astype(np.float64)
-    preconditioner = CentrePreconditioner(
-        made.factor.astype(np.float32, order="F"), np.sqrt(0.5), 1.0
-    )
-    right = rows(51, 2)
-    found = preconditioner.solve(right, np.array([0.3, 3.0]))
-    for j, w in enumerate((0.3, 3.0)):
-        exact = np.linalg.solve(np.eye(51) + w * phi.T @ phi, right[:, j])
-        np.testing.assert_allclose(found[:, j], exact, atol=5e-3 * np.abs(exact).max())
-
-
-def test_objective_is_that_of_the_solver_with_factors():
+def test_objective_is_that_of_the_features_solved_exactly():
     n, m = 3000, 200
-    X, labels = rows(n), signs(n, 1)[:, 0]
-    made = nystroem_map(KERNEL, X[:m])
-    blocks = LocalBlocks(X)
+    labels, (space, whole) = signs(n, 1)[:, 0], spaces(n, m)
     options = {"max_iter": 50, "tol": 1e-6}
-    ours = solve_med(CentreSpace(blocks, made), labels, 3.0, np.ones(n), **options)
-    theirs = solve_med(BlockFeatureSpace(blocks, made), labels, 3.0, np.ones(n), **options)
-    assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=5e-6)
+    ours = solve_med(space, labels, 3.0, np.ones(n), **options)
+    theirs = solve_med(whole, labels, 3.0, np.ones(n), **options)
+    assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=5e-5)
 
 
-def test_without_room_for_factors_of_rows_landmarks_do(monkeypatch):
+def test_without_room_for_factors_they_are_made_again(monkeypatch):
     labels, weights = signs(600), np.ones(600)
     options = {"max_iter": 50, "tol": 1e-6}
     usual = solve_med_functions(spaces()[0], labels, 3.0, weights, **options)
-    monkeypatch.setattr("gemmed.model.kernels.centre_preconditioner.MAX_FACTOR_BYTES", 0)
-    space = spaces()[0]
-    found = solve_med_functions(space, labels, 3.0, weights, **options)
-    assert not space._samples.has_room_for(labels.shape[1])
+    monkeypatch.setattr("gemmed.model.kernels.landmark_space.MAX_FACTOR_BYTES", 0)
+    found = solve_med_functions(spaces()[0], labels, 3.0, weights, **options)
     for one, other in zip(found, usual, strict=True):
         assert one.converged
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-4)
 
 
-def test_memory_that_holds_no_numbers_is_not_used(monkeypatch):
-    """More landmarks than a tile has; below the diagonal nothing is read."""
-    factor = np.asfortranarray(np.eye(500, dtype=np.float32))
-    preconditioner = CentrePreconditioner(factor, 0.5, 2.0)
-    right = np.ones((501, 1))
-    expected = CentrePreconditioner(factor, 0.5, 2.0).solve(right, np.array([0.7]))
+def test_all_samples_as_landmarks_give_the_kernel_solution():
+    X, labels = rows(150), signs(150, 1)[:, 0]
+    options = {"max_iter": 50, "tol": 1e-6}
+    space = LandmarkSpace(LocalBlocks(X), nystroem_map(KERNEL, X))
+    ours = solve_med(space, labels, 3.0, np.ones(150), **options)
+    theirs = solve_med(GramSpace(KERNEL.gram(X)), labels, 3.0, np.ones(150), **options)
+    assert ours.certificate.primal == pytest.approx(theirs.certificate.primal, rel=1e-4)
 
-    def signalling(shape, dtype=float):
-        return np.full(shape, 0x7FA00000, dtype=np.int32).view(dtype)
 
-    monkeypatch.setattr(np, "empty", signalling)
-    with np.errstate(invalid="raise"):
-        found = preconditioner.solve(right, np.array([0.7]))
-    np.testing.assert_array_equal(found, expected)
+def test_the_linear_kernel_in_blocks():
+    X, labels = rows(700), signs(700, 1)[:, 0]
+    options = {"max_iter": 50, "tol": 1e-6}
+    space = LandmarkSpace(LocalBlocks(X, block_rows=100), LinearMap(5))
+    ours = solve_med(space, labels, 3.0, np.ones(700), **options)
+    whole = FeatureSpace(np.column_stack([X, np.ones(700)]))
+    theirs = solve_med(whole, labels, 3.0, np.ones(700), **options)
+    np.testing.assert_allclose(ours.decision.f, theirs.decision.f, atol=0.01)
+
+
+def test_which_samples_keep_the_exact_kernel():
+    found = [components_for("auto", n) for n in (2000, 2001, 20_000, 10**5, 10**6)]
+    assert found == [None, 500, 707, 1581, 500]
+    assert [components_for("auto", n, several=True) for n in (1000, 1001)] == [None, 500]
+    assert [components_for("auto", n, alone=True) for n in (20_000, 10**6)] == [2828, 500]
+    assert components_for(50, 100) == 50
+    assert components_for(None, 10**6) is None
+
+
+# Conjugate gradients, against a direct solution.
+
+
+def system(n=40, k=2):
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(n, n))
+    return half @ half.T / n + np.eye(n), rng.normal(size=(n, k))
+
+
+def test_systems_are_solved_by_products():
+    matrix, right = system()
+    found = conjugate_gradients(
+        lambda p, which: matrix @ p, lambda r, which: r.copy(), right, np.full(2, 1e-12), 120
+    )
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right), atol=1e-10)
+
+
+def test_an_exact_preconditioner_takes_one_product():
+    matrix, right = system()
+    products = []
+
+    def product(p, which):
+        products.append(which.tolist())
+        return matrix @ p
+
+    found = conjugate_gradients(
+        product, lambda r, which: np.linalg.solve(matrix, r), right, np.full(2, 1e-9), 120
+    )
+    assert products == [[0, 1]]
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right), atol=1e-9)
+
+
+def test_a_system_that_is_solved_takes_no_more_products():
+    matrix, right = system()
+    right[:, 1] = 0.0
+    seen = []
+
+    def product(p, which):
+        seen.append(which.tolist())
+        return matrix @ p
+
+    found = conjugate_gradients(
+        product, lambda r, which: r.copy(), right, np.array([1e-3, 1e-3]), 120
+    )
+    assert set(map(tuple, seen)) == {(0,)}
+    np.testing.assert_array_equal(found[:, 1], 0.0)
+
+
+def test_the_number_of_products_is_limited():
+    matrix, right = system()
+    found = conjugate_gradients(
+        lambda p, which: matrix @ p, lambda r, which: r.copy(), right, np.full(2, 1e-12), 2
+    )
+    exact = np.linalg.solve(matrix, right)
+    error, start = found - exact, exact
+    assert 0.0 < np.sum(error * (matrix @ error)) < np.sum(start * (matrix @ start))
