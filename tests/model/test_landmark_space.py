@@ -12,7 +12,7 @@ from gemmed.model.decision_step import (
 )
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace, components_for
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.model.kernels.landmark_space import LandmarkSpace
+from gemmed.model.kernels.landmark_space import LandmarkSpace, conjugate_gradients
 from gemmed.model.kernels.landmarks import LinearMap, nystroem_map
 from gemmed.model.med import learn_med
 from gemmed.rows.blocks import LocalBlocks
@@ -228,3 +228,61 @@ def test_which_samples_keep_the_exact_kernel():
     assert [components_for("auto", n, alone=True) for n in (20_000, 10**6)] == [2828, 500]
     assert components_for(50, 100) == 50
     assert components_for(None, 10**6) is None
+
+
+# Conjugate gradients, against a direct solution.
+
+
+def system(n=40, k=2):
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(n, n))
+    return half @ half.T / n + np.eye(n), rng.normal(size=(n, k))
+
+
+def test_systems_are_solved_by_products():
+    matrix, right = system()
+    found = conjugate_gradients(
+        lambda p, which: matrix @ p, lambda r, which: r.copy(), right, np.full(2, 1e-12), 120
+    )
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right), atol=1e-10)
+
+
+def test_an_exact_preconditioner_takes_one_product():
+    matrix, right = system()
+    products = []
+
+    def product(p, which):
+        products.append(which.tolist())
+        return matrix @ p
+
+    found = conjugate_gradients(
+        product, lambda r, which: np.linalg.solve(matrix, r), right, np.full(2, 1e-9), 120
+    )
+    assert products == [[0, 1]]
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right), atol=1e-9)
+
+
+def test_a_system_that_is_solved_takes_no_more_products():
+    matrix, right = system()
+    right[:, 1] = 0.0
+    seen = []
+
+    def product(p, which):
+        seen.append(which.tolist())
+        return matrix @ p
+
+    found = conjugate_gradients(
+        product, lambda r, which: r.copy(), right, np.array([1e-3, 1e-3]), 120
+    )
+    assert set(map(tuple, seen)) == {(0,)}
+    np.testing.assert_array_equal(found[:, 1], 0.0)
+
+
+def test_the_number_of_products_is_limited():
+    matrix, right = system()
+    found = conjugate_gradients(
+        lambda p, which: matrix @ p, lambda r, which: r.copy(), right, np.full(2, 1e-12), 2
+    )
+    exact = np.linalg.solve(matrix, right)
+    error, start = found - exact, exact
+    assert 0.0 < np.sum(error * (matrix @ error)) < np.sum(start * (matrix @ start))

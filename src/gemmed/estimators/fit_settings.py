@@ -35,6 +35,8 @@ TUNED = "tuned"
 """Value of kernel, gamma and the variances that has them chosen from the data."""
 
 
+JUDGING_SEED = 0
+"""Of all random draws by which samples are judged: verdicts do not depend on ``random_state``."""
 N_NEIGHBORS = 10
 """Of estimators that do not ask for them."""
 
@@ -295,7 +297,8 @@ class Settings(NamedTuple):
     """Nystroem features; None for the exact kernel."""
     max_iter: int
     tol: float
-    engine_seed: int
+    seed: int
+    """Of landmarks, and of bases that predict; samples are judged with ``JUDGING_SEED``."""
     n_jobs: int | None
 
 
@@ -366,20 +369,18 @@ def settings_of(
     ``tunable`` says whether what is to be tuned of the kernel is tuned now.
     """
     random = check_random_state(estimator.random_state)
-    split_seed, engine_seed = (int(s) for s in random.randint(2**31 - 1, size=2))
     graph = records.selection.neighbor_graph
+    n_neighbors = getattr(estimator, "n_neighbors", N_NEIGHBORS)
     to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(
-            getattr(estimator, "n_neighbors", N_NEIGHBORS), graph, samples.groups, split_seed
-        ),
+        Neighbourhood(n_neighbors, graph, samples.groups, JUDGING_SEED),
         c=float(estimator.C),
         to_tune=to_tune if tunable else ToTune(False, False, False),
         priors=records.priors,
         n_components=n_components,
         max_iter=records.solver.max_iter,
         tol=records.solver.tol,
-        engine_seed=engine_seed,
+        seed=int(random.randint(2**31 - 1)),
         n_jobs=estimator.n_jobs,
     )
 
@@ -405,6 +406,7 @@ def prior_of(
         assert rows.X is not None
         return exact_prior(kernel, rows.X)
     assert settings.n_components is not None
-    seed = settings.neighbourhood.seed
     blocks = BlockRows(rows.blocks)
-    return landmark_prior(kernel, blocks, class_index, trusted, settings.n_components, seed)
+    return landmark_prior(
+        kernel, blocks, class_index, trusted, settings.n_components, settings.seed
+    )

@@ -96,7 +96,8 @@ default="tuned"
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.
     random_state : int, RandomState instance or None, default=None
-        Random halves of the bipartite graph, parts of the rows, and seeds of the base.
+        Seed of the landmarks and of the bases that predict. Samples are judged with fixed seeds:
+        without landmarks, their probabilities do not depend on it.
     n_jobs : int or None, default=None
         Threads at most: of passes over blocks of rows with landmarks, of BLAS otherwise; None for
         all cores. Small samples take one thread, which is faster.

@@ -134,8 +134,8 @@ def fit_states(
     sizes = rows.n_samples, len(samples.classes)
     bases = members_of(base, settings.n_jobs, *sizes, in_memory=is_in_memory)
     in_memory = np.empty((0, 0)) if X is None else X
-    rng = np.random.default_rng(settings.engine_seed)
-    seed, base_seed = settings.neighbourhood.seed, settings.engine_seed
+    seed = settings.neighbourhood.seed
+    rng = np.random.default_rng(seed)
     n_classes, in_blocks = len(samples.classes), rows.blocks is not None
     index, answers = samples.taught_index, samples.said
     watch = Stopwatch()
@@ -177,7 +177,7 @@ def fit_states(
             watch.begin("base")
             members += [
                 held_out_scores(
-                    own, in_memory, index, weights * sure, samples.groups, base_seed, n_classes
+                    own, in_memory, index, weights * sure, samples.groups, seed, n_classes
                 )
                 for own in bases
             ]
@@ -220,11 +220,11 @@ def fit_states(
         decisions = decide(rows, kernel, prior, signs, kept, settings, learned.start, doubt, cost)
         watch.begin("base")
         bases = [
-            fit_with_states(own, in_memory, index, true_label, kept, base_seed) for own in bases
+            fit_with_states(own, in_memory, index, true_label, kept, settings.seed) for own in bases
         ]
         watch.begin()
     return StateFit(
-        distances.scaled,
+        distances,
         measurements,
         kernel,
         candidates,

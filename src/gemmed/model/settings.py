@@ -27,12 +27,12 @@ class Priors:
         mean something, 1 - 1 / n_classes. (1, 1) is uniform.
     deviation_spread : float, default=1.5
         How far the log-odds of a wrong label may differ between classes (standard deviation).
-    slope_spread, bias_spread : float, default=2.5, 1.5
+    slope_spread, bias_spread : float, default=5.0, 1.5
         Standard deviations of the slopes of the members (for scores of unit spread) and of the
         class biases that turn held-out scores into probabilities. One-sided errors move biases.
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
-    sample_error : float, default=0.12
+    sample_error : float, default=0.1
         Size of label errors that depend on the sample. Let the given label have probability p and
         the likeliest one q. The label is wrong with odds of sample_error * q / p.
 
@@ -44,14 +44,14 @@ class Priors:
     0.1
     """
 
-    slope_spread: float = 2.5
+    slope_spread: float = 5.0
     bias_spread: float = 1.5
     deviation_spread: float = 1.5
     bad_rate: float = 0.02
     bad_spread: float = 1.5
     rate_shape: tuple[float, float] = (0.3, 4.0)
     power: float = 0.5
-    sample_error: float = 0.12
+    sample_error: float = 0.1
 
     def __post_init__(self) -> None:
         spreads = ("slope_spread", "bias_spread", "deviation_spread", "bad_spread")

@@ -307,7 +307,7 @@ class Findings:
         if row not in self._known_reasons:
             if len(self._known_reasons) >= MAX_COUNTED:
                 self._known_reasons.clear()
-            cells = [str(cells[row]) for cells in self._texts.values()]
+            cells = [str(self._cells[str(name)][row]) for name in self.audited.categories]
             found = self._reasons.of(self.numbers[row], cells, self.verdict_of(row))
             self._known_reasons[row] = found
         return self._known_reasons[row]
@@ -380,9 +380,9 @@ class Findings:
 
     def _counts(self, name: str) -> ColumnCounts:
         if name not in self._known_counts:
-            values, index = self._texts.get(name), np.where(self.trusted, self.class_index, -1)
-            values = self.numbers[:, self._places[name]] if values is None else values
-            self._known_counts[name] = ColumnCounts(name, values, index, len(self.classes))
+            index = np.where(self.trusted, self.class_index, -1)
+            counts = ColumnCounts(name, self._cells[name], index, len(self.classes))
+            self._known_counts[name] = counts
         return self._known_counts[name]
 
     def row_number(self, row: int) -> int:
@@ -395,19 +395,15 @@ class Findings:
 
     def value_text(self, row: int, name: str) -> str:
         """A value as it is shown."""
-        cells = self._texts.get(name)
-        if cells is not None:
-            return str(cells[row])
-        return number_text(float(self.numbers[row, self._places[name]]))
+        cell = self._cells[name][row]
+        return number_text(cell) if isinstance(cell, float) else str(cell)
 
     @cached_property
-    def _texts(self) -> dict[str, np.ndarray]:
-        frame = self.audited.frame
-        return {str(name): frame[name].to_numpy(dtype=object) for name in self.audited.categories}
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {str(name): i for i, name in enumerate(self.numeric)}
+    def _cells(self) -> dict[str, np.ndarray]:
+        """Columns by name: numbers, and texts of categories."""
+        frame, columns = self.audited.frame, zip(self.numeric, self.numbers.T, strict=True)
+        texts = {str(name): frame[name].to_numpy(dtype=object) for name in self.audited.categories}
+        return {str(name): values for name, values in columns} | texts
 
 
 def _spread_out(values: FloatArray, rows: np.ndarray, n: int) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,35 +43,28 @@ class Answers(NamedTuple):
     """Draws, from the first on, that all have an answer."""
 
 
+@dataclass(eq=False)
 class PlannedChecks:
-    """A plan of random checks and the marks on its rows.
+    """A plan of random checks and the marks on its rows."""
 
-    Parameters
-    ----------
-    rows : position in the table of each row of the plan
-    flagged : rows that the model flagged when the plan was made, by position in the plan
-    goal : share of wrong labels among the unchecked rows at which a reviewer may stop
-    mixes_picks : whether likely faults come between the draws, to reach the goal sooner
-    only_flagged : whether rows are drawn from the flagged ones only, and the goal is the share of
-        them that is faulty
-    """
+    plan: CheckPlan
+    rows: np.ndarray
+    """Position in the table of each row of the plan."""
+    flagged: BoolArray
+    """Rows that the model flagged when the plan was made, by position in the plan."""
+    goal: float = GOAL
+    """Share of wrong labels among the unchecked rows at which a reviewer may stop."""
+    mixes_picks: bool = False
+    """Whether likely faults come between the draws, to reach the goal sooner."""
+    only_flagged: bool = False
+    """Whether rows are drawn from the flagged ones only, and the goal is the share of them that is
+    faulty."""
 
-    def __init__(
-        self,
-        plan: CheckPlan,
-        rows: np.ndarray,
-        flagged: BoolArray,
-        *,
-        goal: float = GOAL,
-        mixes_picks: bool = False,
-        only_flagged: bool = False,
-    ) -> None:
-        self.plan, self.rows, self.flagged = plan, rows, flagged
-        self.goal, self.mixes_picks, self.only_flagged = goal, mixes_picks, only_flagged
-        self.drawn_from = flagged if only_flagged else np.ones(len(plan), dtype=bool)
-        self.order = plan.order[self.drawn_from[plan.order]]
-        self._position = {int(row): i for i, row in enumerate(rows)}
-        self._place = np.full(len(plan), len(plan), dtype=np.intp)
+    def __post_init__(self) -> None:
+        self.drawn_from = self.flagged if self.only_flagged else np.ones(len(self.plan), dtype=bool)
+        self.order = self.plan.order[self.drawn_from[self.plan.order]]
+        self._position = {int(row): i for i, row in enumerate(self.rows)}
+        self._place = np.full(len(self.plan), len(self.plan), dtype=np.intp)
         self._place[self.order] = np.arange(len(self.order))
         self._known: tuple[tuple[int, ...], dict[str, Any]] | None = None
 
@@ -123,9 +117,7 @@ class PlannedChecks:
             raise ReviewError(f"{name} is damaged: begin again with another --marks")
         if plan.digest != meta.get("sha256"):
             raise ReviewError(f"{name} is for another table: begin again with another --marks")
-        return cls(
-            plan, rows, flagged, goal=goal, mixes_picks=mixes_picks, only_flagged=only_flagged
-        )
+        return cls(plan, rows, flagged, goal, mixes_picks, only_flagged)
 
     def save(self, store: MarkStore) -> None:
         """Write the plan into a file of marks."""

@@ -229,11 +229,6 @@ def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:
     return total.total()
 
 
-def local_threads(blocks: Blocks) -> int:
-    """Threads of passes over the blocks in this process."""
-    return blocks.n_threads if isinstance(blocks, ArrayBlocks) else 1
-
-
 def take_rows(blocks: Blocks, rows: np.ndarray) -> np.ndarray:
     """The rows with these numbers, in the order given, shape (len(rows), ...)."""
     wanted = np.zeros(sum(blocks.sizes), dtype=bool)

@@ -64,7 +64,7 @@ def reference_terms(model, theta, common):
 def test_density_and_gradient(n_members, n_classes, with_bad, some_known):
     model = random_model(9, n_members, n_classes, with_bad, some_known)
     sizes = [n_members, n_classes, n_classes, 1]
-    spread = np.repeat([2.5, 1.5, 1.5, 1.5], sizes)
+    spread = np.repeat([5.0, 1.5, 1.5, 1.5], sizes)
     mean = np.repeat([0.0, 0.0, 0.0, special.logit(0.02)], sizes)
 
     def expected(theta, common):

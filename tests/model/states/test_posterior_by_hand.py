@@ -100,12 +100,12 @@ def test_without_data_rates_are_those_of_the_prior(n_classes):
 
 
 def test_errors_that_depend_on_the_sample():
-    """p = 0.4 for the given label and 0.6 for the other: odds of 0.12 * 0.6 / 0.4 for an error."""
+    """p = 0.4 for the given label and 0.6 for the other: odds of 0.1 * 0.6 / 0.4 for an error."""
     model = example(3, 1, known=np.array([-1, -1, 0]))
     model = LabelModel(model.scores, np.array([1, 0, 0]), None, np.ones(3), known=model.known)
     clean = np.array([[0.6, 0.4], [0.8, 0.2], [0.3, 0.7]])
     right = np.array([0.7, 0.9, 1.0])
-    expected = [0.7 * 1.12 / (1.0 + 0.18), 0.9, 1.0]
+    expected = [0.7 * 1.1 / (1.0 + 0.15), 0.9, 1.0]
     np.testing.assert_allclose(_with_sample_errors(model, clean, right), expected)
 
 
@@ -175,7 +175,7 @@ def test_states_are_averaged_over_the_modes():
         total = states.nominal + states.wrong + states.bad
         bad.append(states.bad / total)
         own = states.clean[given]
-        kept = 1.12 / (1.0 + 0.12 * states.clean.max(axis=1) / own)
+        kept = 1.1 / (1.0 + 0.1 * states.clean.max(axis=1) / own)
         right.append(states.nominal / (states.nominal + states.wrong) * kept)
         clean.append(states.clean)
         if_wrong.append(states.clean * model.rates(mode.theta, mode.common))

@@ -40,7 +40,6 @@ SEED = 0x67656D
 ENOUGH_GAIN = 0.02
 """Nats that a further Newton step has to promise."""
 MOST_STEPS = 40
-NEGLIGIBLE_WEIGHT = 1e-4
 FEWEST_ERRORS = 1.5
 """Expected number of wrong labels below which there may be none at all."""
 LEVEL = 0.9
@@ -98,10 +97,7 @@ def infer_states(model: LabelModel) -> StatePosterior:
     rng = np.random.default_rng(SEED)
     rows = np.sort(rng.permutation(model.n_samples)[:MOST_ROWS])
     modes = _modes(model.part(rows))
-    weights = special.softmax([mode.log_mass for mode in modes])
-    kept = weights > NEGLIGIBLE_WEIGHT
-    modes = [mode for mode, is_kept in zip(modes, kept, strict=True) if is_kept]
-    return _averaged(model, modes, weights[kept] / weights[kept].sum())
+    return _averaged(model, modes, special.softmax([mode.log_mass for mode in modes]))
 
 
 def _modes(model: LabelModel) -> list[_Mode]:
