@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gemmed import GEMMEDClassifier
+from gemmed import GEMMEDClassifier, trusted_types
 from gemmed.io.model_files import ModelFileError, load_model, save_model
 from gemmed.io.stored_trees import StoredBoosting, with_stored_trees
 
@@ -138,3 +138,13 @@ def test_random_changes_are_refused_or_harmless(seed, stored):
         n_loaded += 1
         assert np.isfinite(model.predict_proba(GAPS)).all()
     assert 0 < n_loaded < 200
+
+
+def test_programs_that_use_skops_are_told_of_the_trees():
+    import skops.io
+
+    model = GEMMEDClassifier(base="boosting", random_state=0).fit(X, Y == "a")
+    types = trusted_types(model)
+    assert "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor" in types
+    again = skops.io.loads(skops.io.dumps(model), trusted=types)
+    assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()

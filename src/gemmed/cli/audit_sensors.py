@@ -59,8 +59,8 @@ def audit_sensors(
 def rank_samples(training: Training, identifiers: Sequence[str] = ()) -> Any:
     """A DataFrame of one row per sample, in the order of the fit.
 
-    The anomaly score is the larger one of P(the label is wrong or no sensor is good) and the
-    largest P(broken) of a sensor.
+    The anomaly score is the larger one of two: P(the label is wrong or no sensor is good), and the
+    largest P(broken).
     """
     import pandas as pd
 

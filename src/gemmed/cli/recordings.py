@@ -1,7 +1,7 @@
 """Recordings: a manifest to a model of sounds, and such a model to predictions.
 
-The model is a pipeline of MFCCs (with rate and window), principal components and the classifier, so
-that new recordings are processed exactly as in training.
+The model is a pipeline of MFCCs (with rate and window), principal components and the classifier.
+New recordings are thus processed exactly as in training.
 """
 
 from __future__ import annotations

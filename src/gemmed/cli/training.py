@@ -292,8 +292,8 @@ def report_left_out(plan: ColumnPlan, n_unlabelled: int) -> None:
 def score_unlabelled(training: Training, identifiers: Sequence[str] = ()) -> Any:
     """A DataFrame of one row for each row that was not learned from.
 
-    proba is that of the predicted class, p_value the share of trusted training rows that lie as far
-    out; suspicious rows are those at a false-alarm rate of 5 %.
+    proba is that of the predicted class. p_value is the share of trusted training rows that lie as
+    far out. Suspicious rows are those at a false-alarm rate of 5 %.
     """
     import pandas as pd
 

@@ -49,7 +49,8 @@ HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsLi
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
 transformers of scikit-learn 1.6 a list of columns."""
 TREE = "sklearn.tree._tree.Tree"
-"""Built by ``stored_trees`` only: a crafted one can crash the process."""
+BOOSTED_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+"""Built by ``stored_trees`` only: crafted ones can crash the process."""
 
 MOVED = {
     "gemmed.estimators.boosting_files": "gemmed.io.stored_trees",
@@ -184,7 +185,7 @@ def trusted_types(model: Any, *, trusted: Sequence[str] = ()) -> list[str]:
      'gemmed.model.kernels.kernel.Kernel']
     """
     what = f"{type(model).__name__} cannot be saved"
-    return sorted(_refuse_foreign_types(_payload_of(model), [*trusted, TREE], what))
+    return sorted(_refuse_foreign_types(_payload_of(model), [*trusted, TREE, BOOSTED_TREE], what))
 
 
 def _payload_of(model: Any, prepare: Callable[[Any], Any] = lambda model: model) -> bytes:
