@@ -18,7 +18,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "gemmed"
 STATISTICAL = ("evidence", "model", "fit", "estimators", "io")
-NUMERICAL = ("model/kernels/", "io/", "estimators/validation.py")
+NUMERICAL = ("model/kernels/", "io/", "estimators/validation.py", "evidence/distances.py")
 RECORDS = ("Priors", "Selection", "Solver")
 PUBLIC = ("gemmed", "gemmed.acoustics", "gemmed.checks", "gemmed.datasets", "gemmed.inspection")
 PUBLIC += ("gemmed.paper", "gemmed.report", "gemmed.rows", "gemmed.sensors")

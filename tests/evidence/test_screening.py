@@ -18,7 +18,7 @@ from gemmed._core.exceptions import (
     NeighborsReducedWarning,
     UnscaledDataError,
 )
-from gemmed.evidence import screening
+from gemmed.evidence import distances
 from gemmed.evidence.distances import EuclideanDistances, KernelDistances, euclidean
 from gemmed.evidence.scaled_along import training_distances
 from gemmed.evidence.screening import (
@@ -432,7 +432,7 @@ def test_work_in_blocks_changes_nothing(monkeypatch):
     X, new = rng.normal(size=(90, 2)), rng.normal(size=(40, 2))
     z, trust = rng.integers(0, 2, 90), rng.random(90)
     expected = trust_points(X, z, trust, n_neighbors=5).p_values(new)
-    monkeypatch.setattr(screening, "BLOCK_SIZE", 333)
+    monkeypatch.setattr(distances, "BLOCK_SIZE", 333)
     for one, other in zip(
         trust_points(X, z, trust, n_neighbors=5).p_values(new), expected, strict=True
     ):

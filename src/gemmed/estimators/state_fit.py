@@ -224,7 +224,7 @@ def fit_states(
         ]
         watch.begin()
     return StateFit(
-        distances.scaled,
+        distances,
         measurements,
         kernel,
         candidates,

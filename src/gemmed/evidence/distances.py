@@ -8,9 +8,8 @@ neighbours are much closer than that centre. These rows are computed again in do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,8 +20,8 @@ from ..rows.blocks import Blocks, TrainingRows, sum_blocks, take_rows
 
 ROUNDING = 64.0 * np.finfo(float).eps
 """Squared distances below this share of the squared norms are rounding, and count as zero."""
-QUERY_VALUES = 250_000
-"""Distances held at a time by one thread: they stay in the processor's cache."""
+BLOCK_SIZE, QUERY_VALUES = 4_000_000, 250_000
+"""Distances held in memory at a time; the second stay in the cache of one processor."""
 MIN_RELATIVE_DISTANCE = 0.01
 """Squared distance, over squared distances from the centre, below which single precision is not
 enough. Its rounding is some 1e-7 of the latter: squared distances are then good to 1e-5."""
@@ -76,8 +75,33 @@ def mean_nearest(
     X: np.ndarray, references: ReferenceSet, groups: np.ndarray | None = None
 ) -> FloatArray:
     """Mean distance of every row to its k nearest references outside its group."""
-    nearest = partial(_smallest, k=references.n_neighbors)
-    return _mean_of_distances(X, groups, references, nearest)
+    result = np.empty(len(X))
+    single, k = references.single, references.n_neighbors
+    for rows in blocks(len(X), len(references.X), QUERY_VALUES):
+        centred = X[rows] - references.centre
+        own = None if groups is None else groups[rows]
+        # |x|^2 is the same for all references of a row: it is added to those chosen only.
+        squares = np.einsum("ij,ij->i", centred, centred)[:, None]
+        scale = squares + float(references.squares.max(initial=0.0))
+        product = _in_double(centred, references) if single is None else _in_single(centred, single)
+        found = _smallest(_outside(product, own, references), k) + squares
+        if single is not None:
+            close = np.flatnonzero(found.min(axis=1) < MIN_RELATIVE_DISTANCE * scale[:, 0])
+            again = _in_double(centred[close], references)
+            again = _outside(again, None if own is None else own[close], references)
+            found[close] = _smallest(again, k) + squares[close]
+            if 2 * len(close) > len(found):  # the next rows will have to be done again as well
+                single = None
+        found[found <= ROUNDING * scale] = 0.0
+        result[rows] = np.sqrt(found).mean(axis=1)
+    return result
+
+
+def blocks(n_rows: int, n_columns: int, most: int | None = None) -> Iterator[slice]:
+    """Slices of rows of which so many distances to the columns are held at a time."""
+    size = max(1, (most or BLOCK_SIZE) // max(n_columns, 1))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
@@ -85,38 +109,6 @@ def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
     if k < distances.shape[1]:
         distances = np.partition(distances, k - 1, axis=1)[:, :k]
     return distances[:, :k].mean(axis=1)
-
-
-def _mean_of_distances(
-    X: np.ndarray,
-    groups: np.ndarray | None,
-    references: ReferenceSet,
-    chosen: Callable[[np.ndarray], np.ndarray],
-) -> FloatArray:
-    """Mean distance to the references that ``chosen`` takes, a few rows at a time."""
-    result = np.empty(len(X))
-    step = max(1, QUERY_VALUES // len(references.X))
-    single = references.single
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        centred = X[rows] - references.centre
-        own = None if groups is None else groups[rows]
-        # |x|^2 is the same for all references of a row: it is added to those chosen only.
-        squares = np.einsum("ij,ij->i", centred, centred)[:, None]
-        scale = squares + float(references.squares.max(initial=0.0))
-        if single is None:
-            found = chosen(_outside(_in_double(centred, references), own, references)) + squares
-        else:
-            found = chosen(_outside(_in_single(centred, single), own, references)) + squares
-            close = np.flatnonzero(found.min(axis=1) < MIN_RELATIVE_DISTANCE * scale[:, 0])
-            again = _in_double(centred[close], references)
-            again = _outside(again, None if own is None else own[close], references)
-            found[close] = chosen(again) + squares[close]
-            if 2 * len(close) > len(found):  # the next rows will have to be done again as well
-                single = None
-        found[found <= ROUNDING * scale] = 0.0
-        result[rows] = np.sqrt(found).mean(axis=1)
-    return result
 
 
 def _in_double(X: FloatArray, references: ReferenceSet) -> FloatArray:

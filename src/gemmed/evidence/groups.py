@@ -19,9 +19,8 @@ from .._core.types import BoolArray, FloatArray
 from .scaled_along import RECURRING
 
 FEWEST_MEMBERS = 5
-"""Members of a group."""
-NEIGHBOURS = 4
-"""Neighbours behind the core distance of a row, and behind the agreement of labels."""
+"""Members of a group: a row, and the neighbours that its density and the agreement of labels rest
+on."""
 LONELY = 0.35
 """Logarithm of the range of distances over which a branch stays alone."""
 PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
@@ -38,12 +37,10 @@ ELSEWHERE = 0.2
 """Share of the rows of a label that lie elsewhere, or the label is what a dense cluster is."""
 MOST_VALUES = 2
 """Values at which one sensor is stuck; a continuous column has no more that rows share."""
-ALIKE, COLUMN_SHARE = 0.6, 0.1
-"""Overlap (Jaccard) of the rows that are stuck in two columns of one fault; share of the columns
-that must be stuck together, at least two."""
-DISTINCT, FILLED_IN = 0.7, 0.1
-"""Share of distinct values among the others in a continuous column; deviations from their mean or
-median within which a shared value was filled in."""
+MOST, FILLED_IN = 0.6, 0.1
+"""Share that counts as most: of rows stuck in one column or another (Jaccard), of a row's readings,
+of distinct values among the others in a continuous column. Deviations from the mean or median of
+these within which a shared value was filled in."""
 
 
 class Group(NamedTuple):
@@ -135,7 +132,7 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
 
 def _nearest(between: FloatArray) -> np.ndarray:
     """Numbers of the nearest rows of each."""
-    k = min(NEIGHBOURS, len(between) - 1)
+    k = min(FEWEST_MEMBERS, len(between)) - 1
     found: np.ndarray = np.argpartition(between, k - 1, axis=1)[:, :k]
     return found
 
@@ -181,7 +178,7 @@ class Readings(NamedTuple):
         """Which rows read most of these values."""
         if not len(self.columns):
             return np.zeros(len(X), dtype=bool)
-        shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= ALIKE
+        shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= MOST
         return shared
 
 
@@ -197,9 +194,9 @@ def repeated_readings(X: FloatArray) -> Readings:
     masks = (X[:, columns] == values).astype(np.float32)
     both = masks.T @ masks
     sizes = np.diag(both)
-    same = both >= ALIKE * (sizes[:, None] + sizes - both)
+    same = both >= MOST * (sizes[:, None] + sizes - both)
     best = same[np.argmax(same.sum(axis=1))] if len(found) else np.zeros(0, dtype=bool)
-    if len(np.unique(columns[best])) < max(2.0, COLUMN_SHARE * X.shape[1]):
+    if len(np.unique(columns[best])) < 2:
         best[:] = False
     return Readings(columns[best], values[best])
 
@@ -213,7 +210,7 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     distinct, counts = np.unique(column, return_counts=True)
     many = counts > RECURRING * len(column) / len(distinct)
     n_others = int(counts[~many].sum())
-    is_continuous = np.sum(~many) >= DISTINCT * n_others and n_others > len(column) / 2
+    is_continuous = np.sum(~many) >= MOST * n_others and n_others > len(column) / 2
     if not np.any(many) or np.sum(many) > MOST_VALUES or not is_continuous:
         return column[:0]
     shared, others = distinct[many], np.sort(column[~np.isin(column, distinct[many])])

@@ -26,23 +26,19 @@ from scipy.spatial import distance
 
 from .._core.types import FloatArray
 from ..rows.blocks import TrainingRows
-from .distances import KernelDistances
-from .groups import Group, Readings, groups_apart, odds_of_readings, repeated_readings
-from .row_statistics import (
-    INNER,
-    QUERY_VALUES,
-    NormalScores,
-    RowStatistics,
-    counterparts,
-    normal_scores,
+from .distances import KernelDistances, blocks
+from .groups import (
+    FEWEST_MEMBERS,
+    Group,
+    Readings,
+    groups_apart,
+    odds_of_readings,
+    repeated_readings,
 )
+from .row_statistics import INNER, NormalScores, RowStatistics, counterparts, normal_scores
 
 MOST_REFERENCES = 2000
 """Rows that serve as neighbours and from which the rule is learned."""
-FEWEST_REFERENCES = 8
-"""With fewer rows nothing can be said."""
-LEAST_COUNTERPARTS = 4000
-"""Small samples have several counterparts of each row."""
 SHRINKAGE = 3.0
 """Precision of the slopes: about half a nat for a standard deviation of a statistic."""
 PRIOR = (0.5, 5.0)
@@ -158,11 +154,11 @@ def learn_measurements(
     groups = learn_groups(X, class_index)
     group = groups.of(X)
     kept = np.append(groups.log_odds, -np.inf)[group] <= 0.0
-    if kept.sum() < FEWEST_REFERENCES or not np.any(np.ptp(X[kept], axis=0) > 0.0):
+    if kept.sum() < 2 * FEWEST_MEMBERS or not np.any(np.ptp(X[kept], axis=0) > 0.0):
         return None
     Z = X[kept]
     statistics = RowStatistics(Z, rng)
-    n_copies = -(-LEAST_COUNTERPARTS // len(Z))
+    n_copies = -(-2 * MOST_REFERENCES // len(Z))  # small samples have several twins of each row
     itself = np.arange(len(Z))
     fakes = np.concatenate([statistics.of(counterparts(Z, rng), itself) for _ in range(n_copies)])
     belief = learn_belief(statistics.own, fakes)
@@ -273,9 +269,7 @@ class Groups:
     def of(self, X: FloatArray) -> np.ndarray:
         """Number of the group of each row, -1 for none."""
         found = np.full(len(X), -1)
-        step = max(1, QUERY_VALUES // len(self.points))
-        for start in range(0, len(X) if np.any(self.number >= 0) else 0, step):
-            rows = slice(start, start + step)
+        for rows in blocks(len(X) if np.any(self.number >= 0) else 0, len(self.points)):
             scaled = self.columns.scaled(X[rows])
             found[rows] = self.number[distance.cdist(scaled, self.points).argmin(axis=1)]
         return np.where(self.repeated.rows(X), len(self.log_odds) - 1, found)

@@ -230,33 +230,20 @@ def _fewest_outside(references: np.ndarray, rows: np.ndarray, groups: np.ndarray
     return len(references) - int(own.max())
 
 
-COMPARED = 2000
-"""Samples of a class that are looked at before it is called one point."""
-
-
-class ClassDistances(NamedTuple):
-    """Each of shape (n_samples,)."""
-
-    knn: FloatArray
-    """Mean distance to the nearest references."""
-    scaled: FloatArray
-    """The same over the median of the class."""
-
-
 def class_distances(
     rows: TrainingRows, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
-) -> ClassDistances:
-    """Measure every sample against its class; each class by itself."""
+) -> FloatArray:
+    """k-NN distance of every sample inside its class, over the median there."""
     knn = knn_distances(distances_of(rows), class_index, class_names, neighbourhood)
     for z, name in enumerate(class_names):
         members = np.flatnonzero(class_index == z)
         if not np.any(knn[members]):
             _refuse_one_point(rows, members, name)
-    return ClassDistances(knn, scaled_distances(knn, class_index, class_names))
+    return scaled_distances(knn, class_index, class_names)
 
 
 def _refuse_one_point(rows: TrainingRows, members: np.ndarray, name: object) -> None:
-    apart = distances_of(rows).between(members[:1], members[:COMPARED])
+    apart = distances_of(rows).between(members[:1], members[:MAX_REFERENCES])
     if not np.any(apart):
         raise DegenerateDataError(
             f"X: all {len(members)} samples of class {name!r} are duplicates of one point, so "

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from .._core.types import FloatArray
+from .distances import blocks
 
 INNER = (0.1, 0.9)
 """Quantiles between which the width of a column is measured."""
@@ -97,7 +98,6 @@ FREEDOM = 3.0
 """Degrees of freedom of the surprise: it grows as a logarithm."""
 NOISE = (0.3, 5.0)
 """Noise of counterparts in deviations of a column: from hardly visible to all that shows."""
-QUERY_VALUES = 4_000_000
 
 
 class RowStatistics:
@@ -137,16 +137,14 @@ class RowStatistics:
         """Statistics of the references themselves, shape (n_references, 3)."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
-        """Statistics of rows, shape (n_rows, 4).
+        """Statistics of rows, shape (n_rows, 3).
 
         Parameters
         ----------
         parents : reference that each row is or was made from, -1 for none; shape (n_rows,)
         """
         found = np.empty((len(X), 3))
-        size = max(1, QUERY_VALUES // len(self._scores))
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
+        for rows in blocks(len(X), len(self._scores)):
             found[rows] = self._of(X[rows], parents[rows])
         return found
 

@@ -9,7 +9,7 @@ sample is its conformal p-value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -25,7 +25,7 @@ from .._core.exceptions import (
 )
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.landmarks import TRUSTED
-from .distances import Distances, euclidean, from_products, mean_of_smallest
+from .distances import Distances, blocks, euclidean, from_products, mean_of_smallest
 from .neighbours import MAX_REFERENCES, for_class
 from .scaled_along import FittedScale, one_of_each, training_distances
 
@@ -509,10 +509,6 @@ def anomalous_samples(
     return left_out
 
 
-BLOCK_SIZE = 8_000_000
-"""Distances held in memory at a time."""
-
-
 def usable_neighbors(
     references: np.ndarray,
     calibration: np.ndarray,
@@ -590,10 +586,3 @@ def class_scale(distances: FloatArray) -> float:
         if scale > 0:
             return float(scale)
     return 1.0
-
-
-def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices of rows that many distances at a time allow for."""
-    size = max(1, BLOCK_SIZE // max(n_columns, 1))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))

@@ -178,7 +178,7 @@ def learn_med(
     signs: FloatArray,
     weights: FloatArray,
     c: float,
-    start: FloatArray | None = None,
+    start: Any = None,
     *,
     groups: np.ndarray | None = None,
     doubt: FloatArray | None = None,

@@ -214,7 +214,7 @@ def build_problem(
     space, projection = function_space(kernel, X)
     class_index = (labels > 0).astype(np.intp)
     rows = GramRows(X, space.gram()) if kernel.name == "precomputed" else ArrayRows(X)
-    distances = class_distances(rows, class_index, class_names, neighbourhood).scaled
+    distances = class_distances(rows, class_index, class_names, neighbourhood)
     coverage = np.full(2, constraints.coverage)
     bounds = [
         entropy_bound(

@@ -262,13 +262,10 @@ class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
         self.label_error_interval_ = found.posterior.wrong_share[1:]
         self.fault_rates_ = found.rates.described(self.sensor_names_)
         self.sensor_slopes_ = found.slopes
-        learners = [learner for learner in found.learners if learner is not None]
-        self.duality_gap_ = max(learner.gap for learner in learners)
-        self.n_iter_ = max(learner.n_iter for learner in learners)
-        self.converged_ = all(learner.converged for learner in learners)
+        self.duality_gap_, self.n_iter_ = found.duality_gap, found.n_iter
+        self.converged_ = found.converged
         self.inference_residual_ = found.inferred.residual
-        # What only the fit needs does not go into files.
-        self._fit = found._replace(learners=[])
+        self._fit = found
         if not self.converged_:
             warnings.warn(
                 f"the functions of the sensors have not converged after {self.n_iter_} iterations "

@@ -18,10 +18,10 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from ..model.decision_step import class_scores
+from ..estimators.kernel_classifier import signs_of
+from ..model.decision_step import MedSolution, class_scores
 from ..model.states.label_model import LabelModel, centred_scores, doubts
 from ..model.states.posterior import StatePosterior, infer_states
-from ..model.tuning import margin_cost
 from .chains import (
     Factors,
     Inferred,
@@ -75,7 +75,6 @@ class SensorFit(NamedTuple):
 
     rules: SensorRules | None
     rates: Rates
-    learners: list[ViewLearner | None]
     functions: list[ViewFunction | None]
     slopes: FloatArray
     """Log-odds for a unit of the score of each sensor, shape (n_views,)."""
@@ -87,8 +86,10 @@ class SensorFit(NamedTuple):
     """Sensors and labels of all rows."""
     posterior: StatePosterior
     """Labels of the labelled rows."""
-    held_out: FloatArray
-    """Held-out class scores, shape (n_views, n_labelled, n_classes); 0 if a sensor is missing."""
+    duality_gap: float
+    """Largest of the functions, as are the iterations."""
+    n_iter: int
+    converged: bool
 
 
 def fit_sensors(
@@ -110,7 +111,7 @@ def fit_sensors(
             rng=rng,
         )
         broken = detected.found.broken[:n_labelled]
-    signs = signs_of(rows.class_index, n_classes)
+    signs = signs_of(rows.class_index, n_classes).reshape(n_labelled, -1)
     good = np.where(present, 1.0 - broken, 0.0)
     learners, scores = _learn(rows, signs, good, n_classes, settings)
     posterior = _labels(scores, good, rows)
@@ -125,19 +126,28 @@ def fit_sensors(
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
         posterior = _labels(scores, good, rows)
     doubt = doubts(posterior.true_label, signs)
-    functions, scores = _refit(rows, learners, good, doubt, n_classes)
+    scores = _held_out(learners, rows, good, n_classes, doubt)
+    functions: list[ViewFunction | None] = []
+    solutions: list[MedSolution] = []
+    for view, learner in enumerate(learners):
+        functions.append(None)
+        if learner is not None:
+            own = np.flatnonzero(present[:, view])
+            functions[view], solved = learner.refit(good[own, view], doubt[own])
+            solutions += solved
     slopes = _labels(scores, good, rows).slopes
     return SensorFit(
         None if detected is None else detected.rules,
         rates,
-        learners,
         functions,
         slopes,
         intercepts_of(scores, slopes, log_prior, present, good),
         log_prior,
         inferred,
         posterior,
-        scores,
+        max(own.certificate.gap for own in solutions),
+        max(own.n_iter for own in solutions),
+        all(own.converged for own in solutions),
     )
 
 
@@ -223,13 +233,6 @@ def votes_of(
     return np.where(present[:, :, None], votes.transpose(1, 0, 2), 0.0)
 
 
-def signs_of(class_index: np.ndarray, n_classes: int) -> FloatArray:
-    """Labels -1 and +1, one column for two classes, else one a class."""
-    if n_classes == 2:
-        return 2.0 * class_index[:, None] - 1.0
-    return np.where(class_index[:, None] == np.arange(n_classes), 1.0, -1.0)
-
-
 def class_shares(rows: Rows, n_classes: int) -> FloatArray:
     counts = np.bincount(rows.class_index, rows.weights, n_classes) + 1.0
     return counts / counts.sum()
@@ -254,47 +257,43 @@ def _learn(
     One kernel for all sensors is chosen by the sum of their costs: with few rows of a class, the
     cost of a single sensor says little.
     """
-    best = _learn_with(rows, signs, good, n_classes, settings)
-    if settings.tries_linear:
-        linear = settings._replace(kernel=replace(settings.kernel, name="linear"))
-        best = min(best, _learn_with(rows, signs, good, n_classes, linear), key=lambda own: own[2])
-    return best[:2]
-
-
-def _learn_with(
-    rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
-) -> tuple[list[ViewLearner | None], FloatArray, float]:
-    """Learners, held-out class scores, and the sum of the costs of the held-out margins."""
-    n, n_views = good.shape
-    cost = 0.0
-    scores = np.zeros((n_views, n, n_classes))
-    learners: list[ViewLearner | None] = []
     balanced = balanced_weights(rows, n_classes)
-    for view in range(n_views):
-        own = np.flatnonzero(rows.present[:, view])
-        weights = balanced[own] * good[own, view]
-        if not _learnable(rows.class_index[own], weights, n_classes):
-            learners.append(None)
-            continue
-        learner = ViewLearner(
-            rows.readings.blocks[view][own],
-            signs[own],
-            rows.class_index[own],
-            None if rows.groups is None else rows.groups[own],
-            balanced[own],
-            good[own, view],
-            settings,
-        )
-        values = learner.held_out(weights)
-        cost += margin_cost(values * signs[own], weights)
-        scores[view, own] = class_scores(values)
-        learners.append(learner)
-    return learners, scores, cost
+    tried = []
+    for name in dict.fromkeys([settings.kernel.name, *["linear"] * settings.tries_linear]):
+        own_settings = settings._replace(kernel=replace(settings.kernel, name=name))
+        learners: list[ViewLearner | None] = []
+        for view, block in enumerate(rows.readings.blocks):
+            own = np.flatnonzero(rows.present[:, view])
+            labels, weights = rows.class_index[own], balanced[own]
+            learner = None
+            # Every class must be there, with some weight.
+            if np.all(np.bincount(labels, weights * good[own, view], n_classes) > LEAST_GOOD):
+                groups = None if rows.groups is None else rows.groups[own]
+                learner = ViewLearner(
+                    block[own], signs[own], labels, groups, weights, good[own, view], own_settings
+                )
+            learners.append(learner)
+        scores = _held_out(learners, rows, good, n_classes)
+        cost = sum(learner.cost for learner in learners if learner is not None)
+        tried.append((cost, learners, scores))
+    return min(tried, key=lambda own: own[0])[1:]
 
 
-def _learnable(class_index: np.ndarray, weights: FloatArray, n_classes: int) -> bool:
-    """Every class must be there, with some weight."""
-    return bool(np.all(np.bincount(class_index, weights, n_classes) > LEAST_GOOD))
+def _held_out(
+    learners: list[ViewLearner | None],
+    rows: Rows,
+    good: FloatArray,
+    n_classes: int,
+    doubt: FloatArray | None = None,
+) -> FloatArray:
+    """Class scores, shape (n_views, n_labelled, n_classes); 0 where a sensor says nothing."""
+    scores = np.zeros((len(learners), len(good), n_classes))
+    for view, learner in enumerate(learners):
+        if learner is not None:
+            own = np.flatnonzero(rows.present[:, view])
+            own_doubt = None if doubt is None else doubt[own]
+            scores[view, own] = learner.held_out(good[own, view], own_doubt)
+    return scores
 
 
 def _labels(scores: FloatArray, good: FloatArray, rows: Rows) -> StatePosterior:
@@ -344,25 +343,3 @@ def _together(
         max_rounds=LAST_ROUNDS,
     )
     return found, rates
-
-
-def _refit(
-    rows: Rows,
-    learners: list[ViewLearner | None],
-    good: FloatArray,
-    doubt: FloatArray,
-    n_classes: int,
-) -> tuple[list[ViewFunction | None], FloatArray]:
-    """Final functions, and their held-out class scores: doubts move functions to the other side."""
-    functions: list[ViewFunction | None] = []
-    balanced = balanced_weights(rows, n_classes)
-    scores = np.zeros((len(learners), len(good), n_classes))
-    for view, learner in enumerate(learners):
-        if learner is None:
-            functions.append(None)
-            continue
-        own = np.flatnonzero(rows.present[:, view])
-        weights = balanced[own] * good[own, view]
-        scores[view, own] = class_scores(learner.held_out(weights, doubt[own]))
-        functions.append(learner.refit(weights, doubt[own]))
-    return functions, scores

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.types import FloatArray
 from ..estimators.kernel_classifier import StoredFunction, function_of_solution
-from ..model.decision_step import solve_med_functions
+from ..model.decision_step import MedSolution, class_scores, solve_med_functions
 from ..model.kernels.function_space import Prior, components_for, exact_prior
 from ..model.kernels.kernel import Kernel
 from ..model.kernels.landmark_space import landmark_prior
 from ..model.med import groups_to_hold_out, learn_med
-from ..model.tuning import KernelChoice, ToTune
+from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
 from .neighbours import Scaling
 
@@ -55,7 +55,13 @@ class ViewFunction:
 
 
 class ViewLearner:
-    """One sensor during a fit; only rows in which it is there."""
+    """One sensor during a fit, in the rows in which it is there.
+
+    Parameters
+    ----------
+    X, signs, class_index, groups, weights : of these rows
+    good : P(good), shape (n_rows,)
+    """
 
     def __init__(
         self,
@@ -68,6 +74,7 @@ class ViewLearner:
         settings: Settings,
     ) -> None:
         self._signs, self._class_index, self._settings = signs, class_index, settings
+        self._weights = weights
         self._scaling = scaling_of(X, weights * good) if settings.scale else None
         self._X = X if self._scaling is None else self._scaling.of(X)
         self._groups = groups_to_hold_out(groups, class_index)
@@ -86,12 +93,14 @@ class ViewLearner:
             self._groups,
         ).choose(kernel)
         self._prior = self._make_prior(good)
-        self._start: FloatArray | None = None
-        self.n_iter, self.gap, self.converged = 0, 0.0, True
+        self._start: Any = None
+        self.cost = np.nan
+        """Of the last held-out margins."""
 
-    def held_out(self, weights: FloatArray, doubt: FloatArray | None = None) -> FloatArray:
-        """Decision values of every row without it, or without its group; (n_rows, n_functions)."""
+    def held_out(self, good: FloatArray, doubt: FloatArray | None = None) -> FloatArray:
+        """Class scores of every row without it, or without its group; (n_rows, n_classes)."""
         groups = self._groups if self._prior.feature_map is None else None
+        weights = self._weights * good
         learned = learn_med(
             self._prior.space,
             self._signs,
@@ -101,12 +110,13 @@ class ViewLearner:
             groups=groups,
             doubt=doubt,
         )
-        self._start = learned.coefficients
-        return learned.held_out * self._signs
+        self._start = learned.start
+        self.cost = margin_cost(learned.held_out, weights)
+        return class_scores(learned.held_out * self._signs)
 
-    def refit(self, weights: FloatArray, doubt: FloatArray) -> ViewFunction:
-        """MED with these weights and uncertain labels."""
-        settings, prior = self._settings, self._prior
+    def refit(self, good: FloatArray, doubt: FloatArray) -> tuple[ViewFunction, list[MedSolution]]:
+        """MED with uncertain sensors and labels."""
+        settings, prior, weights = self._settings, self._prior, self._weights * good
         solved = solve_med_functions(
             prior.space,
             self._signs,
@@ -117,14 +127,11 @@ class ViewLearner:
             start=self._start,
             doubt=doubt,
         )
-        self.n_iter = max(own.n_iter for own in solved)
-        self.gap = float(sum(own.certificate.gap for own in solved))
-        self.converged = all(own.converged for own in solved)
         lam = np.column_stack([own.certificate.lam for own in solved])
         coefficients = weights[:, None] * lam * self._signs
         parameters = [own.decision.parameters for own in solved]
         function = function_of_solution(self.kernel, self._X, prior, coefficients, parameters)
-        return ViewFunction(self._scaling, function)
+        return ViewFunction(self._scaling, function), solved
 
     def _make_prior(self, good: FloatArray) -> Prior:
         n_components = components_for("auto", len(self._X))
