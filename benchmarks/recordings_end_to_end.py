@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 
 from gemmed.acoustics import read_audio, write_audio
 from gemmed.cli import main as gemmed
-from gemmed.datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed.datasets import FAULT_KINDS, inject_fault
 
 FACTS = ["subject", "sensor", "segment", "start", "end", "window_start"]
 FACTS += ["silent", "clipped", "padded", "offset", "truncated"]

@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from gemmed import Solver
 from gemmed.acoustics import segment_features
 from gemmed.datasets import make_ring
-from gemmed.datasets.footsteps import RATE, iter_footsteps
+from gemmed.datasets.footsteps.simulation import RATE, iter_footsteps
 from gemmed.paper import GEMDetector, GEMMEDClassifier, MEDClassifier, TwoStageClassifier
 
 RADIUS, RATES = 55, (0.2, 0.3, 0.4, 0.5)

@@ -29,9 +29,8 @@ def compare(data, split):
     found = []
     for options in ({}, more):
         start = time.process_time()
-        model = sensor_model(
-            len(components), footsteps.N_COMPONENTS, new.summaries[0].shape[1], split
-        ).fit(known.columns, known.y, order=known.starts, groups=known.subjects, **options)
+        model = sensor_model(known, split)
+        model.fit(known.columns, known.y, order=known.starts, groups=known.subjects, **options)
         seconds = time.process_time() - start
         where = {"order": new.starts, "groups": new.subjects}
         right = 100 * np.mean(model.predict(new.columns, **where) == new.y)

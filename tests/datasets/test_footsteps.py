@@ -5,17 +5,25 @@ import pytest
 from scipy.signal import correlate
 
 from gemmed.datasets import FAULT_KINDS, inject_fault, iter_footsteps, make_footsteps
-from gemmed.datasets.footsteps import N_SENSORS, RATE, STALE, Fault, draw_bursts, faulty_share
-from gemmed.datasets.footsteps.faults import apply_faults
-from gemmed.datasets.footsteps.field import SENSOR_POSITIONS, SPEED_OF_SOUND, footstep_sound
-from gemmed.datasets.footsteps.gait import (
+from gemmed.datasets.footsteps.faults import (
+    STALE,
+    Fault,
+    apply_faults,
+    draw_bursts,
+    faulty_share,
+)
+from gemmed.datasets.footsteps.simulation import N_SENSORS, RATE
+from gemmed.datasets.footsteps.walk import (
     FORE_HOOF,
     HEEL,
     HIND_HOOF,
+    SENSOR_POSITIONS,
+    SPEED_OF_SOUND,
     TOE,
     Contacts,
     contacts_of,
     draw_walker,
+    footstep_sound,
 )
 
 

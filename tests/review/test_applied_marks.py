@@ -5,8 +5,8 @@ import pytest
 
 from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError
+from gemmed.estimators.explanation import Verdicts
 from gemmed.estimators.table_columns import Roles
-from gemmed.estimators.verdicts import Verdicts
 from gemmed.report.audited import Settled
 from gemmed.report.findings import Findings
 from gemmed.review.applied_marks import Known, apply_marks

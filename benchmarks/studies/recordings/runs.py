@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from gemmed._core.exceptions import ExperimentDataError
 from gemmed._core.types import BoolArray, FloatArray
 from gemmed.acoustics import mfcc, read_audio, window_features
-from gemmed.datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed.datasets import FAULT_KINDS, inject_fault
 from gemmed.estimators.detector import GEMDetector
 from gemmed.estimators.gemmed import GEMMEDClassifier
 from gemmed.estimators.med import MEDClassifier

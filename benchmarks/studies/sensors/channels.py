@@ -8,7 +8,7 @@ from scipy import signal as filters
 from gemmed._core.types import FloatArray
 from gemmed.acoustics import FeatureSettings
 from gemmed.acoustics.features import summaries_of_windows
-from gemmed.datasets.footsteps import FAULT_KINDS, inject_fault
+from gemmed.datasets import FAULT_KINDS, inject_fault
 from gemmed.experiments.runner import Result, Task
 
 from ..recordings.runs import CLIP_SECONDS, DIGITS_FOLDER, spoken_digits

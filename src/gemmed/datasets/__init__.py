@@ -15,14 +15,8 @@ The faults and layouts that can be asked for:
 """
 
 from .corruption import Corrupted, Corruption, corrupt
-from .footsteps import (
-    FAULT_KINDS,
-    Fault,
-    FootstepData,
-    inject_fault,
-    iter_footsteps,
-    make_footsteps,
-)
+from .footsteps.faults import FAULT_KINDS, Fault, inject_fault
+from .footsteps.simulation import FootstepData, iter_footsteps, make_footsteps
 from .ring import Layout, RingData, make_ring
 
 __all__ = [

@@ -8,6 +8,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -166,52 +167,50 @@ def _flip(
     return np.array(flipped, dtype=np.intp)
 
 
+def _rows_of_one_class(y: Labels, rate: float, rng: Generator) -> tuple[int, npt.NDArray[np.intp]]:
+    """Index of a class drawn at random, and round(rate * N_z) of its rows."""
+    classes = np.unique(y)
+    own = int(rng.integers(len(classes)))
+    members = np.flatnonzero(y == classes[own])
+    return own, rng.choice(members, round(rate * len(members)), replace=False)
+
+
 def _flips(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     fault[_flip(y, _faulty_rows(y, rate, rng), rate, rng)] = LABEL
 
 
 def _one_sided_flips(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
     classes = np.unique(y)
-    source = rng.integers(len(classes))
-    others = np.delete(classes, source)
-    members = np.flatnonzero(y == classes[source])
-    rows = rng.choice(members, round(rate * len(members)), replace=False)
-    y[rows] = rng.choice(others, len(rows))
+    source, rows = _rows_of_one_class(y, rate, rng)
+    y[rows] = rng.choice(np.delete(classes, source), len(rows))
     fault[rows] = LABEL
 
 
-def _feature_noise(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
-    rows = _faulty_rows(y, rate, rng)
-    X[rows] += NOISE * rng.normal(size=(len(rows), X.shape[1]))
-    fault[rows] = MEASUREMENT
-
-
-def _stuck_sensor(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
-    rows = _faulty_rows(y, rate, rng)
-    n_stuck = max(1, round(X.shape[1] / 3))
-    sensors = rng.choice(X.shape[1], n_stuck, replace=False)
-    X[np.ix_(rows, sensors)] = STUCK_AT * rng.choice([-1.0, 1.0], n_stuck)
-    fault[rows] = MEASUREMENT
-
-
-def _failed_block(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
-    rows = _faulty_rows(y, rate, rng)
-    width = max(1, X.shape[1] // 2)
-    start = int(rng.integers(X.shape[1] - width + 1))
-    X[rows, start : start + width] = BLOCK_NOISE * rng.normal(size=(len(rows), width))
-    fault[rows] = MEASUREMENT
-
-
 def _cluster(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator) -> None:
-    classes = np.unique(y)
-    means = np.stack([X[y == label].mean(axis=0) for label in classes])
-    own = int(rng.integers(len(classes)))
+    own, rows = _rows_of_one_class(y, rate, rng)
+    means = np.stack([X[y == label].mean(axis=0) for label in np.unique(y)])
     distances = np.linalg.norm(means - means[own], axis=1)
     distances[own] = np.inf
     centre = means[own] + CLUSTER_PLACE * (means[np.argmin(distances)] - means[own])
-    members = np.flatnonzero(y == classes[own])
-    rows = rng.choice(members, round(rate * len(members)), replace=False)
     X[rows] = centre + CLUSTER_WIDTH * rng.normal(size=(len(rows), X.shape[1]))
+    fault[rows] = MEASUREMENT
+
+
+def _wrong_features(
+    X: FloatArray, y: Labels, fault: Any, rate: float, rng: Generator, kind: Corruption
+) -> None:
+    """Noise everywhere, stuck sensors or a failed block, in some rows of each class."""
+    rows, n_features = _faulty_rows(y, rate, rng), X.shape[1]
+    if kind == "feature noise":
+        X[rows] += NOISE * rng.normal(size=(len(rows), n_features))
+    elif kind == "stuck sensor":
+        n_stuck = max(1, round(n_features / 3))
+        sensors = rng.choice(n_features, n_stuck, replace=False)
+        X[np.ix_(rows, sensors)] = STUCK_AT * rng.choice([-1.0, 1.0], n_stuck)
+    else:
+        width = max(1, n_features // 2)
+        start = int(rng.integers(n_features - width + 1))
+        X[rows, start : start + width] = BLOCK_NOISE * rng.normal(size=(len(rows), width))
     fault[rows] = MEASUREMENT
 
 
@@ -230,9 +229,10 @@ def _flips_and_noise(X: FloatArray, y: Labels, fault: Any, rate: float, rng: Gen
 FAULTS: dict[Corruption, Callable[..., None]] = {
     "flips": _flips,
     "one-sided flips": _one_sided_flips,
-    "feature noise": _feature_noise,
-    "stuck sensor": _stuck_sensor,
-    "failed block": _failed_block,
+    **{
+        kind: partial(_wrong_features, kind=kind)
+        for kind in ("feature noise", "stuck sensor", "failed block")
+    },
     "cluster": _cluster,
     "flips + noise": _flips_and_noise,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy import special
 
@@ -69,6 +71,37 @@ def judge_states(
     best = np.argmax(others, axis=1)
     likely = (others[rows, best] >= MIN_SUGGESTED) & (others[rows, best] > own)
     return verdicts, np.where((verdicts == LABEL) & likely, best, class_index)
+
+
+class Verdicts(NamedTuple):
+    """One entry a training sample."""
+
+    nominal: FloatArray
+    verdicts: np.ndarray
+    """"ok", "suspicious label" or "suspicious measurement"."""
+    suggested: np.ndarray
+    """Index of the suggested class, -1 if there is none."""
+    states: FloatArray
+    """Nominal, wrong label, bad measurement, shape (n_samples, 3)."""
+    held_out: FloatArray
+    """Class probabilities without the sample itself, shape (n_samples, n_classes)."""
+    crowding: FloatArray
+    """Mean distance to the nearest rows of the class over the class median."""
+
+
+def verdicts_of(model: Any) -> Verdicts:
+    """Verdicts of a fitted ``GEMMEDClassifier``."""
+    own = model._kept.class_index
+    states, held_out = model.state_proba_, model.held_out_proba_
+    verdicts, suggested = judge_states(states, held_out, model.true_label_proba_, own)
+    return Verdicts(
+        np.asarray(model.nominal_proba_),
+        verdicts,
+        np.where(suggested != own, suggested, -1),
+        states,
+        held_out,
+        np.asarray(model.knn_distances_),
+    )
 
 
 def conflicting_samples(

@@ -18,9 +18,8 @@ from ..model.kernels.landmarks import TRUSTED
 from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
 from .column_reasons import learn_columns
-from .explanation import OK, conflicting_samples, terms_of_states
+from .explanation import OK, Verdicts, conflicting_samples, terms_of_states, verdicts_of
 from .reasons import Reasons, Verdict
-from .verdicts import Verdicts, verdicts_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ TARGETS: dict[str, Entry] = {
     "corruption": Entry("ring.grid:corruption_target", 50, 3),
     "precision-recall": Entry("ring.grid:precision_recall_target", 50, 3),
     "auc": Entry("ring.grid:auc_target", 50, 3),
-    "iterations": Entry("ring.algorithm_one:iterations_target", 3, 1),
+    "iterations": Entry("ring.algorithm_one:iterations_target", 7, 1),
     "step-sizes": Entry("ring.algorithm_one:step_sizes_target", 50, 3),
     "footsteps": Entry("footsteps.target:footsteps_target", 10, 2, SOUND),
     "footsteps-paper": Entry("footsteps.target:paper_target", 10, 1, SOUND),

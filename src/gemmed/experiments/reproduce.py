@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,55 +62,40 @@ def make_targets(
     folder = prepare_folder(out)
     import_pyplot().switch_backend("agg")
     store = RunStore(folder / "runs", version)
-    return [
-        _make(name, target, folder, store, n_runs, jobs, version, progress)
-        for name, (target, n_runs) in targets.items()
-    ]
-
-
-def _make(
-    name: str,
-    target: Target,
-    folder: Path,
-    store: RunStore,
-    n_runs: int,
-    jobs: int,
-    version: str,
-    progress: Progress,
-) -> dict[str, Any]:
-    start = time.perf_counter()
-    tasks = target.tasks(n_runs)
-    runs = run_tasks(
-        tasks, store, jobs=jobs, progress=lambda done, total: progress(name, done, total)
-    )
-    try:
-        rows = target.rows(runs, n_runs)
-    except (KeyError, TypeError) as error:
-        raise StoredRunError(
-            f"a stored run of {name!r} lacks {error}: delete the folder {str(folder / 'runs')!r} "
-            "and run again"
-        ) from error
-    write_csv(folder / f"{name}.csv", rows)
-    write_json(folder / f"{name}.json", {"target": name, "rows": rows})
-    target.draw(rows, folder / f"{name}.png")
-    more_files = target.more_files(runs, n_runs, folder)
-    import_pyplot().close("all")
-    summary = {
-        "target": name,
-        "description": target.description,
-        "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")] + more_files,
-        "runs": n_runs if target.repeats else 1,
-        "seeds": list(range(n_runs if target.repeats else 1)),
-        "parameters": dict(target.parameters),
-        **target.details(runs),
-        "tasks": len({task.name for task in tasks}),
-        "seconds": round(time.perf_counter() - start, 2),
-        "jobs": jobs,
-        "gemmed": version,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    write_json(folder / f"{name}.manifest.json", summary)
-    return {**summary, "out": str(folder)}
+    summaries = []
+    for name, (target, n_runs) in targets.items():
+        start = time.perf_counter()
+        tasks = target.tasks(n_runs)
+        runs = run_tasks(tasks, store, jobs=jobs, progress=partial(progress, name))
+        try:
+            rows = target.rows(runs, n_runs)
+        except (KeyError, TypeError) as error:
+            raise StoredRunError(
+                f"a stored run of {name!r} lacks {error}: delete the folder "
+                f"{str(folder / 'runs')!r} and run again"
+            ) from error
+        write_csv(folder / f"{name}.csv", rows)
+        write_json(folder / f"{name}.json", {"target": name, "rows": rows})
+        target.draw(rows, folder / f"{name}.png")
+        more_files = target.more_files(runs, n_runs, folder)
+        import_pyplot().close("all")
+        summary = {
+            "target": name,
+            "description": target.description,
+            "files": [f"{name}.{ending}" for ending in ("png", "csv", "json")] + more_files,
+            "runs": n_runs if target.repeats else 1,
+            "seeds": list(range(n_runs if target.repeats else 1)),
+            "parameters": dict(target.parameters),
+            **target.details(runs),
+            "tasks": len({task.name for task in tasks}),
+            "seconds": round(time.perf_counter() - start, 2),
+            "jobs": jobs,
+            "gemmed": version,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        }
+        write_json(folder / f"{name}.manifest.json", summary)
+        summaries.append({**summary, "out": str(folder)})
+    return summaries

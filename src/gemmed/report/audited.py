@@ -11,8 +11,8 @@ from scipy import stats
 
 from .._core.binomial import share_interval
 from .._core.types import FloatArray
+from ..estimators.explanation import Verdicts
 from ..estimators.reasons import percent
-from ..estimators.verdicts import Verdicts
 from ..inspection.slices import SliceColumn
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from .._core.types import BoolArray, FloatArray
 from .._core.words import counted
 from ..estimators.column_reasons import learn_columns
-from ..estimators.explanation import LABEL, MEASUREMENT, OK
+from ..estimators.explanation import LABEL, MEASUREMENT, OK, verdicts_of
 from ..estimators.reasons import ColumnReason, Reasons, SampleReasons, Verdict, number_text
-from ..estimators.verdicts import verdicts_of
 from ..rows.table import MISSING_TEXT
 from .audited import Audited, Settled, Share, Signal, signal_of
 from .distributions import ColumnCounts, Distribution

@@ -10,8 +10,14 @@ import numpy.typing as npt
 
 from ..._core.types import FloatArray
 from .faults import FAULT_KINDS, STALE, Fault, FaultModel, apply_faults, draw_faults
-from .field import SENSOR_POSITIONS, background, draw_weather, footstep_sound
-from .gait import contacts_of, draw_walker
+from .walk import (
+    SENSOR_POSITIONS,
+    background,
+    contacts_of,
+    draw_walker,
+    draw_weather,
+    footstep_sound,
+)
 
 RATE = 4000
 """Samples a second."""
@@ -35,27 +41,20 @@ class FaultMix(NamedTuple):
     """The recorder repeats a part of an earlier walk, of either kind."""
 
 
+def _mix(*sensors: tuple[float, float], recorder: float, stale: float) -> FaultMix:
+    """Share of the time and mean burst of each sensor; shares of what they have in common."""
+    return FaultMix(
+        tuple(FaultModel(share, burst, EVEN) for share, burst in sensors),
+        FaultModel(recorder, 4.0, EVEN),
+        FaultModel(stale, 4.0, {STALE: 1.0}),
+    )
+
+
 FAULT_MIXES = {
-    "realistic": FaultMix(
-        (
-            FaultModel(0.05, 3.0, EVEN),
-            FaultModel(0.10, 10.0, EVEN),
-            FaultModel(0.08, 5.0, EVEN),
-            FaultModel(0.15, 5.0, EVEN),
-        ),
-        FaultModel(0.05, 4.0, EVEN),
-        FaultModel(0.03, 4.0, {STALE: 1.0}),
+    "realistic": _mix(
+        (0.05, 3.0), (0.10, 10.0), (0.08, 5.0), (0.15, 5.0), recorder=0.05, stale=0.03
     ),
-    "strong": FaultMix(
-        (
-            FaultModel(0.25, 3.0, EVEN),
-            FaultModel(0.40, 10.0, EVEN),
-            FaultModel(0.35, 5.0, EVEN),
-            FaultModel(0.50, 5.0, EVEN),
-        ),
-        FaultModel(0.10, 4.0, EVEN),
-        FaultModel(0.10, 4.0, {STALE: 1.0}),
-    ),
+    "strong": _mix((0.25, 3.0), (0.40, 10.0), (0.35, 5.0), (0.50, 5.0), recorder=0.10, stale=0.10),
 }
 """docs/research/footsteps.md gives the reasons for both."""
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ... import acoustics
 from ..._core.types import BoolArray, FloatArray
 from ...acoustics.features import segment_summaries
-from ...datasets import footsteps
-from ...datasets.footsteps import DURATION, N_SENSORS, RATE, FootstepRecording, faulty_share
+from ...datasets.footsteps import simulation
+from ...datasets.footsteps.faults import STALE, faulty_share
+from ...datasets.footsteps.simulation import DURATION, N_SENSORS, RATE, FootstepRecording
 from ..files import prepare_folder, write_csv
 
 SENSORS: dict[str, tuple[int, ...]] = {
@@ -74,17 +75,17 @@ def simulated_segments(
     """Simulate and compute features, once in a process."""
     parts: list[list] = [[] for _ in range(7)]
     mfcc, summaries, labels, subjects, starts, physical, stale = parts
-    for recording in footsteps.iter_footsteps(n_human, n_animal, faults=mix, random_state=seed):
+    for recording in simulation.iter_footsteps(n_human, n_animal, faults=mix, random_state=seed):
         features = [acoustics.segment_features(s, RATE, window=WINDOW) for s in recording.signals]
         mfcc.append(np.stack([f.mfcc for f in features], axis=1).astype(np.float32))
         own = [segment_summaries(s, RATE, window=WINDOW) for s in recording.signals]
         summaries.append(np.stack(own, axis=1))
         windows = np.stack([f.window_starts for f in features])
         for truth, is_stale in ((physical, False), (stale, True)):
-            faults = [f for f in recording.faults if (f.kind == footsteps.STALE) is is_stale]
+            faults = [f for f in recording.faults if (f.kind == STALE) is is_stale]
             shares = faulty_share(faults, N_SENSORS, windows, WINDOW)
             truth.append(shares.T >= ANOMALOUS_SHARE)
-        labels += [footsteps.LABELS.index(recording.label)] * len(mfcc[-1])
+        labels += [simulation.LABELS.index(recording.label)] * len(mfcc[-1])
         subjects += [recording.subject] * len(mfcc[-1])
         starts.append(features[0].starts)
     return SegmentSet(
@@ -204,7 +205,7 @@ def write_footsteps(
     how much of each, and of its strongest 1.5 seconds, is faulty, and whether it is an anomaly.
     """
     # Drawn before anything is written: wrong parameters leave no folder behind.
-    recordings = footsteps.iter_footsteps(
+    recordings = simulation.iter_footsteps(
         n_human, n_animal, duration=duration, faults=faults, random_state=seed
     )
     first = next(recordings)

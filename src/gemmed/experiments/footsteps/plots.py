@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.types import FloatArray
 from ...acoustics import segment_bounds
-from ...datasets.footsteps import (
+from ...datasets.footsteps.simulation import (
     DURATION,
     LABELS,
     N_SENSORS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,33 +119,22 @@ def late_fusion(split: Split, chosen: Mapping[int, Chosen]) -> FloatArray:
     return total
 
 
-def sensor_model(
-    n_sensors: int, n_components: int, n_summaries: int, seed: int, **options: Any
-) -> SensorGEMMEDClassifier:
+def sensor_model(part: data.Part, seed: int, **options: Any) -> SensorGEMMEDClassifier:
     """The sensor model for columns as :attr:`Part.columns` has them."""
-    first = n_sensors * n_components
-    names = [str(number + 1) for number in range(n_sensors)]
-    return SensorGEMMEDClassifier(
-        {name: slice(i * n_components, (i + 1) * n_components) for i, name in enumerate(names)},
-        screen_views={
-            name: slice(first + i * n_summaries, first + (i + 1) * n_summaries)
-            for i, name in enumerate(names)
-        },
-        random_state=seed,
-        **options,
-    )
+    names = [str(number + 1) for number in range(len(part.components))]
+    views, first = [], 0
+    for columns in (part.components, part.summaries):
+        ends = np.cumsum([first, *(own.shape[1] for own in columns)]).tolist()
+        places = zip(names, pairwise(ends), strict=True)
+        views.append({name: slice(*place) for name, place in places})
+        first = ends[-1]
+    return SensorGEMMEDClassifier(views[0], screen_views=views[1], random_state=seed, **options)
 
 
 def fit_sensors(split: Split, seed: int, **options: Any) -> SensorGEMMEDClassifier:
     """The sensor model fitted to a split."""
     train = split.train
-    model = sensor_model(
-        len(train.components),
-        train.components[0].shape[1],
-        train.summaries[0].shape[1],
-        seed,
-        **options,
-    )
+    model = sensor_model(train, seed, **options)
     return model.fit(train.columns, train.y, order=train.starts, groups=train.subjects)
 
 
@@ -169,13 +159,7 @@ def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatAr
             X[left_out, sensor * width : (sensor + 1) * width] = np.nan
         columns.append(X)
     train = split.train
-    model = sensor_model(
-        len(train.components),
-        train.components[0].shape[1],
-        train.summaries[0].shape[1],
-        seed,
-        indicators=False,
-    )
+    model = sensor_model(train, seed, indicators=False)
     return model.fit(columns[0], train.y, groups=train.subjects), columns[1]
 
 
@@ -421,20 +405,16 @@ def _runs(flags: FloatArray | BoolArray) -> list[tuple[int, int]]:
 
 def footsteps_task(split: int, size: Size = FULL_SIZE, *, scan: bool = True) -> Task:
     """The task behind one split."""
-    of = f"{size.n_human}-{size.n_animal}-{size.n_train}" + ("" if scan else "-quick")
-    return Task(
-        f"footsteps/{of}/split-{split:03d}",
-        evaluate_split,
-        {"split": split, "seed": SIMULATION_SEED, "scan": scan, **size._asdict()},
-    )
+    name = f"footsteps/{'-'.join(map(str, size))}{'' if scan else '-quick'}"
+    return _task(name, split, size, seed=SIMULATION_SEED, scan=scan)
 
 
 def paper_task(split: int, mix: str, size: Size = FULL_SIZE) -> Task:
     """One split with the methods of the paper and the sensor model."""
-    of = f"{size.n_human}-{size.n_animal}-{size.n_train}"
-    options = {"scan": False, "mix": mix, "paper_only": True}
-    return Task(
-        f"footsteps-paper/{mix}-{of}/split-{split:03d}",
-        evaluate_split,
-        {"split": split, "seed": PAPER_SEED, **options, **size._asdict()},
-    )
+    name = f"footsteps-paper/{mix}-{'-'.join(map(str, size))}"
+    return _task(name, split, size, seed=PAPER_SEED, scan=False, mix=mix, paper_only=True)
+
+
+def _task(folder: str, split: int, size: Size, **options: Any) -> Task:
+    arguments = {"split": split, **options, **size._asdict()}
+    return Task(f"{folder}/split-{split:03d}", evaluate_split, arguments)

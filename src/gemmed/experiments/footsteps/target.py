@@ -8,8 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...datasets.footsteps import DURATION, RATE
-from ...datasets.footsteps.simulation import FAULT_MIXES, FaultMix
+from ...datasets.footsteps.simulation import DURATION, FAULT_MIXES, RATE, FaultMix
 from ..files import write_text
 from ..runner import Runs, Target, Task
 from ..summary import Rows, markdown_table, mean_and_error, mean_text, summarise

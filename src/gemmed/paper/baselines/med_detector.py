@@ -200,15 +200,20 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         check_number("tol", self.tol, above=0)
 
     def _solve(self, X: FloatArray) -> GaussianMED:
-        level = None if isinstance(self.level, str) else float(self.level)
-        return solve_gaussian_med(
-            X,
-            level,
-            quantile=float(self.false_alarm_rate),
-            strength=float(self.prior_strength),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
+        """The solution in features that are centred and scaled first."""
+        centre, scale = robust_scale(X)
+        Z = (X - centre) / scale
+        log_jacobian = float(np.log(scale).sum())
+        prior = standard_prior(X.shape[1], float(self.prior_strength))
+        if isinstance(self.level, str):
+            ordinary = prior.updated(Z, np.ones(len(Z))).expected_log_likelihood(Z)
+            level = float(np.quantile(ordinary, self.false_alarm_rate)) - log_jacobian
+        else:
+            level = float(self.level)
+        lam, dual, gap, n_iter = maximise_dual(
+            Z, prior, level + log_jacobian, self.max_iter, float(self.tol)
         )
+        return GaussianMED(centre, scale, level, lam, prior.updated(Z, lam), dual, gap, n_iter)
 
     def _held_out_scores(self, X: FloatArray) -> FloatArray:
         """Scores under models fitted without the sample.
@@ -237,35 +242,6 @@ def balanced_folds(values: FloatArray) -> np.ndarray:
     fold = np.empty(len(values), dtype=np.intp)
     fold[np.argsort(rounded, kind="stable")] = np.arange(len(values)) % min(N_FOLDS, len(values))
     return fold
-
-
-def solve_gaussian_med(
-    X: FloatArray,
-    level: float | None,
-    *,
-    quantile: float,
-    strength: float,
-    max_iter: int,
-    tol: float,
-) -> GaussianMED:
-    """Solve (1) in features that are centred and scaled first.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    level : in units of the log-density of X; None for the ``quantile`` of the log-likelihoods under
-        the ordinary posterior
-    strength : number of samples that the prior counts for
-    """
-    centre, scale = robust_scale(X)
-    Z = (X - centre) / scale
-    log_jacobian = float(np.log(scale).sum())
-    prior = standard_prior(X.shape[1], strength)
-    if level is None:
-        ordinary = prior.updated(Z, np.ones(len(Z))).expected_log_likelihood(Z)
-        level = float(np.quantile(ordinary, quantile)) - log_jacobian
-    lam, dual, gap, n_iter = maximise_dual(Z, prior, level + log_jacobian, max_iter, tol)
-    return GaussianMED(centre, scale, level, lam, prior.updated(Z, lam), dual, gap, n_iter)
 
 
 def maximise_dual(

@@ -24,7 +24,6 @@ from ...estimators.whole_fit import fit_method, leave_out_absent_samples
 from ...evidence.distances import Distances, EuclideanDistances, KernelDistances, mean_of_smallest
 from ...model.decision_step import fit_slope
 from ...model.kernels.function_space import FunctionSpace, function_space
-from ...model.kernels.kernel import Kernel
 from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 
 START_NEIGHBORS = 10
@@ -73,11 +72,15 @@ class SubsetSVC(KernelMarginClassifier, ABC):
         weights = check_weights(sample_weight, X, y)
         self.classes_, signs = encode_labels(y)
         kernel = make_kernel(self, X)
-        random = check_random_state(self.random_state)
         with blas_threads(self.n_jobs, len(X)):
             space, projection = function_space(kernel, X)
-            starts = self._starts(space, kernel, X, signs, weights, random)
-            best = self._best_descent(space, signs, weights, starts)
+            rows = None if kernel.name == "precomputed" else X
+            seen: set[bytes] = set()
+            ends = [
+                self._descend(space, signs, weights, start, seen)
+                for start in self._starts(space, rows, signs, weights)
+            ]
+            best = min((end for end in ends if end is not None), key=lambda end: end.path[-1])
             self._store_descent(best, signs)
             self._function = function_of_samples(kernel, X, self.dual_coef_, projection)
             costs = self.C * weights * best.keep
@@ -105,42 +108,20 @@ class SubsetSVC(KernelMarginClassifier, ABC):
         """What a sample costs that is not kept."""
 
     def _starts(
-        self,
-        space: FunctionSpace,
-        kernel: Kernel,
-        X: FloatArray,
-        signs: FloatArray,
-        weights: FloatArray,
-        random: np.random.RandomState,
+        self, space: FunctionSpace, rows: Any, signs: FloatArray, weights: FloatArray
     ) -> list[FloatArray]:
-        """Shares v to start from: all samples, the dense half of each class, random halves."""
+        """Shares v to start from: all samples, the dense half of each class, random halves.
+
+        ``rows`` is None for a precomputed kernel.
+        """
+        random = check_random_state(self.random_state)
         starts: list[FloatArray] = [np.ones(len(signs))]
         if self.n_starts > 1:
-            distances: Distances = (
-                KernelDistances(space.gram())
-                if kernel.name == "precomputed"
-                else EuclideanDistances(X)
-            )
-            starts.append(dense_halves(distances, signs, weights))
+            between = KernelDistances(space.gram()) if rows is None else EuclideanDistances(rows)
+            starts.append(dense_halves(between, signs, weights))
         while len(starts) < self.n_starts:
             starts.append(lower_halves(random.uniform(size=len(signs)), signs, weights))
         return starts
-
-    def _best_descent(
-        self,
-        space: FunctionSpace,
-        signs: FloatArray,
-        weights: FloatArray,
-        starts: list[FloatArray],
-    ) -> Descent:
-        best: Descent | None = None
-        seen: set[bytes] = set()
-        for start in starts:
-            descent = self._descend(space, signs, weights, start, seen)
-            if descent is not None and (best is None or descent.path[-1] < best.path[-1]):
-                best = descent
-        assert best is not None  # nothing has been seen before the first start
-        return best
 
     def _descend(
         self,
