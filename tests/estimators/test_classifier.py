@@ -138,8 +138,14 @@ def test_random_state_makes_a_fit_reproducible(ring):
     models = [
         GEMMEDClassifier("linear", random_state=seed).fit(ring.X, ring.y) for seed in (4, 4, 5)
     ]
-    np.testing.assert_array_equal(models[0].nominal_proba_, models[1].nominal_proba_)
-    assert not np.array_equal(models[0].nominal_proba_, models[2].nominal_proba_)
+    values = [model.decision_function(ring.X) for model in models]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert not np.array_equal(values[0], values[2])
+
+
+def test_random_state_does_not_change_what_is_flagged(ring):
+    one, two = (GEMMEDClassifier("linear", random_state=s).fit(ring.X, ring.y) for s in (4, 5))
+    np.testing.assert_array_equal(one.state_proba_, two.state_proba_)
 
 
 def test_stopping_early_warns_with_what_was_reached(ring):

@@ -9,19 +9,19 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from gemmed.estimators.base_member import (
-    _held_together,
+    _held_out_sets,
     fit_with_states,
     held_out_scores,
     log_votes,
 )
 from gemmed.estimators.fit_settings import Labelled
 from gemmed.estimators.state_fit import (
+    apply_prior,
     checked,
     class_constraints,
     confusion_of,
-    told_by,
+    prior_log_odds,
     widened,
-    with_prior,
 )
 from gemmed.evidence.measurements import Measurements
 from gemmed.model.states.posterior import Share
@@ -84,8 +84,8 @@ def test_prior_log_odds():
     """The usual prior of 0.95 says nothing; others move log-odds; 0 and 1 are certain."""
     samples = labelled([0, 0, 1, 1, 1], [0.95, 0.99, 1.0, 0.0, 0.0], [-1, -1, -1, -1, 0])
     told = np.log([1.0, 99.0 / 19.0])
-    np.testing.assert_allclose(told_by(samples)[:2], told, atol=1e-12)
-    np.testing.assert_array_equal(told_by(samples)[2:], [np.inf, -np.inf, -np.inf])
+    np.testing.assert_allclose(prior_log_odds(samples)[:2], told, atol=1e-12)
+    np.testing.assert_array_equal(prior_log_odds(samples)[2:], [np.inf, -np.inf, -np.inf])
     np.testing.assert_array_equal(checked(samples), [0, 0, 1, -1, -1])
     assert checked(labelled([0, 1])) is None
     nominal = np.array([0.5, 0.5, 0.2, 0.2, 0.2])
@@ -95,7 +95,7 @@ def test_prior_log_odds():
         states=np.column_stack([nominal, wrong, bad]),
         true_label=np.array([[0.6, 0.4], [0.6, 0.4], [0.7, 0.3], [0.7, 0.3], [0.8, 0.2]]),
     )
-    states, true_label = with_prior(posterior, samples)
+    states, true_label = apply_prior(posterior, samples)
     total = 0.5 * 99.0 / 19.0 + 0.5
     expected = [
         [0.5, 0.3, 0.2],
@@ -119,8 +119,8 @@ def test_votes_are_smoothed_by_half_a_vote_of_seventy():
 
 def test_rows_of_a_group_and_equal_rows_are_held_out_together():
     X = np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(_held_together(X, None), [0, 1, 1, 2, 3])
-    together = _held_together(X, np.array(["a", "b", "c", "c", "d"]))
+    np.testing.assert_array_equal(_held_out_sets(X, None), [0, 1, 1, 2, 3])
+    together = _held_out_sets(X, np.array(["a", "b", "c", "c", "d"]))
     np.testing.assert_array_equal(together, [0, 1, 1, 1, 2])
 
 

@@ -80,7 +80,7 @@ def test_confusion_counts_given_and_true_labels(model, data):
 def test_each_kind_of_fault_is_found_by_its_name(n_classes):
     X, y, truth, wrong, bad = damaged(1, 600, n_classes)
     model = fitted((X, y))
-    assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.7
+    assert np.mean(model.state_proba_[wrong, 1] > 0.5) > 0.65
     assert np.mean(model.state_proba_[bad, 2] > 0.5) > 0.5
     assert np.mean(model.nominal_proba_[~wrong & ~bad] < 0.5) < 0.05
     low, high = model.contamination_interval_
@@ -89,7 +89,7 @@ def test_each_kind_of_fault_is_found_by_its_name(n_classes):
     assert low - 0.02 <= wrong.mean() <= high + 0.02
     table = model.explain()
     flagged = wrong & (table["verdict"] == "suspicious label").to_numpy()
-    assert flagged.sum() > 0.7 * wrong.sum()
+    assert flagged.sum() > 0.65 * wrong.sum()
     suggested = table["suggested_label"].to_numpy()
     assert np.mean(suggested[flagged] == truth[flagged]) > 0.9
     assert set(table["verdict"]) <= {"ok", "suspicious label", "suspicious measurement"}

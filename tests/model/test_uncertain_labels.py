@@ -6,7 +6,7 @@ from scipy import special
 
 from gemmed.model.decision_step import doubted_loss, margin_loss, solve_med, solve_med_functions
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
-from gemmed.model.states.label_model import doubts, label_costs, lessons
+from gemmed.model.states.label_model import doubt_and_cost, doubts, label_costs
 from problems import central_difference
 
 
@@ -148,9 +148,9 @@ def test_lessons_are_the_mean_of_both_opinions():
     doubt = doubts(true_label, signs)
     np.testing.assert_allclose(doubt[signs > 0], 1.0 - true_label[signs > 0])
     costs = rng.uniform(0.5, 1.5, signs.shape)
-    taken, cost = lessons(doubt, costs)
+    taken, cost = doubt_and_cost(doubt, costs)
     np.testing.assert_allclose(cost * (1.0 - taken), 0.5 * (1.0 - doubt) + 0.5 * costs)
     np.testing.assert_allclose(cost * taken, 0.5 * doubt)
-    nobody, alike = lessons(np.zeros((5, 1)), np.ones((5, 1)))
+    nobody, alike = doubt_and_cost(np.zeros((5, 1)), np.ones((5, 1)))
     np.testing.assert_array_equal(nobody, 0.0)
     np.testing.assert_array_equal(alike, 1.0)

@@ -12,8 +12,8 @@ from .._core.types import FloatArray
 from ..model.settings import Priors, Selection, Solver
 from ..model.states.answers import Answers, TrueLabels, accuracies_of, infer_labels
 from .fit_settings import (
+    DEFAULT_PRIOR_NOMINAL,
     TUNED,
-    USUAL_PRIOR,
     Labelled,
     Records,
     features_for,
@@ -253,7 +253,7 @@ def samples_of(
         signs_of(index, len(classes)),
         index,
         1.0 * (answers.counts.sum(axis=1) > 0),
-        np.full(n, USUAL_PRIOR),
+        np.full(n, DEFAULT_PRIOR_NOMINAL),
         groups,
         answers=answers,
         said=said,

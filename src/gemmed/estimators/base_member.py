@@ -162,7 +162,7 @@ def held_out_scores(
     model = seeded(base, seed)
     order = np.lexsort((class_index, *X.T))
     X = X[order]
-    together = _held_together(X, None if groups is None else groups[order])
+    together = _held_out_sets(X, None if groups is None else groups[order])
     arguments = (X, class_index[order], weights[order], together)
     found = np.empty((len(X), n_classes))
     if hasattr(model, "estimator_params") and getattr(model, "bootstrap", False):
@@ -172,7 +172,7 @@ def held_out_scores(
     return log_votes(found)
 
 
-def _held_together(X: FloatArray, groups: np.ndarray | None) -> np.ndarray:
+def _held_out_sets(X: FloatArray, groups: np.ndarray | None) -> np.ndarray:
     """Number of the set of rows that each row of sorted ``X`` is held out with."""
     differs = np.any(X[1:] != X[:-1], axis=1)
     copies = np.concatenate([[0], np.cumsum(differs)])

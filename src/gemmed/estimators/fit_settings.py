@@ -171,11 +171,11 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
     return found if np.any(found >= 0) else None
 
 
-def check_taught_classes(
+def check_known_classes(
     class_index: np.ndarray, known: np.ndarray, weights: FloatArray, classes: np.ndarray
 ) -> None:
     """Every class keeps samples that may be of it."""
-    taught = taught_index(class_index, known)
+    taught = known_or_given(class_index, known)
     for z in np.flatnonzero(np.bincount(taught, weights, len(classes)) <= 0):
         raise ValueError(
             f"known_labels says that no sample (of a weight above 0) is of class "
@@ -206,7 +206,7 @@ def check_priors_agree(
     )
 
 
-def taught_index(class_index: np.ndarray, known: np.ndarray | None) -> np.ndarray:
+def known_or_given(class_index: np.ndarray, known: np.ndarray | None) -> np.ndarray:
     """Labels to learn from: the true ones where they are known, the given ones elsewhere."""
     return class_index if known is None else np.where(known >= 0, known, class_index)
 
@@ -235,7 +235,7 @@ def is_missing(label: Any) -> bool:
         return type(label).__name__ == "NAType"
 
 
-USUAL_PRIOR = 0.95
+DEFAULT_PRIOR_NOMINAL = 0.95
 """``prior_nominal`` of a sample of which nothing is known: other values move its log-odds by what
 theirs differ. How frequent faults are is learned."""
 
@@ -270,15 +270,15 @@ class Labelled(NamedTuple):
         return np.zeros(len(self.prior), dtype=bool) if self.known is None else self.known >= 0
 
     @property
-    def useless(self) -> BoolArray:
+    def is_uninformative(self) -> BoolArray:
         """Samples that are certainly faulty, in a way that leaves nothing to learn from them."""
         return (self.prior <= 0.0) & ~self.is_known
 
     @property
-    def taught_index(self) -> np.ndarray:
+    def known_or_given(self) -> np.ndarray:
         """Classes with the true ones, where they are known, in place of the given ones."""
         return (
-            self.class_index if self.known is None else taught_index(self.class_index, self.known)
+            self.class_index if self.known is None else known_or_given(self.class_index, self.known)
         )
 
     def columns(self, index: np.ndarray) -> FloatArray:
@@ -333,19 +333,19 @@ def label_samples(
 ) -> Labelled:
     """Labels, and what the arguments of ``fit`` say of the samples."""
     classes, labels = encode_labels(y)
-    prior = np.full(len(y), USUAL_PRIOR)
+    prior = np.full(len(y), DEFAULT_PRIOR_NOMINAL)
     if prior_nominal is not None:
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
     class_index = np.searchsorted(classes, y)
     known = check_known_labels(known_labels, classes, len(y))
     if known is not None:
-        check_taught_classes(class_index, known, weights, classes)
+        check_known_classes(class_index, known, weights, classes)
         if prior_nominal is not None:
             check_priors_agree(prior, class_index, known, classes)
         prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
     groups = check_groups(groups, len(y))
     samples = Labelled(classes, labels, class_index, weights, prior, groups, known)
-    check_some_trust(~samples.useless, weights)
+    check_some_trust(~samples.is_uninformative, weights)
     return samples
 
 

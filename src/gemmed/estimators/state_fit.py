@@ -26,12 +26,12 @@ from ..model.kernels.function_space import Prior
 from ..model.kernels.kernel import Kernel
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.states.answers import TrueLabels, infer_states_of
-from ..model.states.label_model import LabelModel, certainty, doubts, label_costs, lessons
+from ..model.states.label_model import LabelModel, certainty, doubt_and_cost, doubts, label_costs
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.blocks import TrainingRows
 from .base_member import fit_with_states, held_out_scores, log_votes, members_of
-from .fit_settings import USUAL_PRIOR, Labelled, Settings, prior_of
+from .fit_settings import DEFAULT_PRIOR_NOMINAL, Labelled, Settings, prior_of
 from .kernel_classifier import StoredFunction, function_of_solution
 
 ANSWER_ROUNDS = 4
@@ -137,7 +137,7 @@ def fit_states(
     seed = settings.neighbourhood.seed
     rng = np.random.default_rng(seed)
     n_classes, in_blocks = len(samples.classes), rows.blocks is not None
-    index, answers = samples.taught_index, samples.said
+    index, answers = samples.known_or_given, samples.said
     watch = Stopwatch()
     with blas_threads(settings.n_jobs, rows.n_samples, in_blocks=in_blocks):
         report("distances")
@@ -146,13 +146,13 @@ def fit_states(
         names = samples.classes[used].tolist()
         distances = class_distances(rows, own_class, names, settings.neighbourhood)
         measurements = judge_measurements(rows, own_class, rng)
-        good = np.where(samples.useless, 0.0, 1.0)
+        good = np.where(samples.is_uninformative, 0.0, 1.0)
         nats = None
         if measurements is not None:
             good *= 1.0 - measurements.bad_probability
             nats = measurements.log_bayes
         good[samples.is_known] = 1.0  # whoever knows the true label has seen the measurement
-        usable = samples.weights * ~samples.useless
+        usable = samples.weights * ~samples.is_uninformative
 
         watch.begin("kernel")
         signs = samples.columns(index)
@@ -206,7 +206,7 @@ def fit_states(
                 scores = np.concatenate([labels.scores, log_votes(pred_probs)])
                 labels = replace(labels, scores=scores)
             posterior = infer_states(labels)
-            states, true_label = with_prior(posterior, samples)
+            states, true_label = apply_prior(posterior, samples)
 
         report("solver", total=settings.max_iter)
         watch.begin("kernel")
@@ -216,7 +216,7 @@ def fit_states(
             shares = kept @ true_label / max(float(kept.sum()), 1e-300)
             certain = samples.is_known | (samples.prior >= 1.0)
             costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
-            doubt, cost = lessons(doubts(true_label, signs), costs)
+            doubt, cost = doubt_and_cost(doubts(true_label, signs), costs)
         decisions = decide(rows, kernel, prior, signs, kept, settings, learned.start, doubt, cost)
         watch.begin("base")
         bases = [
@@ -363,7 +363,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "entropy_bounds_": problem.bounds.entropy[:, 0],
         "coverage_": problem.bounds.coverage,
         "fit_seconds_": found.seconds,
-        "_told": told_by(samples),
+        "_told": prior_log_odds(samples),
         "held_out_proba_": posterior.clean,
         "held_out_accuracy_": hits / max(int(present.sum()), 1),
         "held_out_accuracy_interval_": share_interval(hits, int(present.sum())),
@@ -388,14 +388,14 @@ def checked(samples: Labelled) -> np.ndarray | None:
     return found if np.any(found) else None
 
 
-def told_by(samples: Labelled) -> FloatArray:
+def prior_log_odds(samples: Labelled) -> FloatArray:
     """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
     with np.errstate(divide="ignore"):
-        told: FloatArray = special.logit(samples.prior) - special.logit(USUAL_PRIOR)
+        told: FloatArray = special.logit(samples.prior) - special.logit(DEFAULT_PRIOR_NOMINAL)
     return told
 
 
-def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:
+def apply_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:
     """States and true labels with what is known of single samples beforehand.
 
     A prior probability moves the log-odds by what it differs from the usual one; 0 and 1 are
@@ -404,7 +404,7 @@ def with_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray
     states = posterior.states
     with np.errstate(divide="ignore"):
         log_states = np.log(states)
-    log_states[:, 0] += np.clip(told_by(samples), -700.0, 700.0)
+    log_states[:, 0] += np.clip(prior_log_odds(samples), -700.0, 700.0)
     moved = special.softmax(log_states, axis=1)
     moved[samples.prior >= 1.0] = (1.0, 0.0, 0.0)
     faulty = samples.prior <= 0.0

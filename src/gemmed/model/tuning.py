@@ -29,7 +29,7 @@ SMALL_VARIANCES = (0.03,)
 """A further one for kernels without a width: there the amplitude is all there is to shrink."""
 BIAS_SHARES = (1.0, 0.01)
 """Candidates for the prior variance of their bias, as a share of the variance of the function."""
-USUAL_WIDTH = USUAL_VARIANCE = 0.6
+PREFERRED_WIDTH = PREFERRED_VARIANCE = 0.6
 PREFERENCE = 0.002
 """Nats by which a candidate at a distance of one (squared logarithm) must be better."""
 SHRINKAGE, BIAS_COST = 1.5, 10.0
@@ -186,9 +186,9 @@ def tune_kernel(
     for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted, groups):
         distance = 0.0
         if has_width:
-            distance += np.log(shapes[i].width / USUAL_WIDTH) ** 2 / 1.5
+            distance += np.log(shapes[i].width / PREFERRED_WIDTH) ** 2 / 1.5
         if tune_variance and kernel.has_width:
-            distance += np.log(variance / USUAL_VARIANCE) ** 2 / 2.0
+            distance += np.log(variance / PREFERRED_VARIANCE) ** 2 / 2.0
         # The loss is a mean over functions as well; the preference is one for each sample.
         cost = PREFERENCE * distance / signs.shape[1]
         if kernel.name == "linear":

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
-from ..estimators.fit_settings import USUAL_PRIOR
+from ..estimators.fit_settings import DEFAULT_PRIOR_NOMINAL
 from ..report.audited import Settled
 
 
@@ -84,7 +84,7 @@ def apply_marks(
     settled = Settled(certain, bad, options.get("sample_weight", np.ones(n_rows)))
     if not len(certain) and not len(bad):
         return Marked(corrected, labels, good, options, settled)
-    prior = np.full(n_rows, USUAL_PRIOR)
+    prior = np.full(n_rows, DEFAULT_PRIOR_NOMINAL)
     prior = options.get("prior_nominal", prior).copy()
     if len(certain):
         options["known_labels"] = true

@@ -336,7 +336,7 @@ def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> Flo
     return costs
 
 
-def lessons(doubt: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+def doubt_and_cost(doubt: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Doubt and cost of every sample with both opinions, each of the shape of ``doubt``."""
     other = POSTERIOR_SHARE * doubt
     total = POSTERIOR_SHARE + (1.0 - POSTERIOR_SHARE) * costs
