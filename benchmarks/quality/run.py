@@ -53,7 +53,7 @@ def measures(case: Case, judged: Judgement, seconds: float) -> dict[str, Any]:
         found["suggested right"] = np.mean((judged.suggested == case.truth)[case.wrong])
     for kind, flags in judged.flagged.items():
         found[f"{kind} flagged"], found[f"{kind} right"] = flags.sum(), (flags & either).sum()
-        found[f"{kind} precision"] = flags @ either / flags.sum() if flags.any() else np.nan
+        found[f"{kind} precision"] = either[flags].mean() if flags.any() else np.nan
         found[f"{kind} recall"] = flags[either].mean() if either.any() else np.nan
         found[f"{kind} good flagged"] = flags[~either].mean()
         if case.minority is not None:

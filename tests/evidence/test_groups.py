@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gemmed.datasets import make_ring
 from gemmed.evidence.measurements import judge_measurements, learn_groups
 from gemmed.rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks
 
@@ -60,6 +61,15 @@ def test_labels_of_chance_make_a_group_bad(seed, width):
 def test_one_label_makes_a_group_a_part_of_its_class(seed, size):
     X, y, _ = with_group(seed, "one", size)
     assert not is_any_bad(X, y)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_half_of_the_rows_on_a_far_ring_are_bad_and_the_others_are_not(seed):
+    """The classes overlap: their labels agree more often than those of the ring, not always."""
+    data = make_ring(100, radius=75, corruption=0.5, random_state=seed)
+    groups = learn_groups(data.X, (data.y > 0).astype(int))
+    bad = np.append(groups.log_odds, -np.inf)[groups.of(data.X)] > 0.0
+    np.testing.assert_array_equal(bad, data.anomalous)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.45])

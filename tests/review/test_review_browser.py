@@ -348,6 +348,7 @@ def test_many_classes_texts_search_and_bulk(browser, start, tmp_path):
     tab.page.click("#bulk")
     tab.page.fill("#confidence", "50")
     tab.page.keyboard.press("Enter")
+    tab.expect("#accept").to_be_enabled()  # the answer for this confidence has come
     tab.expect("#offer").to_contain_text("expected to be errors (by the model, not checked)")
     n = int(tab.page.locator("#accept").inner_text().split()[1])
     assert n >= 1

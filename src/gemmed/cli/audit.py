@@ -103,7 +103,7 @@ def _report(
         "is_informative": findings.judges_labels,
         "suspicious_rows": len(whole.flagged(options.threshold)),
         "verdicts": dict(Counter(whole.verdicts)),
-        "suspicious_by_class": dict(Counter(map(str, found["label"]))),
+        "suspicious_by_class": dict(sorted(Counter(map(str, found["label"])).items())),
     }
     if training.problems:
         summary["problems"] = training.problems

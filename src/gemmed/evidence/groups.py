@@ -28,6 +28,8 @@ PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
 repeat the same readings. Of scattered rows they are 0."""
 LEAST_ERROR = 0.02
 """Disagreement of neighbours at least: no table is so clean that one label decides."""
+WITH_ERRORS, MORE_ERRORS = 0.1, 0.1
+"""Probability that a part of the data has more wrong labels than the rest, and their share."""
 ONE_LABEL = 0.05
 """Probability that all bad measurements of a group have one label."""
 WIDTHS = (0.7, 10.0)
@@ -57,8 +59,9 @@ class Labels(NamedTuple):
 
     chance: tuple[float, float]
     """How often labels of chance agree: with the shares of the table, or with equal ones."""
-    part: tuple[float, float]
-    """How often neighbours agree: a part of the data may be as mixed as the table, or pure."""
+    part: tuple[float, float, float]
+    """How often neighbours agree: a part of the data may be as mixed as the table, or pure, or have
+    more wrong labels."""
 
     def nats(self, agreement: float, n: int, tightness: float = 0.0) -> float:
         """Log Bayes factor of a group of n rows that agree with others of it so often.
@@ -73,17 +76,26 @@ class Labels(NamedTuple):
 
         bad = [np.log(0.5 - 0.5 * ONE_LABEL) + likelihood(share) for share in self.chance]
         bad.append(np.log(ONE_LABEL) + tightness + likelihood(1.0))
-        part = [np.log(0.5) + likelihood(share) for share in self.part]
+        prior = [0.5 - 0.5 * WITH_ERRORS] * 2 + [WITH_ERRORS]
+        part = np.log(prior) + [likelihood(share) for share in self.part]
         return float(special.logsumexp(bad) - special.logsumexp(part))
 
 
-def labels_of(class_index: np.ndarray, nearest: np.ndarray) -> Labels:
-    """Labels of rows whose nearest rows are known, shape (n_rows, n_neighbours)."""
+def labels_elsewhere(class_index: np.ndarray, nearest: np.ndarray, part: BoolArray) -> Labels:
+    """How labels behave outside of a part of the rows.
+
+    Parameters
+    ----------
+    class_index, part : shape (n_rows,)
+    nearest : numbers of the nearest rows of each, shape (n_rows, n_neighbours)
+    """
     counts = np.bincount(class_index) + 1.0
     shares = counts / counts.sum()
-    agreement = float(np.mean(class_index[nearest] == class_index[:, None]))
-    pure = 1.0 - LEAST_ERROR
-    return Labels((float(shares @ shares), 1.0 / len(shares)), (min(agreement, pure), pure))
+    agreement = float(np.mean(class_index[nearest[~part]] == class_index[~part, None]))
+    by_chance, pure = float(shares @ shares), 1.0 - LEAST_ERROR
+    agreement = min(agreement, pure)
+    with_errors = by_chance + (agreement - by_chance) * (1.0 - 2.0 * MORE_ERRORS) ** 2
+    return Labels((by_chance, 1.0 / len(shares)), (agreement, pure, with_errors))
 
 
 def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
@@ -108,25 +120,35 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
     nearest = _nearest(between)
     core = np.take_along_axis(between, nearest, axis=1).max(axis=1)
     reachable = np.maximum(between, np.maximum(core[:, None], core))
-    labels, log_core = labels_of(label, nearest), np.log(core + 1e-12)
+    log_core = np.log(core + 1e-12)
     counts = np.bincount(place)
-    found: list[tuple[float, BoolArray]] = []
-    for inside in _lonely_branches(hierarchy.linkage(reachable[np.triu_indices(n, 1)], "single")):
-        is_cluster = 2 * counts[inside].sum() < len(distances)
-        part = inside if is_cluster else ~inside
+    found = _lonely_branches(hierarchy.linkage(reachable[np.triu_indices(n, 1)], "single"))
+    # Where a table has many groups, groups are its nature, and one of them may be bad.
+    usual = -np.log(len(found) + 1.0)
+
+    def log_odds(inside: BoolArray, part: BoolArray, bad: BoolArray) -> float:
+        """Of a part that is compared with all other rows that are not bad."""
         members = np.flatnonzero(part)
         near = members[_nearest(between[np.ix_(members, members)])]
         agreement = float(np.mean(label[near] == label[members][:, None]))
         own = label == np.bincount(label[members]).argmax()
         tightness = _tightness(log_core, part) if np.mean(part[own]) <= 1.0 - ELSEWHERE else 0.0
-        nats = labels.nats(agreement, len(members), tightness)
-        found.append((nats + PRIOR_OF_CLUSTER * is_cluster, part))
-    groups, taken = [], np.zeros(n, dtype=bool)
-    # Where a table has many groups, groups are its nature, and one of them may be bad.
-    for log_odds, part in sorted(found, key=lambda group: -group[0]):
-        if not np.any(taken & part):
-            taken |= part
-            groups.append(Group(np.flatnonzero(part[place]), log_odds - np.log(len(found) + 1.0)))
+        labels = labels_elsewhere(label, nearest, part | bad)
+        prior = PRIOR_OF_CLUSTER * (part is inside) + usual
+        return labels.nats(agreement, len(members), tightness) + prior
+
+    bad, taken = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    parts = [inside if 2 * counts[inside].sum() < len(distances) else ~inside for inside in found]
+    first_odds = [log_odds(*both, bad) for both in zip(found, parts, strict=True)]
+    groups = []
+    for number in np.argsort(first_odds)[::-1]:
+        part = parts[number]
+        if np.any(taken & part) or 2 * counts[part].sum() > counts[~bad].sum():
+            continue  # it is judged, or too little is left to compare it with
+        odds = log_odds(found[number], part, bad)
+        taken |= part
+        bad |= part & (odds > 0.0)
+        groups.append(Group(np.flatnonzero(part[place]), odds))
     return groups
 
 
@@ -233,6 +255,5 @@ def odds_of_readings(distances: FloatArray, class_index: np.ndarray, stuck: Bool
     counts, n = np.bincount(class_index[stuck]), int(stuck.sum())
     agreement = float(counts @ (counts - 1.0)) / max(n * (n - 1), 1)
     to_others = distances + np.diag(np.full(len(distances), np.inf))
-    return PRIOR_OF_READINGS + labels_of(class_index, _nearest(to_others)).nats(
-        agreement, n, -np.inf
-    )
+    labels = labels_elsewhere(class_index, _nearest(to_others), stuck)
+    return PRIOR_OF_READINGS + labels.nats(agreement, n, -np.inf)
