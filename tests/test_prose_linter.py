@@ -98,5 +98,6 @@ def test_messages_of_the_package_and_aligned_docstrings(linter, tmp_path):
     assert messages(linter, tmp_path, source, "module.py") == []
 
 
+@pytest.mark.slow  # a part of `make lint`
 def test_listed_files_have_no_finding(linter, capsys):
     assert linter.main([]) == 0, capsys.readouterr().out

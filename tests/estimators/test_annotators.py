@@ -41,6 +41,7 @@ def test_labels_and_ranking_are_better_than_majority_and_dawid_skene():
     assert np.all(np.mean(gains, axis=0) > 0.01)
 
 
+@pytest.mark.slow
 def test_rates_have_intervals_that_hold_the_truth():
     hits, widths = [], []
     accuracies = np.array([0.9, 0.75, 0.6, 0.6, 0.35])

@@ -174,6 +174,7 @@ def simulated_chain(chain, n, rng):
     return states
 
 
+@pytest.mark.slow
 def test_rates_come_back_and_bursts_help():
     rng = np.random.default_rng(4)
     true = [Chain(0.1, 0.8), Chain(0.2, 0.9)]

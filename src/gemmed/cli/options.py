@@ -78,7 +78,7 @@ ROWS_AND_WORDS = {
 CLASSIFIER = {
     "--base=auto|forest|boosting|none": "a classifier whose held-out predictions count beside "
     "those of the kernel; auto (default): a random forest where the rows are in memory, "
-    "boosting for 5,000 and more of two classes",
+    "boosting for 20,000 and more of two classes",
     "--kernel=tuned|rbf|rational_quadratic|linear|poly": "tuned (default) is rbf",
     "--gamma=tuned": "width of rbf and rational_quadratic, scale of poly: a number, tuned "
     "(default: by leave-one-out predictions), auto (1 / number of features) or scale (also divided "

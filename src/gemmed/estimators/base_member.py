@@ -87,6 +87,8 @@ def _by_class(frame: Any, classes: np.ndarray) -> Any:
 
 N_FOLDS, N_FOLDS_OF_MANY, MANY_ROWS = 5, 3, 5000
 """Parts of the rows that are held out in turn; fewer from so many rows on."""
+MIN_BOOSTING_ROWS = 20_000
+"""Rows of two classes from which on boosting takes the place of the forest by default."""
 MAX_TREE_ROWS = 10_000
 """Rows drawn for a tree of the default forest, at most: its time then hardly grows with them."""
 VOTES = 70.0
@@ -113,7 +115,7 @@ def bases_of(base: Any, n_jobs: int | None, n_samples: int, n_classes: int) -> l
                 f"base={base!r} is not known: use one of {', '.join(map(repr, NAMES))}, None, or "
                 "a classifier with predict_proba."
             )
-        many_of_two = n_samples >= MANY_ROWS and n_classes == 2
+        many_of_two = n_samples >= MIN_BOOSTING_ROWS and n_classes == 2
         if base == "boosting" or (base == "auto" and many_of_two):
             return [HistGradientBoostingClassifier(early_stopping=False)]
         drawn = MAX_TREE_ROWS / n_samples if n_samples > MAX_TREE_ROWS else None

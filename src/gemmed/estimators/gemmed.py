@@ -79,7 +79,7 @@ default="tuned"
     base : {"auto", "forest", "boosting"}, classifier, list of classifiers or None, default="auto"
         Further members of the model: their held-out predictions count beside those of the kernel
         classifier, as far as they help to predict the labels. "auto" is a random forest, boosting
-        for 5,000 rows and more of two classes, or nothing where rows are not in memory
+        for 20,000 rows and more of two classes, or nothing where rows are not in memory
         (``fit_blocks``, precomputed kernels). A classifier or pipeline needs ``predict_proba``.
     n_neighbors : int, default=10
         Neighbours behind the k-NN distances; reduced with a warning in classes that are too small.
