@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401  SciPy has a BLAS of its own
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gemmed._core.exceptions import WorkerDiedError
@@ -142,6 +143,8 @@ def test_runs_have_one_blas_thread_and_workers_leave_signals_to_the_parent(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     task = Task("state", state_of_process, {})
     before = signal.getsignal(signal.SIGTERM)
+    with parallel_config("loky", inner_max_num_threads=1):  # workers that joblib may use again
+        Parallel(2)(delayed(abs)(number) for number in range(2))
     with threadpool_limits(2):
         found = run_tasks([task], RunStore(tmp_path, "1"), jobs=jobs)["state"]
     assert found["threads"] and set(found["threads"]) == {1}

@@ -36,8 +36,8 @@ def without_interrupts(*more: signal.Signals) -> Iterator[None]:
 def stop_on_interrupt() -> Iterator[None]:
     """Ctrl-C ends the fit inside the block at the next step that can end, with what it has.
 
-    The doubling of landmarks ends with the present number, and the solver after its iteration: the
-    model is usable, and ``converged_`` says that it was not finished. A second Ctrl-C raises
+    The solver ends after its iteration: the model is usable, and ``converged_`` says that it was
+    not finished. A second Ctrl-C raises
     KeyboardInterrupt, which leaves the estimator as it was. Only the main thread receives Ctrl-C:
     elsewhere this does nothing.
 

@@ -89,9 +89,8 @@ default="tuned"
         Candidates of the kernel, and which samples are neighbours.
     solver : Solver or None, default=None
         Iterations, tolerance, and landmarks in place of the exact kernel. "auto" landmarks keep the
-        exact kernel up to 2,000 samples of two classes and 1,000 of several. Above, there are 500
-        landmarks. Their number is doubled, to 8,000 at most, as long as held-out rows are predicted
-        better.
+        exact kernel up to 2,000 samples of two classes and 1,000 of several. Above, there are five
+        landmarks for each root of the number of samples, at least 500.
     warm_start : bool, default=False
         Keep the tuned kernel if ``fit`` is called again with as many samples: for feedback on
         single samples.

@@ -146,7 +146,12 @@ def _numbered(parent: int, number: int, task: Task) -> tuple[int, Result]:
 
 @lru_cache(maxsize=1)
 def _end_with(parent: int) -> None:
-    """Watch the parent, once in a worker: one that is killed cannot end its workers."""
+    """Watch the parent, once in a worker: one that is killed cannot end its workers.
+
+    Signals are left to the parent, also where joblib had the worker before.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
