@@ -20,6 +20,7 @@ import warnings
 from pathlib import Path
 
 GUIDE = Path(__file__).parent / "guide"
+MESSAGES = Path(__file__).parent / "reference" / "messages.md"
 PYTHON = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
 CONSOLE = re.compile(r"```console\n(?P<lines>.*?)```\n", re.DOTALL)
 BLOCK = re.compile(f"(?:{PYTHON.pattern})|(?:{CONSOLE.pattern})", re.DOTALL)
@@ -77,7 +78,7 @@ def page_as_run(text):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("pages", nargs="*", type=Path, default=sorted(GUIDE.glob("*.md")))
+    parser.add_argument("pages", nargs="*", type=Path, default=[*sorted(GUIDE.glob("*.md")), MESSAGES])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     warnings.simplefilter("error")

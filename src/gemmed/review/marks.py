@@ -2,7 +2,7 @@
 
 Below: how far reviewers agree, and what happens if the table has changed.
 
-Schema (version 2; docs/guide/review.md): ``meta`` says which table the marks belong to, ``marks``
+Schema (version 2; docs/reference/files.rst): ``meta`` says which table the marks belong to, ``marks``
 is a log. Only ``undone_at`` is ever changed, and nothing is deleted: who marked what and when stays
 known.
 """
