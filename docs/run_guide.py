@@ -78,7 +78,9 @@ def page_as_run(text):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("pages", nargs="*", type=Path, default=[*sorted(GUIDE.glob("*.md")), MESSAGES])
+    parser.add_argument(
+        "pages", nargs="*", type=Path, default=[*sorted(GUIDE.glob("*.md")), MESSAGES]
+    )
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     warnings.simplefilter("error")

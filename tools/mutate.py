@@ -33,7 +33,7 @@ FLIPPED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt}
 FLIPPED |= {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.USub: ast.UAdd}
 KINDS = ("constant", "sign", "arguments", "comparison")
 PYTEST = ["-x", "-q", "-m", "not slow", "-p", "no:xdist", "-p", "no:cacheprovider"]
-LARGEST_CHANGE, MOST_SECONDS = 1e-6, 600.0  # no change of a probability; a mutant hangs
+LARGEST_CHANGE, MAX_SECONDS = 1e-6, 600.0  # no change of a probability; a mutant hangs
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[str, Any, str, Any]]:
@@ -86,7 +86,7 @@ def in_child(tree: Path, test_files: list[str] | None = None) -> Any:
     child.start()
     send.close()
     try:
-        return receive.recv() if receive.poll(MOST_SECONDS) else None
+        return receive.recv() if receive.poll(MAX_SECONDS) else None
     except EOFError:
         return None
     finally:

@@ -30,7 +30,7 @@ from sklearn.datasets import make_classification
 MADE = ("hard", "clusters16")
 STORED = ("elec", "sleep", "shuttle", "krkopt")
 N_TEST = 5000
-FEWEST_OF_A_CLASS = 5
+MIN_CLASS_ROWS = 5
 WIDTHS, FOLDS = (0.3, 1.0, 3.0), 3
 """Of the SVC that chooses its gamma (over the number of columns) and C (1, 10), as ours does."""
 
@@ -66,7 +66,7 @@ def problem(name, n, flips=0.0, folder=None, *, n_test=N_TEST, draw=0):
     """Rows standardised by the training part; a share of its labels is another one."""
     X, y = made(name, n, n_test=n_test, draw=draw) if name in MADE else stored(name, folder, draw)
     n = min(n, len(X) - 2000)
-    kept = np.isin(y, np.flatnonzero(np.bincount(y[:n]) >= FEWEST_OF_A_CLASS))
+    kept = np.isin(y, np.flatnonzero(np.bincount(y[:n]) >= MIN_CLASS_ROWS))
     X, y = X[kept], np.unique(y[kept], return_inverse=True)[1]
     n = min(n, len(X) - 2000)
     X = (X - X[:n].mean(axis=0)) / np.maximum(X[:n].std(axis=0), 1e-9)

@@ -20,7 +20,7 @@ from record import Record, parser, peak_memory, timed
 from samples import data, rbf_width
 
 METHODS = ("prototype", "gemmed, kernel given", "gemmed, kernel tuned", "boosting")
-LARGEST = {"prototype": 200_000, "boosting": 1_000_000}
+MAX_ROWS = {"prototype": 200_000, "boosting": 1_000_000}
 """The yardstick keeps all its features: 4 GB for a million rows."""
 
 
@@ -123,7 +123,7 @@ def main():
         wanted = [
             method
             for method in options.methods
-            if n <= LARGEST.get(method, n)
+            if n <= MAX_ROWS.get(method, n)
             and not record.find(n=n, method=method, landmarks=options.landmarks)
         ]
         if not wanted:

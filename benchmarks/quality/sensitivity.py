@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score
 
 from gemmed import GEMMEDClassifier, Priors
 
-LARGEST = {"power": 1.0, "bad_rate": 0.5}
+MAX_VALUES = {"power": 1.0, "bad_rate": 0.5}
 
 
 def variants():
@@ -26,7 +26,7 @@ def variants():
         for factor in (0.5, 2.0):
             value = tuple(factor * v for v in given) if isinstance(given, tuple) else factor * given
             if not isinstance(value, tuple):
-                value = min(value, LARGEST.get(field.name, value))
+                value = min(value, MAX_VALUES.get(field.name, value))
             yield f"{field.name} {given} -> {value}", Priors(**{field.name: value})
 
 

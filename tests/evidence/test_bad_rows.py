@@ -5,11 +5,11 @@ import pytest
 from scipy import special
 from scipy.spatial.distance import cdist
 
-from gemmed.evidence.measurements import SHARES, _loss, judge_measurements, learn_belief
+from gemmed.evidence.measurements import BAD_SHARE_GRID, _loss, judge_measurements, learn_belief
 from gemmed.evidence.row_statistics import (
-    FREEDOM,
-    LOCAL,
-    RIDGE,
+    MIN_UNEXPLAINED_SHARE,
+    N_DENSITY_NEIGHBOURS,
+    SURPRISE_DEGREES_OF_FREEDOM,
     RowStatistics,
     counterparts,
     normal_scores,
@@ -78,9 +78,11 @@ def test_distances_are_those_of_brute_force_without_the_row_itself():
     scores = statistics.columns.of(X)
     distances = np.sort(cdist(scores, scores) + np.diag(np.full(90, np.inf)), axis=1)
     found = statistics.of(X, np.arange(90))
-    least = 0.01 * np.median(distances[:, :LOCAL].mean(axis=1)) + 1e-9
-    own = np.log(distances[:, :LOCAL].mean(axis=1) + least)
-    nearest = np.argsort(cdist(scores, scores) + np.diag(np.full(90, np.inf)), axis=1)[:, :LOCAL]
+    least = 0.01 * np.median(distances[:, :N_DENSITY_NEIGHBOURS].mean(axis=1)) + 1e-9
+    own = np.log(distances[:, :N_DENSITY_NEIGHBOURS].mean(axis=1) + least)
+    nearest = np.argsort(cdist(scores, scores) + np.diag(np.full(90, np.inf)), axis=1)[
+        :, :N_DENSITY_NEIGHBOURS
+    ]
     np.testing.assert_allclose(found[:, 0], own - own[nearest].mean(axis=1), rtol=1e-3, atol=1e-3)
 
 
@@ -90,14 +92,14 @@ def test_residuals_are_those_of_a_covariance_without_the_row():
     scores = statistics.columns.of(X)
     centred = scores - scores.mean(axis=0)
     covariance = centred.T @ centred / 59
-    ridge = max(RIDGE, 5 / 60) * np.trace(covariance) / 5
+    ridge = max(MIN_UNEXPLAINED_SHARE, 5 / 60) * np.trace(covariance) / 5
     residuals = np.empty_like(scores)
     for row in range(60):
         own = covariance + ridge * np.eye(5) - np.outer(centred[row], centred[row]) / 60
         precision = np.linalg.inv(own)
         residuals[row] = precision @ centred[row] / np.diag(precision)
     widths = np.maximum(np.median(np.abs(residuals), axis=0) / 0.6745, 0.5 * residuals.std(axis=0))
-    expected = np.log1p((residuals / widths) ** 2 / FREEDOM).mean(axis=1)
+    expected = np.log1p((residuals / widths) ** 2 / SURPRISE_DEGREES_OF_FREEDOM).mean(axis=1)
     found = statistics.of(X, np.arange(60))[:, 1]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -137,7 +139,7 @@ def test_evidence_never_falls_and_never_ties():
     higher = belief.log_bayes(own + np.abs(np.random.default_rng(2).normal(size=own.shape)))
     assert np.all(higher >= nats)
     assert belief.posterior.sum() == pytest.approx(1.0)
-    assert belief.posterior @ SHARES < 0.2
+    assert belief.posterior @ BAD_SHARE_GRID < 0.2
 
 
 @pytest.mark.parametrize("seed", range(3))

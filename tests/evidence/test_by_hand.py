@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, special, stats
 
 from gemmed.evidence.groups import _tightness, labels_elsewhere
-from gemmed.evidence.measurements import SHARES, in_order, learn_belief, learn_measurements
+from gemmed.evidence.measurements import BAD_SHARE_GRID, in_order, learn_belief, learn_measurements
 from gemmed.evidence.row_statistics import RowStatistics, counterparts, normal_scores
 
 NORMAL = NormalDist()
@@ -138,7 +138,7 @@ def test_the_rule_is_the_maximum_of_its_likelihood_averaged_over_the_share():
     fakes = 1.2 + 1.5 * rng.normal(size=(300, 2))
     belief = learn_belief(rows, fakes)
     shares = np.append(1e-6, np.exp(np.linspace(np.log(0.003), np.log(0.5), 11)))
-    np.testing.assert_allclose(SHARES, shares, rtol=1e-12)
+    np.testing.assert_allclose(BAD_SHARE_GRID, shares, rtol=1e-12)
     losses, rules = zip(*(rule_by_formula(rows, fakes, share) for share in shares), strict=True)
     middles = np.sqrt(np.maximum(shares[:-1], 1e-3) * shares[1:])
     edges = np.concatenate([[0.0], middles, [0.75]])

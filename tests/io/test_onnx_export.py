@@ -345,7 +345,7 @@ def test_wrong_arguments(tmp_path, monkeypatch):
     model = MEDClassifier().fit(X, y)
     with pytest.raises(ValueError, match="dtype='float16'"):
         export_onnx(model, tmp_path / "m.onnx", dtype="float16")
-    monkeypatch.setattr(writing, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(writing, "MAX_FILE_BYTES", 1000)
     with pytest.raises(ModelExportError, match="n_components"):
         export_onnx(model, tmp_path / "m.onnx")
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from gemmed import GEMMEDClassifier
 from gemmed.model.decision_step import solve_med
 from gemmed.model.kernels.function_space import GramSpace
-from gemmed.model.med import MOST_SAMPLES, groups_to_hold_out, learn_med
+from gemmed.model.med import MAX_SAMPLES, groups_to_hold_out, learn_med
 
 
 def retrained_margins(gram, labels, groups, c):
@@ -89,5 +89,5 @@ def test_with_few_groups_or_many_samples_each_sample_is_left_out_by_itself():
     np.testing.assert_array_equal(groups_to_hold_out(groups, classes), groups)
     assert groups_to_hold_out(groups // 2, classes) is None  # five a class
     assert groups_to_hold_out(None, classes) is None
-    often = MOST_SAMPLES // 40 + 1
+    often = MAX_SAMPLES // 40 + 1
     assert groups_to_hold_out(np.tile(groups, often), np.tile(classes, often)) is None

@@ -301,7 +301,7 @@ def test_constraints_hold_and_bind_where_multipliers_are(case):
 def test_rounds_lead_to_the_same_solution(monkeypatch):
     problem = problem_of(60, 3, 2, level=LEVEL)
     once = solve_generative(problem, max_iter=300, tol=1e-10)
-    monkeypatch.setattr(classes, "LARGEST_ROUND", 3)
+    monkeypatch.setattr(classes, "MAX_ROUND_MULTIPLIERS", 3)
     rounds = solve_generative(problem, max_iter=300, tol=1e-10)
     np.testing.assert_allclose(rounds.multipliers, once.multipliers, atol=1e-3)
     assert rounds.certificate.dual == pytest.approx(once.certificate.dual, abs=1e-8)

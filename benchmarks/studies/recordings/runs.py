@@ -37,7 +37,7 @@ RATES = (0.2, 0.4)
 CLIP_SECONDS = 0.6
 CLIP_FEATURES = {"window": CLIP_SECONDS, "n_windows": 60}
 N_COMPONENTS = 50
-SHORTEST_FAULT = 0.5
+MIN_FAULT_SHARE = 0.5
 """Share of a clip that a fault lasts at least."""
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05
@@ -251,7 +251,7 @@ def hearts_task(folder: str, split: int) -> Task:
 
 def _with_a_fault(signal: FloatArray, rate: int, rng: np.random.Generator) -> FloatArray:
     """A random fault during at least half of a clip."""
-    length = round(len(signal) * rng.uniform(SHORTEST_FAULT, 1.0))
+    length = round(len(signal) * rng.uniform(MIN_FAULT_SHARE, 1.0))
     start = int(rng.integers(0, len(signal) - length + 1))
     kind = str(rng.choice(list(FAULT_KINDS)))
     level = 4.0 * float(np.sqrt(np.mean(signal**2)))

@@ -15,7 +15,7 @@ from gemmed.experiments.runner import Result, Task
 from .comparison import Samples, compare
 
 FOLDER, FILE = "sensit_vehicle_subset", "vehicle_train.json"
-N_TRAIN, MOST_TEST = 500, 1000
+N_TRAIN, MAX_TEST_ROWS = 500, 1000
 FAILURE_KINDS = ("none", "stuck", "missing", "noisy")
 FAILING = 0.3
 """Share of the samples in which one of the two types fails."""
@@ -62,7 +62,7 @@ def evaluate_vehicles(folder: str, kind: str, split: int) -> Result:
     rng = np.random.default_rng([split, FAILURE_KINDS.index(kind)])
     order = np.random.default_rng(split).permutation(len(X))
     parts = []
-    for rows in (order[:N_TRAIN], order[N_TRAIN : N_TRAIN + MOST_TEST]):
+    for rows in (order[:N_TRAIN], order[N_TRAIN : N_TRAIN + MAX_TEST_ROWS]):
         blocks, broken = fail(X[rows], kind, rng)
         parts.append(Samples(blocks, blocks, y[rows], broken))
     return {"methods": compare(parts[0], parts[1], split)}

@@ -16,7 +16,7 @@ from .types import FloatArray
 
 SUFFICIENT_INCREASE = 1e-4
 POOR_MODEL, GOOD_MODEL = 0.25, 0.75
-SMALLEST_RADIUS = 1e-14
+MIN_RADIUS = 1e-14
 MAX_HALVINGS = 30
 
 
@@ -97,7 +97,7 @@ def maximize_in_box(
     residual = kkt_residual(x, current.gradient, lower, upper)
     radius = 1.0
     n_iter = 0
-    while residual > tol and n_iter < max_iter and radius > SMALLEST_RADIUS:
+    while residual > tol and n_iter < max_iter and radius > MIN_RADIUS:
         n_iter += 1
         step = maximize_quadratic(
             current.gradient,

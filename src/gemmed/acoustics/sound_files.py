@@ -24,7 +24,7 @@ from .features import FeatureSettings, SegmentFeatures, centred, features_of_cen
 from .segments import IntArray, running_energy
 from .transformers import mfcc_names
 
-LONGEST_WINDOW = 1.5
+MAX_WINDOW_SECONDS = 1.5
 """Seconds; the paper's."""
 FRAME_STEP = 0.01
 TYPICAL_LENGTH = 0.75
@@ -262,7 +262,7 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
         window = self.window
         if window is None:
             typical = float(np.quantile(lengths, TYPICAL_LENGTH))
-            window = round(min(max(typical, 2 * self.frame), LONGEST_WINDOW), 2)
+            window = round(min(max(typical, 2 * self.frame), MAX_WINDOW_SECONDS), 2)
         n_windows = max(1, round(window / FRAME_STEP)) if self.n_windows is None else self.n_windows
         settings = FeatureSettings(
             window=window,

@@ -15,7 +15,7 @@ from .plan import CheckPlan, answered_draws, checked_mask, outcomes
 
 SHIFT_DEVIATION, SLOPE_DEVIATION = 2.0, 0.5
 """Prior: the model is right (shift 0, slope 1) up to these standard deviations."""
-SMALLEST_PROBA = 1e-3
+MIN_PROBA = 1e-3
 N_STEPS = 25
 
 
@@ -69,7 +69,7 @@ class Calibration:
 
 def log_odds(proba: Any) -> FloatArray:
     """Log-odds of probabilities, without infinities."""
-    clipped = np.clip(np.asarray(proba, dtype=np.float64), SMALLEST_PROBA, 1.0 - SMALLEST_PROBA)
+    clipped = np.clip(np.asarray(proba, dtype=np.float64), MIN_PROBA, 1.0 - MIN_PROBA)
     found: FloatArray = logit(clipped)
     return found
 

@@ -26,9 +26,9 @@ GRID = np.linspace(0.0, 1.0, 4001)
 """Shares that are tried; intervals end at these. Those that were refuted are not tried again."""
 PRIOR_DRAWS = 4.0
 """How many draws the expected mean and variance are worth in the bets."""
-LARGEST_SURPRISE = 10.0
+MAX_SQUARED_DEVIATION = 10.0
 """Squared deviation of a draw, in expected variances, that counts at most in later bets."""
-LARGEST_STAKE = 0.85
+MAX_STAKE = 0.85
 """Part of the wealth that a single draw can lose."""
 PRIOR_FAULTS = 1.0
 """Differences between predictions count by (k + this) / (k + 2 this). k is the number of faults (or
@@ -176,7 +176,7 @@ class _Game:
             n_right += 1.0 - answers[row]
             drawn.append(row)
             z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
-            surprise += min((z - mean) ** 2 / variance, LARGEST_SURPRISE)
+            surprise += min((z - mean) ** 2 / variance, MAX_SQUARED_DEVIATION)
             low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
             high = max(high, low)
             first, last = np.searchsorted(GRID, (low, high))
@@ -231,7 +231,7 @@ def _log_gain(
     """Log of the gain of a bet, for each share, that the mean lies above it."""
     distance = np.maximum(mean - shares, 0.0)
     stake = distance / (spread + distance**2 + 1e-12)
-    stake = np.minimum(stake, LARGEST_STAKE / np.maximum(shares - lowest, 1e-12))
+    stake = np.minimum(stake, MAX_STAKE / np.maximum(shares - lowest, 1e-12))
     # A share at or below all that is possible cannot lose: its stake has no limit.
     found: FloatArray = np.log1p(stake * np.where(shares > lowest, z - shares, z - shares + 1e-9))
     return found

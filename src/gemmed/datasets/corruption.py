@@ -29,7 +29,7 @@ Corruption = Literal[
 Labels = npt.NDArray[Any]
 KINDS: tuple[Corruption, ...] = get_args(Corruption)
 NOMINAL, LABEL, MEASUREMENT, BOTH = "", "label", "measurement", "both"
-LARGEST_RATE = 0.5
+MAX_RATE = 0.5
 
 NOISE = 3.0
 """Standard deviation of the noise added by "feature noise"."""
@@ -127,9 +127,9 @@ def corrupt(
         )
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown: use one of {', '.join(KINDS)}.")
-    if not 0.0 <= rate <= LARGEST_RATE:
+    if not 0.0 <= rate <= MAX_RATE:
         raise ValueError(
-            f"rate={rate!r} must lie between 0 and {LARGEST_RATE:g}: above that the faults are the "
+            f"rate={rate!r} must lie between 0 and {MAX_RATE:g}: above that the faults are the "
             "majority of a class."
         )
     if len(np.unique(y)) < 2:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-LARGEST_RADIUS = 1e6
+MAX_RADIUS = 1e6
 COVARIANCE = np.array([[20.0, 16.0], [16.0, 20.0]])
 Layout = Literal["paper", "separated"]
 RingLabels = Literal["balanced", "random"]
@@ -92,8 +92,8 @@ def make_ring(
             f"n_per_class={n_per_class!r} must be at least 1 and "
             f"n_test_per_class={n_test_per_class!r} at least 0."
         )
-    if not 0 <= radius <= LARGEST_RADIUS:
-        raise ValueError(f"radius={radius!r} must lie between 0 and {LARGEST_RADIUS:g}.")
+    if not 0 <= radius <= MAX_RADIUS:
+        raise ValueError(f"radius={radius!r} must lie between 0 and {MAX_RADIUS:g}.")
     rng = np.random.default_rng(random_state)
     mean = MEANS_OF_NEGATIVE_CLASS[layout]
     n_of_class = [round(corruption * n_per_class)] * 2

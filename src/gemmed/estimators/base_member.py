@@ -85,15 +85,15 @@ def _by_class(frame: Any, classes: np.ndarray) -> Any:
     )
 
 
-N_FOLDS, N_FOLDS_OF_MANY, MANY_ROWS = 5, 3, 5000
+N_FOLDS, N_FOLDS_LARGE, MIN_ROWS_FOR_FEWER_FOLDS = 5, 3, 5000
 """Parts of the rows that are held out in turn; fewer from so many rows on."""
 MIN_BOOSTING_ROWS = 20_000
 """Rows of two classes from which on boosting takes the place of the forest by default."""
 MAX_TREE_ROWS = 10_000
 """Rows drawn for a tree of the default forest, at most: its time then hardly grows with them."""
-VOTES = 70.0
+N_SMOOTHING_VOTES = 70.0
 """Probabilities are smoothed as if so many votes had been counted: none is ever 0 or 1."""
-LEAST_LABEL = 0.05
+MIN_LABEL_PROBA = 0.05
 """Probability from which on a label is given to a row when the classifier is fitted again."""
 NAMES = ("auto", "forest", "boosting")
 
@@ -242,7 +242,7 @@ def _out_of_fold(
     seed: int,
 ) -> FloatArray:
     counts = np.bincount(class_index)
-    most = N_FOLDS if len(X) < MANY_ROWS else N_FOLDS_OF_MANY
+    most = N_FOLDS if len(X) < MIN_ROWS_FOR_FEWER_FOLDS else N_FOLDS_LARGE
     n_folds = int(min(most, counts[counts > 0].min()))
     if n_folds < 2:
         raise ValueError(
@@ -289,7 +289,7 @@ def fit_with_states(
         return model.fit(X[good], np.argmax(true_label[good], axis=1))
     order = np.lexsort(X.T)  # the order of the rows does not matter
     X, joint = X[order], (weights[:, None] * true_label)[order]
-    rows, labels = np.nonzero(joint > LEAST_LABEL * weights.max())
+    rows, labels = np.nonzero(joint > MIN_LABEL_PROBA * weights.max())
     _fit(model, X[rows], labels, joint[rows, labels])
     if "n_jobs" in model.get_params(deep=False):
         # Threads add up the votes of a forest in any order: the last digits would differ.
@@ -338,6 +338,6 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
 def log_votes(probabilities: FloatArray) -> FloatArray:
     """Logarithms of smoothed probabilities."""
     n_classes = probabilities.shape[-1]
-    smoothed = (VOTES * probabilities + 0.5) / (VOTES + 0.5 * n_classes)
+    smoothed = (N_SMOOTHING_VOTES * probabilities + 0.5) / (N_SMOOTHING_VOTES + 0.5 * n_classes)
     scores: FloatArray = np.log(smoothed)
     return scores

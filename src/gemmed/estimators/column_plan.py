@@ -20,15 +20,15 @@ from ..rows.table import MISSING_TEXT, Table, shortened
 
 MAX_CATEGORIES = 30
 """Columns a text column may become; its rarest values share one."""
-MOSTLY_NUMBERS = 0.9
+MIN_NUMBER_SHARE = 0.9
 """A column with this share of numbers was meant to hold numbers."""
-IDENTIFIER_SHARE = 0.95
+MIN_IDENTIFIER_SHARE = 0.95
 """A text column in which this share of the values is unique names rows."""
-SENTENCE = 3.0
+MIN_FREE_TEXT_WORDS = 3.0
 """Words of a cell, on average, from which on a column of many values is free text."""
 WHOLE = re.compile(r"^(-?\d+)\.0+$")
 """3.0 and 3 are one code: software writes whole numbers as the one or the other."""
-FEW_ROWS = 10
+MIN_ROWS_FOR_UNIQUENESS = 10
 """In shorter tables unique values prove nothing."""
 
 
@@ -79,10 +79,12 @@ class _Planner:
             return "it numbers the rows (--numeric to use it)" if is_count else None
         cells = self.cells(name)
         distinct = set(cells.tolist())
-        if len(cells) >= FEW_ROWS and len(distinct) > IDENTIFIER_SHARE * len(cells):
+        if len(cells) >= MIN_ROWS_FOR_UNIQUENESS and len(distinct) > MIN_IDENTIFIER_SHARE * len(
+            cells
+        ):
             return "text that differs from row to row"
         words = float(np.mean([len(cell.split()) for cell in distinct]))
-        if len(distinct) > MAX_CATEGORIES and words >= SENTENCE:
+        if len(distinct) > MAX_CATEGORIES and words >= MIN_FREE_TEXT_WORDS:
             return (
                 f"free text, {len(distinct)} different texts of {words:.0f} words on average "
                 "(--categorical to use them as categories)"
@@ -105,7 +107,7 @@ class _Planner:
                 self.note("unit", name, text + "all of them in one unit")
             return None
         if found.n_read < len(cells):
-            if found.n_read < MOSTLY_NUMBERS * len(cells):
+            if found.n_read < MIN_NUMBER_SHARE * len(cells):
                 return None
             failed = table.written_as(name, found.format)[1]
             raise self._not_a_number(name, np.intersect1d(failed, self.rows))
@@ -170,7 +172,9 @@ class _Planner:
         values = self.table.numbers(name)[0]
         numbers = self.table.row_numbers
         steps = values - (np.arange(len(values)) if numbers is None else numbers)
-        if len(values) < FEW_ROWS or values[0] == values[-1]:  # adding 1 to 1e308 changes nothing
+        if (
+            len(values) < MIN_ROWS_FOR_UNIQUENESS or values[0] == values[-1]
+        ):  # adding 1 to 1e308 changes nothing
             return False
         return bool(np.all(steps == steps[0]))
 

@@ -11,8 +11,8 @@ deviation.
 covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
 
 *broken*: columns that are left out one after the other, each time the one that reduces the distance
-most (*gain*). This ends when the distance is usual for the class or MOST_BROKEN are out. One broken
-value makes all others look odd beside it; so each column is compared with those that are not
+most (*gain*). This ends when the distance is usual for the class or MAX_BROKEN_COLUMNS are out. One
+broken value makes all others look odd beside it; so each column is compared with those that are not
 broken.
 
 *residual*: the value minus what those columns predict (a regression inside the classes, pooled),
@@ -34,20 +34,20 @@ QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of a standard normal distribution."""
 NORMAL_QUANTILE_WIDTH = 3.290
 """The same of its 5 and 95 % quantiles."""
-FEWEST = 5
+MIN_CLASS_ROWS = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
-MOST_COLUMNS = 400
+MAX_REGRESSION_COLUMNS = 400
 """Columns up to which each is compared with the others; time grows as the cube."""
-RIDGE = 0.05
+MIN_UNEXPLAINED_SHARE = 0.05
 """Share of the mean variance that the other columns never explain; more where columns are many."""
-LIMIT = 4.0
+MAX_CLIPPED_DEVIATIONS = 4.0
 """Spreads beyond which a trusted row does not bend the covariance further."""
-USUAL = (0.05, 0.95)
+NORMAL_RANGE_QUANTILES = (0.05, 0.95)
 """Quantiles between which the values of a class are called usual."""
-FIVE = (USUAL[0], 0.25, 0.5, 0.75, USUAL[1])
-MOST_BROKEN = 5
+SUMMARY_QUANTILES = (NORMAL_RANGE_QUANTILES[0], 0.25, 0.5, 0.75, NORMAL_RANGE_QUANTILES[1])
+MAX_BROKEN_COLUMNS = 5
 """Columns that may be left out of a row; beyond that it is not a matter of columns."""
-MOST_ROWS = 20_000
+MAX_CLASS_ROWS = 20_000
 """Trusted rows of a class from which all is learned; more change no digit that is shown."""
 
 
@@ -90,7 +90,7 @@ class ColumnReference:
     categories: list[str]
     classes: list[ClassColumns]
     precision: FloatArray | None
-    """Of the spreads, shape (n_numeric, n_numeric); None beyond MOST_COLUMNS."""
+    """Of the spreads, shape (n_numeric, n_numeric); None beyond MAX_REGRESSION_COLUMNS."""
     residual_spread: FloatArray
     shares: list[list[dict[str, float]]]
     """Of each class and category column: share of the trusted rows with each value."""
@@ -112,7 +112,7 @@ class ColumnReference:
             together = P @ repaired
             gain = np.where(known, together**2 / diagonal, np.nan)
             gain[broken] = -np.inf
-            if rest <= own.limit or len(broken) == MOST_BROKEN or not np.any(gain > 0.0):
+            if rest <= own.limit or len(broken) == MAX_BROKEN_COLUMNS or not np.any(gain > 0.0):
                 break
             broken.append(int(np.nanargmax(gain)))
             repaired = self._without(standard, broken)
@@ -173,7 +173,9 @@ def learn_columns(
     classes = [_describe(numbers[part]) for part in parts]
     precision, residual_spread, distances = _relations(numbers, parts, classes)
     classes = [
-        own._replace(limit=float(np.quantile(squares, USUAL[1])) if len(squares) else np.inf)
+        own._replace(
+            limit=float(np.quantile(squares, NORMAL_RANGE_QUANTILES[1])) if len(squares) else np.inf
+        )
         for own, squares in zip(classes, distances, strict=True)
     ]
     shares = [
@@ -188,9 +190,9 @@ def learn_columns(
 def _described_by(class_index: np.ndarray, trusted: BoolArray, z: int) -> np.ndarray:
     for chosen in (trusted & (class_index == z), class_index == z, trusted):
         rows = np.flatnonzero(chosen)
-        if len(rows) >= FEWEST:
+        if len(rows) >= MIN_CLASS_ROWS:
             # Every k-th: no seed, and no part of the table is preferred.
-            return rows[:: -(-len(rows) // MOST_ROWS)]
+            return rows[:: -(-len(rows) // MAX_CLASS_ROWS)]
     return np.arange(len(class_index))
 
 
@@ -201,7 +203,7 @@ def _describe(values: FloatArray) -> ClassColumns:
     known = np.where(np.isfinite(values), values, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
-        low, first, middle, third, high = np.nanquantile(known, FIVE, axis=0)
+        low, first, middle, third, high = np.nanquantile(known, SUMMARY_QUANTILES, axis=0)
         deviation = np.nanstd(known, axis=0)
     width = _width(low, first, third, high)
     spread = np.where(width > 0.0, width, np.nan_to_num(deviation))
@@ -236,20 +238,20 @@ def _relations(
     """Pooled precision, spread of residuals, and squared distances of the rows of each class."""
     n = numbers.shape[1]
     nothing: list[FloatArray] = [np.empty(0) for _ in parts]
-    if not 0 < n <= MOST_COLUMNS:
+    if not 0 < n <= MAX_REGRESSION_COLUMNS:
         return None, np.ones(n), nothing
     standard = [
         _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
     ]
-    pooled = np.clip(np.concatenate(standard), -LIMIT, LIMIT)
+    pooled = np.clip(np.concatenate(standard), -MAX_CLIPPED_DEVIATIONS, MAX_CLIPPED_DEVIATIONS)
     covariance = np.atleast_2d(np.cov(pooled.T, bias=True))
-    ridge = max(RIDGE, n / len(pooled)) * np.trace(covariance) / n
+    ridge = max(MIN_UNEXPLAINED_SHARE, n / len(pooled)) * np.trace(covariance) / n
     if not ridge > 0.0:
         return None, np.ones(n), nothing
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
     together = np.concatenate(standard) @ precision
     residuals = together / np.diag(precision)
-    low, first, _, third, high = np.quantile(residuals, FIVE, axis=0)
+    low, first, _, third, high = np.quantile(residuals, SUMMARY_QUANTILES, axis=0)
     width = _width(low, first, third, high)
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), together)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import NoSignalWarning, warn_of_class
 from .._core.threads import block_threads
 from .._core.types import FloatArray
-from ..model.kernels.function_space import FEWEST_LANDMARKS, components_for
+from ..model.kernels.function_space import MIN_LANDMARKS, components_for
 from ..model.kernels.kernel import Kernel
 from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
@@ -298,7 +298,7 @@ default="tuned"
         kernel = make_kernel(self, some, tunable=True, variance=block_variance(blocks))
         weights = check_weights(sample_weight, y[:, None], y)
         samples = label_samples(y, weights, prior_nominal, groups, known_labels)
-        n_components = components_for(records.solver.n_components, len(y)) or FEWEST_LANDMARKS
+        n_components = components_for(records.solver.n_components, len(y)) or MIN_LANDMARKS
         found = self._fit_states(rows, kernel, samples, records, n_components)
         kept = keep_some(rows, samples.class_index, found.nominal, samples.groups)
         self._store(found, samples, kept)

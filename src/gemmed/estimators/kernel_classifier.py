@@ -31,7 +31,7 @@ from .whole_fit import query_method
 
 PREDICT_BLOCK = 500_000
 """Kernel values held in memory at a time while predicting."""
-MANY_SAMPLES = 1500
+MIN_LARGE_SAMPLES = 1500
 """Samples from which on f is that of the parameters: their small gaps add up in the bias."""
 
 
@@ -102,7 +102,7 @@ def function_of_solution(
 def predicts_by_parameters(prior: Prior) -> bool:
     """Whether f is that of the solver's parameters; of the multipliers with few samples."""
     space = prior.space
-    many = isinstance(space, GramSpace) and space.n_samples >= MANY_SAMPLES
+    many = isinstance(space, GramSpace) and space.n_samples >= MIN_LARGE_SAMPLES
     return prior.feature_map is not None or many
 
 

@@ -16,13 +16,13 @@ from .._core.words import counted
 from .column_reasons import ClassColumns, ColumnReference, Numbers
 from .explanation import LABEL, MEASUREMENT, OK
 
-ODD = 3.0
+MIN_ODD_DEVIATIONS = 3.0
 """Deviations from which on a value is called odd."""
-RARE = 0.01
+MAX_RARE_SHARE = 0.01
 """Share of the trusted rows of a class below which a category is called odd."""
-MANY_RARE = 0.05
+MAX_SHARE_WITH_RARE_VALUES = 0.05
 """Where more of the rows have rare values (names, codes), a rare value is not odd."""
-MOST_NAMED = 4
+MAX_COLUMNS_IN_WORDS = 4
 """Columns that are put into words; all are in the numbers."""
 FAR, NEAR = 1.5, 0.2
 """Distances of the nearest rows, over the usual one, that are worth a sentence."""
@@ -136,7 +136,7 @@ class Reasons:
                     number_text(values[i]),
                     _usual(own, i),
                     "" if elsewhere is None else _usual(elsewhere, i),
-                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= ODD,
+                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= MIN_ODD_DEVIATIONS,
                     spreads,
                     None if other is None else _known(other.spreads[i]),
                     number_text(found.expected[i]),
@@ -151,7 +151,11 @@ class Reasons:
         for i, (name, value) in enumerate(zip(self.reference.categories, cells, strict=True)):
             shares = self.reference.shares[z][i]
             share = shares.get(value, 0.0)
-            is_odd = share < RARE and sum(s for s in shares.values() if s < RARE) <= MANY_RARE
+            is_odd = (
+                share < MAX_RARE_SHARE
+                and sum(s for s in shares.values() if s < MAX_RARE_SHARE)
+                <= MAX_SHARE_WITH_RARE_VALUES
+            )
             elsewhere = "" if there is None else _most_frequent(self.reference.shares[there][i])
             usual = _most_frequent(shares)
             reasons.append(ColumnReason(name, value, usual, elsewhere, is_odd, share=share))
@@ -256,8 +260,8 @@ def _oddness(column: ColumnReason) -> float:
 def _odd_sentences(columns: list[ColumnReason], label: str) -> list[str]:
     """Whatever a page marks as odd has a sentence."""
     odd = [column for column in columns if column.odd]
-    sentences = [_odd_sentence(column, label) for column in odd[:MOST_NAMED]]
-    if (n := len(odd) - MOST_NAMED) > 0:
+    sentences = [_odd_sentence(column, label) for column in odd[:MAX_COLUMNS_IN_WORDS]]
+    if (n := len(odd) - MAX_COLUMNS_IN_WORDS) > 0:
         sentences.append(f"{counted(n, 'more column')} {'is' if n == 1 else 'are'} odd.")
     return sentences
 
@@ -302,7 +306,7 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
                 f"{percent(verdict.probability)} and {given}."
             )
     nearer = [column for column in columns if column.nearer_there >= 1.0]
-    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MOST_NAMED]
+    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MAX_COLUMNS_IN_WORDS]
     for column in named:
         own, there = column.spreads or 0.0, column.spreads_there or 0.0
         far = (

@@ -201,7 +201,7 @@ def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
         first = int(np.flatnonzero(~np.isfinite(stamps))[0])
         raise ValueError(f"{name}[{first}] is missing: every sample needs a time stamp.")
     first = int(np.argmax(np.abs(stamps)))
-    if abs(stamps[first]) > LARGEST_VALUE:
+    if abs(stamps[first]) > MAX_ABSOLUTE_VALUE:
         raise ValueError(f"{name}[{first}]={stamps[first]:g} is too large: use another origin.")
     return stamps
 
@@ -215,13 +215,13 @@ def check_varying_features(X: FloatArray) -> None:
         )
 
 
-LARGEST_VALUE = 1e150
+MAX_ABSOLUTE_VALUE = 1e150
 """Squares of larger values overflow."""
 
 
 def check_squares(X: FloatArray) -> None:
     """Refuse values whose distances are not numbers any more."""
-    if not np.all(np.abs(X) < LARGEST_VALUE):
+    if not np.all(np.abs(X) < MAX_ABSOLUTE_VALUE):
         raise UnscaledDataError(
             f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
         )
@@ -251,7 +251,7 @@ def check_precomputed(X: FloatArray) -> None:
         )
 
 
-LARGEST_WEIGHT = 1e12
+MAX_WEIGHT = 1e12
 """Beyond it the squares of sums of weights leave no digits for the prior."""
 
 
@@ -260,9 +260,9 @@ def check_weights(sample_weight: Any, X: FloatArray, y: np.ndarray) -> FloatArra
     weights: FloatArray = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    if weights.max() > LARGEST_WEIGHT:
+    if weights.max() > MAX_WEIGHT:
         raise ValueError(
-            f"sample_weight holds {weights.max():.3g}, at most {LARGEST_WEIGHT:g} is possible: a "
+            f"sample_weight holds {weights.max():.3g}, at most {MAX_WEIGHT:g} is possible: a "
             "weight says how often a sample counts; divide all of them."
         )
     for label in np.unique(y).tolist():

@@ -18,15 +18,15 @@ from scipy.cluster import hierarchy
 from .._core.types import BoolArray, FloatArray
 from .scaled_along import RECURRING
 
-FEWEST_MEMBERS = 5
+MIN_GROUP_ROWS = 5
 """Members of a group: a row, and the neighbours that its density and the agreement of labels rest
 on."""
-LONELY = 0.35
+MIN_LOG_DISTANCE_RANGE = 0.35
 """Logarithm of the range of distances over which a branch stays alone."""
 PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
 """Log-odds that a group is bad before its labels are seen: of a dense cluster, and of rows that
 repeat the same readings. Of scattered rows they are 0."""
-LEAST_ERROR = 0.02
+MIN_NEIGHBOUR_ERROR = 0.02
 """Disagreement of neighbours at least: no table is so clean that one label decides."""
 WITH_ERRORS, MORE_ERRORS = 0.1, 0.1
 """Probability that a part of the data has more wrong labels than the rest, and their share."""
@@ -35,11 +35,11 @@ ONE_LABEL = 0.05
 WIDTHS = (0.7, 10.0)
 """Standard deviation of the logarithm of the widths of clusters; how many of them tighter faults
 may be, at most."""
-ELSEWHERE = 0.2
+MIN_SHARE_OUTSIDE = 0.2
 """Share of the rows of a label that lie elsewhere, or the label is what a dense cluster is."""
-MOST_VALUES = 2
+MAX_STUCK_VALUES = 2
 """Values at which one sensor is stuck; a continuous column has no more that rows share."""
-MOST, FILLED_IN = 0.6, 0.1
+MIN_MAJORITY_SHARE, FILLED_IN = 0.6, 0.1
 """Share that counts as most: of rows stuck in one column or another (Jaccard), of a row's readings,
 of distinct values among the others in a continuous column. Deviations from the mean or median of
 these within which a shared value was filled in."""
@@ -92,7 +92,7 @@ def labels_elsewhere(class_index: np.ndarray, nearest: np.ndarray, part: BoolArr
     counts = np.bincount(class_index) + 1.0
     shares = counts / counts.sum()
     agreement = float(np.mean(class_index[nearest[~part]] == class_index[~part, None]))
-    by_chance, pure = float(shares @ shares), 1.0 - LEAST_ERROR
+    by_chance, pure = float(shares @ shares), 1.0 - MIN_NEIGHBOUR_ERROR
     agreement = min(agreement, pure)
     with_errors = by_chance + (agreement - by_chance) * (1.0 - 2.0 * MORE_ERRORS) ** 2
     return Labels((by_chance, 1.0 / len(shares)), (agreement, pure, with_errors))
@@ -113,7 +113,7 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
     # Rows that are repeated count once.
     first, place = np.unique(np.argmin(distances, axis=1), return_inverse=True)
     n = len(first)
-    if n < 2 * FEWEST_MEMBERS:
+    if n < 2 * MIN_GROUP_ROWS:
         return []
     between, label = distances[np.ix_(first, first)], class_index[first]
     np.fill_diagonal(between, np.inf)
@@ -132,7 +132,9 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
         near = members[_nearest(between[np.ix_(members, members)])]
         agreement = float(np.mean(label[near] == label[members][:, None]))
         own = label == np.bincount(label[members]).argmax()
-        tightness = _tightness(log_core, part) if np.mean(part[own]) <= 1.0 - ELSEWHERE else 0.0
+        tightness = (
+            _tightness(log_core, part) if np.mean(part[own]) <= 1.0 - MIN_SHARE_OUTSIDE else 0.0
+        )
         labels = labels_elsewhere(label, nearest, part | bad)
         prior = PRIOR_OF_CLUSTER * (part is inside) + usual
         return labels.nats(agreement, len(members), tightness) + prior
@@ -154,7 +156,7 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
 
 def _nearest(between: FloatArray) -> np.ndarray:
     """Numbers of the nearest rows of each."""
-    k = min(FEWEST_MEMBERS, len(between)) - 1
+    k = min(MIN_GROUP_ROWS, len(between)) - 1
     found: np.ndarray = np.argpartition(between, k - 1, axis=1)[:, :k]
     return found
 
@@ -167,8 +169,8 @@ def _lonely_branches(tree: FloatArray) -> list[BoolArray]:
     parent[children] = np.arange(n, 2 * n - 1)[:, None]
     height = np.log(np.concatenate([np.full(n, np.inf), tree[:, 2] + 1e-12]))
     size = np.concatenate([np.ones(n), tree[:, 3]])
-    is_lonely = height[parent] - height >= LONELY
-    is_lonely &= (size >= FEWEST_MEMBERS) & (size <= n - FEWEST_MEMBERS)
+    is_lonely = height[parent] - height >= MIN_LOG_DISTANCE_RANGE
+    is_lonely &= (size >= MIN_GROUP_ROWS) & (size <= n - MIN_GROUP_ROWS)
     found = []
     for branch in np.flatnonzero(is_lonely):
         inside = np.zeros(2 * n - 1, dtype=bool)
@@ -200,7 +202,7 @@ class Readings(NamedTuple):
         """Which rows read most of these values."""
         if not len(self.columns):
             return np.zeros(len(X), dtype=bool)
-        shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= MOST
+        shared: BoolArray = np.mean(X[:, self.columns] == self.values, axis=1) >= MIN_MAJORITY_SHARE
         return shared
 
 
@@ -216,7 +218,7 @@ def repeated_readings(X: FloatArray) -> Readings:
     masks = (X[:, columns] == values).astype(np.float32)
     both = masks.T @ masks
     sizes = np.diag(both)
-    same = both >= MOST * (sizes[:, None] + sizes - both)
+    same = both >= MIN_MAJORITY_SHARE * (sizes[:, None] + sizes - both)
     best = same[np.argmax(same.sum(axis=1))] if len(found) else np.zeros(0, dtype=bool)
     if len(np.unique(columns[best])) < 2:
         best[:] = False
@@ -232,8 +234,8 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     distinct, counts = np.unique(column, return_counts=True)
     many = counts > RECURRING * len(column) / len(distinct)
     n_others = int(counts[~many].sum())
-    is_continuous = np.sum(~many) >= MOST * n_others and n_others > len(column) / 2
-    if not np.any(many) or np.sum(many) > MOST_VALUES or not is_continuous:
+    is_continuous = np.sum(~many) >= MIN_MAJORITY_SHARE * n_others and n_others > len(column) / 2
+    if not np.any(many) or np.sum(many) > MAX_STUCK_VALUES or not is_continuous:
         return column[:0]
     shared, others = distinct[many], np.sort(column[~np.isin(column, distinct[many])])
     inner = others[n_others // 20 : n_others - n_others // 20]

@@ -28,25 +28,33 @@ from .._core.types import FloatArray
 from ..rows.blocks import TrainingRows
 from .distances import KernelDistances, blocks
 from .groups import (
-    FEWEST_MEMBERS,
+    MIN_GROUP_ROWS,
     Group,
     Readings,
     groups_apart,
     odds_of_readings,
     repeated_readings,
 )
-from .row_statistics import INNER, NormalScores, RowStatistics, counterparts, normal_scores
+from .row_statistics import (
+    WIDTH_QUANTILES,
+    NormalScores,
+    RowStatistics,
+    counterparts,
+    normal_scores,
+)
 
-MOST_REFERENCES = 2000
+MAX_REFERENCES = 2000
 """Rows that serve as neighbours and from which the rule is learned."""
-SHRINKAGE = 3.0
+SLOPE_PRECISION = 3.0
 """Precision of the slopes: about half a nat for a standard deviation of a statistic."""
-PRIOR = (0.5, 5.0)
+BAD_SHARE_PRIOR = (0.5, 5.0)
 """Beta prior of the share of bad rows: most tables have few."""
-SHARED_PARENT = 0.5
+PAIR_WEIGHT = 0.5
 """A row and its counterpart share a parent: 2 N terms from N rows."""
-SHARES = np.concatenate([[1e-6], np.geomspace(0.003, 0.5, 11)])
-EDGES = np.concatenate([[0.0], np.sqrt(np.maximum(SHARES[:-1], 1e-3) * SHARES[1:]), [0.75]])
+BAD_SHARE_GRID = np.concatenate([[1e-6], np.geomspace(0.003, 0.5, 11)])
+BAD_SHARE_EDGES = np.concatenate(
+    [[0.0], np.sqrt(np.maximum(BAD_SHARE_GRID[:-1], 1e-3) * BAD_SHARE_GRID[1:]), [0.75]]
+)
 """Shares that are thought of, and the edges of their cells."""
 
 
@@ -66,7 +74,7 @@ def judge_measurements(
 ) -> Measurements | None:
     """Learn the rule from some rows, and apply it to all; None if nothing can be said."""
     n = rows.n_samples
-    chosen = np.sort(rng.permutation(n)[:MOST_REFERENCES])
+    chosen = np.sort(rng.permutation(n)[:MAX_REFERENCES])
     if rows.gram is not None:
         return _of_kernel(KernelDistances(rows.gram), class_index, chosen)
     X = rows.take(chosen)
@@ -87,7 +95,7 @@ def in_order(X: FloatArray) -> tuple[np.ndarray, np.ndarray]:
 
     Chance falls alike then, whatever their order and the units are.
     """
-    low, middle, high = np.quantile(X, [INNER[0], 0.5, INNER[1]], axis=0)
+    low, middle, high = np.quantile(X, [WIDTH_QUANTILES[0], 0.5, WIDTH_QUANTILES[1]], axis=0)
     columns = np.argsort((middle - low) / np.maximum(high - low, 1e-300), kind="stable")
     return columns, np.lexsort(X[:, columns[:8]].T)  # eight columns tell rows apart
 
@@ -107,7 +115,7 @@ def _of_kernel(
     groups = groups_apart(between[chosen], class_index[chosen])
     if not any(group.log_odds > 0.0 for group in groups):
         return None
-    log_odds = np.full(len(chosen), special.logit(SHARES[1]))
+    log_odds = np.full(len(chosen), special.logit(BAD_SHARE_GRID[1]))
     for group in groups:
         log_odds[group.members] = group.log_odds
     bad: FloatArray = special.expit(log_odds)[between.argmin(axis=1)]
@@ -154,11 +162,11 @@ def learn_measurements(
     groups = learn_groups(X, class_index)
     group = groups.of(X)
     kept = np.append(groups.log_odds, -np.inf)[group] <= 0.0
-    if kept.sum() < 2 * FEWEST_MEMBERS or not np.any(np.ptp(X[kept], axis=0) > 0.0):
+    if kept.sum() < 2 * MIN_GROUP_ROWS or not np.any(np.ptp(X[kept], axis=0) > 0.0):
         return None
     Z = X[kept]
     statistics = RowStatistics(Z, rng)
-    n_copies = -(-2 * MOST_REFERENCES // len(Z))  # small samples have several twins of each row
+    n_copies = -(-2 * MAX_REFERENCES // len(Z))  # small samples have several twins of each row
     itself = np.arange(len(Z))
     fakes = np.concatenate([statistics.of(counterparts(Z, rng), itself) for _ in range(n_copies)])
     belief = learn_belief(statistics.own, fakes)
@@ -180,7 +188,7 @@ class Belief(NamedTuple):
         """Nats for "bad" of rows, averaged over the share; shape (n_rows,)."""
         z = (statistics - self.middle) / self.spread
         nats = self.coefficients[:, :1] + self.coefficients[:, 1:] @ z.T
-        log_odds = special.logit(SHARES)[:, None] + nats
+        log_odds = special.logit(BAD_SHARE_GRID)[:, None] + nats
         weights = self.posterior[:, None]
         bad = special.logsumexp(special.log_expit(log_odds), axis=0, b=weights)
         good = special.logsumexp(special.log_expit(-log_odds), axis=0, b=weights)
@@ -190,12 +198,12 @@ class Belief(NamedTuple):
     @property
     def mean_share(self) -> float:
         """Posterior mean of the share of bad rows."""
-        return float(self.posterior @ SHARES)
+        return float(self.posterior @ BAD_SHARE_GRID)
 
     def share(self, level: float) -> float:
         """Quantile of the share of bad rows."""
         cumulated = np.concatenate([[0.0], np.cumsum(self.posterior)])
-        return float(np.interp(level, cumulated, EDGES))
+        return float(np.interp(level, cumulated, BAD_SHARE_EDGES))
 
 
 def learn_belief(rows: FloatArray, fakes: FloatArray) -> Belief:
@@ -211,7 +219,7 @@ def learn_belief(rows: FloatArray, fakes: FloatArray) -> Belief:
     weights = np.repeat([1.0, n / len(fakes)], [n, len(fakes)])
     best = np.concatenate([[-1.0], np.full(n_statistics, 0.3)])
     losses, coefficients = [], []
-    for share in SHARES:
+    for share in BAD_SHARE_GRID:
         fit = optimize.minimize(
             _loss,
             best,
@@ -224,8 +232,8 @@ def learn_belief(rows: FloatArray, fakes: FloatArray) -> Belief:
         best = fit.x
         losses.append(float(fit.fun))
         coefficients.append(best)
-    prior = np.log(np.diff(stats.beta(*PRIOR).cdf(EDGES)))
-    posterior = special.softmax(-SHARED_PARENT * np.array(losses) + prior)
+    prior = np.log(np.diff(stats.beta(*BAD_SHARE_PRIOR).cdf(BAD_SHARE_EDGES)))
+    posterior = special.softmax(-PAIR_WEIGHT * np.array(losses) + prior)
     return Belief(middle, spread, np.array(coefficients), posterior)
 
 
@@ -243,8 +251,8 @@ def _loss(
     slope[n_rows:] += 1.0
     slope *= weights
     slopes = coefficients[1:]
-    value = -float(weights @ (top - either)) + 0.5 * SHRINKAGE * float(slopes @ slopes)
-    return value, np.concatenate([[-slope.sum()], SHRINKAGE * slopes - z.T @ slope])
+    value = -float(weights @ (top - either)) + 0.5 * SLOPE_PRECISION * float(slopes @ slopes)
+    return value, np.concatenate([[-slope.sum()], SLOPE_PRECISION * slopes - z.T @ slope])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from scipy import special
 from .._core.types import FloatArray
 from .distances import blocks
 
-INNER = (0.1, 0.9)
+WIDTH_QUANTILES = (0.1, 0.9)
 """Quantiles between which the width of a column is measured."""
 
 
@@ -79,8 +79,8 @@ def normal_scores(X: FloatArray) -> NormalScores:
     """Learn the columns of reference rows, shape (n_rows, n_columns)."""
     used = np.flatnonzero(X.max(axis=0) > X.min(axis=0))
     ordered = np.sort(X[:, used], axis=0)
-    low, high = np.quantile(ordered, INNER, axis=0) if len(used) else np.empty((2, 0))
-    width = (high - low) / (special.ndtri(INNER[1]) - special.ndtri(INNER[0]))
+    low, high = np.quantile(ordered, WIDTH_QUANTILES, axis=0) if len(used) else np.empty((2, 0))
+    width = (high - low) / (special.ndtri(WIDTH_QUANTILES[1]) - special.ndtri(WIDTH_QUANTILES[0]))
     width = np.where(width > 0.0, width, ordered.std(axis=0))
     middle, n_tail = np.median(ordered, axis=0), max(int(np.sqrt(len(X))), 1)
     beyond = np.sort(np.abs(ordered - middle), axis=0)
@@ -88,15 +88,15 @@ def normal_scores(X: FloatArray) -> NormalScores:
     return NormalScores(used, ordered, middle, width, tail, n_tail)
 
 
-LOCAL = 20
+N_DENSITY_NEIGHBOURS = 20
 """Neighbours by which it is judged whether a place is sparse."""
-MOST_COLUMNS = 200
+MAX_REGRESSION_COLUMNS = 200
 """Columns of the regression of each on the others; time grows as the cube."""
-RIDGE = 0.05
+MIN_UNEXPLAINED_SHARE = 0.05
 """Share of the mean variance that the others never explain; more where columns are many."""
-FREEDOM = 3.0
+SURPRISE_DEGREES_OF_FREEDOM = 3.0
 """Degrees of freedom of the surprise: it grows as a logarithm."""
-NOISE = (0.3, 5.0)
+COUNTERPART_NOISE_DEVIATIONS = (0.3, 5.0)
 """Noise of counterparts in deviations of a column: from hardly visible to all that shows."""
 
 
@@ -115,14 +115,18 @@ class RowStatistics:
         self._single = self._scores.astype(np.float32)
         self._squares = np.einsum("ij,ij->i", self._single, self._single)
         n, p = self._scores.shape
-        self._local = min(LOCAL, n - 2)
+        self._local = min(N_DENSITY_NEIGHBOURS, n - 2)
         self._chosen = np.arange(p)
-        if p > MOST_COLUMNS:
-            self._chosen = np.sort(rng.choice(p, MOST_COLUMNS, replace=False))
+        if p > MAX_REGRESSION_COLUMNS:
+            self._chosen = np.sort(rng.choice(p, MAX_REGRESSION_COLUMNS, replace=False))
         part = self._scores[:, self._chosen]
         self._mean = part.mean(axis=0)
         covariance = np.cov(part.T).reshape(len(self._chosen), -1)
-        ridge = max(RIDGE, len(self._chosen) / n) * np.trace(covariance) / len(self._chosen)
+        ridge = (
+            max(MIN_UNEXPLAINED_SHARE, len(self._chosen) / n)
+            * np.trace(covariance)
+            / len(self._chosen)
+        )
         covariance.flat[:: len(self._chosen) + 1] += ridge
         self._precision: FloatArray = np.linalg.inv(covariance)
         itself = np.arange(n)
@@ -158,7 +162,7 @@ class RowStatistics:
     ) -> FloatArray:
         relative = np.log(distances.mean(axis=1) + self._least) - self._sparsity[who].mean(axis=1)
         size = np.abs(residuals) / self._widths
-        surprise = np.log1p(size**2 / FREEDOM).mean(axis=1)
+        surprise = np.log1p(size**2 / SURPRISE_DEGREES_OF_FREEDOM).mean(axis=1)
         return np.column_stack([relative, surprise, size.max(axis=1)])
 
     def _neighbours(self, scores: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, FloatArray]:
@@ -198,7 +202,13 @@ def counterparts(X: FloatArray, rng: np.random.Generator) -> FloatArray:
     lost[np.arange(n), rng.integers(p, size=n)] = True
     another = (np.arange(n)[:, None] + rng.integers(1, n, size=(n, p))) % n
     other = X[another, np.arange(p)]
-    scale = np.exp(rng.uniform(np.log(NOISE[0]), np.log(NOISE[1]), size=(n, 1)))
+    scale = np.exp(
+        rng.uniform(
+            np.log(COUNTERPART_NOISE_DEVIATIONS[0]),
+            np.log(COUNTERPART_NOISE_DEVIATIONS[1]),
+            size=(n, 1),
+        )
+    )
     noisy = X + scale * X.std(axis=0) * rng.normal(size=(n, p))
     exchanged = (rng.permutation(n) % 2 == 0)[:, None]
     return np.where(lost, np.where(exchanged, other, noisy), X)

@@ -109,7 +109,7 @@ def unit_of(raw: FloatArray, scaled: FloatArray) -> float:
     return float(raw[largest] / scaled[largest]) if scaled[largest] > 0 else 1.0
 
 
-SMALLEST_BANDWIDTH = 1e-6
+MIN_BANDWIDTH_SHARE = 1e-6
 """As a share of the largest distance, for sets that consist of duplicates mostly."""
 
 
@@ -132,7 +132,7 @@ class LogDensity:
         distances[excluded] = np.inf
         kth = np.partition(distances, k - 1, axis=1)[:, k - 1]
         self._X = X
-        self._bandwidth = max(float(np.median(kth)), SMALLEST_BANDWIDTH * largest, 1e-300)
+        self._bandwidth = max(float(np.median(kth)), MIN_BANDWIDTH_SHARE * largest, 1e-300)
         counted = (~excluded).sum(axis=1)
         self.training = self._minus_log_density(distances) + np.log(counted)
 

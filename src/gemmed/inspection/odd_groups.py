@@ -19,7 +19,7 @@ LEVEL = 0.01
 MIN_REPEATS = 3
 MIN_BURST = 4
 MIN_CLUSTER = 5
-MOSTLY_FLAGGED = 0.5
+MIN_FLAGGED_SHARE = 0.5
 """Share of the rows with a value that must be flagged for the value to be a finding."""
 MAX_CLUSTER_ROWS = 4000
 """Flagged rows up to which dense clusters are looked for."""
@@ -92,7 +92,7 @@ def repeated_values(flagged: BoolArray, numbers: FloatArray, names: list[str]) -
     for count, name, value, holders in sorted(candidates, key=lambda entry: -entry[0]):
         n_holders = int(holders.sum())
         chance = float(stats.hypergeom.sf(count - 1, n, n_flagged, n_holders))
-        if count >= MOSTLY_FLAGGED * n_holders and chance * n_tried <= LEVEL:
+        if count >= MIN_FLAGGED_SHARE * n_holders and chance * n_tried <= LEVEL:
             part = f"all {count}" if count == n_holders else f"{count} of {n_holders}"
             text = f"{part} rows with {name} = {value:.6g} are flagged"
             found.append(OddGroup(REPEATED, text, np.flatnonzero(holders & flagged), name))

@@ -31,7 +31,7 @@ from .onnx_steps import add_steps
 DTYPES = ("float64", "float32")
 OPSET, ML_OPSET, IR_VERSION = 13, 2, 8
 """Old enough for runtimes of 2021, new enough for all operators in double precision."""
-LARGEST_FILE = 2**31 - 1
+MAX_FILE_BYTES = 2**31 - 1
 """Bytes that a file of protocol buffers may have."""
 
 
@@ -113,7 +113,7 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
         together=bool(classifier._calibrated_together),
     )
     size = sum(tensor.ByteSize() for tensor in graph.constants)
-    if size > LARGEST_FILE:
+    if size > MAX_FILE_BYTES:
         raise ModelExportError(
             f"the model takes {size / 1e9:.1f} GB, an ONNX file has 2 at most: fit with fewer "
             "n_components of its solver, or export with dtype='float32'."

@@ -13,7 +13,7 @@ from sklearn.ensemble import (
 
 from .._core.exceptions import ModelExportError
 from .._core.types import FloatArray
-from ..estimators.base_member import VOTES
+from ..estimators.base_member import N_SMOOTHING_VOTES
 from ..estimators.kernel_classifier import StoredFunction
 from ..model.kernels.kernel import Kernel
 
@@ -213,8 +213,10 @@ def add_members(
                 "with Python (load_model)."
             )
         votes = _votes(graph, rows, base, n_classes)
-        smoothed = graph.node("Mul", votes, graph.numbers(VOTES / (VOTES + 0.5 * n_classes)))
-        smoothed = graph.add(smoothed, 0.5 / (VOTES + 0.5 * n_classes))
+        smoothed = graph.node(
+            "Mul", votes, graph.numbers(N_SMOOTHING_VOTES / (N_SMOOTHING_VOTES + 0.5 * n_classes))
+        )
+        smoothed = graph.add(smoothed, 0.5 / (N_SMOOTHING_VOTES + 0.5 * n_classes))
         # Class 1 against class 0, or each class against the mean of all.
         contrast = np.array([[-1.0], [1.0]])
         if n_classes > 2:

@@ -29,10 +29,10 @@ from .._core.exceptions import PayloadError, reason
 SCHEMA = "schema.json"
 MAX_NODES = 5_000_000
 """A column of categories takes two nodes a category."""
-DEEPEST = 200
+MAX_DEPTH = 200
 """Levels of lists and dictionaries; a pipeline of pipelines has some forty."""
 INFLATED_TIMES, INFLATED_FREE = 20, 16_000_000
-LARGEST_POOL = 1024
+MAX_POOL_WORDS = 1024
 """Words of numpy's SeedSequence, which is seeded in the square of their number; usual are 4."""
 TEXT_OF_LENGTH = {"bytes_": "S", "void": "V"}
 """Scalars that numpy makes as long as the number they are given, and the only type they may have
@@ -84,8 +84,8 @@ class _Walk:
 
     def _visit(self, value: Any, depth: int) -> int:
         """Number of nodes that skops walks at and below a value."""
-        if depth > DEEPEST:
-            raise PayloadError(f"its schema has more than {DEEPEST} levels")
+        if depth > MAX_DEPTH:
+            raise PayloadError(f"its schema has more than {MAX_DEPTH} levels")
         parts: Any = value if isinstance(value, list) else ()
         if isinstance(value, dict):
             parts = value.values()
@@ -124,7 +124,7 @@ class _Walk:
             return
         seed = self._resolved(node["content"]["seed_seq"])
         pool = self._resolved(seed["content"]["pool_size"])
-        if not 0 < int(json.loads(pool["content"])) <= LARGEST_POOL:
+        if not 0 < int(json.loads(pool["content"])) <= MAX_POOL_WORDS:
             raise PayloadError(f"a seed sequence has a pool of {pool['content']!r:.40}")
 
     def _resolved(self, node: dict[str, Any]) -> Any:

@@ -24,9 +24,9 @@ from .kernels.function_space import (
     variances_of_functions,
 )
 
-FEWEST_GROUPS = 10
+MIN_GROUPS_PER_CLASS = 10
 """Groups that every class needs to be learnable without one of them."""
-MOST_SAMPLES = 3000
+MAX_SAMPLES = 3000
 """Blocks of groups need the kernel matrix and its factor."""
 
 
@@ -139,10 +139,10 @@ def groups_to_hold_out(groups: np.ndarray | None, class_index: np.ndarray) -> np
 
     Every class must be learnable without one of its groups, and the kernel matrix affordable.
     """
-    if groups is None or len(groups) > MOST_SAMPLES:
+    if groups is None or len(groups) > MAX_SAMPLES:
         return None
     counts = [len(np.unique(groups[class_index == z])) for z in np.unique(class_index)]
-    return groups if min(counts) >= FEWEST_GROUPS else None
+    return groups if min(counts) >= MIN_GROUPS_PER_CLASS else None
 
 
 GAP, MAX_STEPS = 1e-5, 50

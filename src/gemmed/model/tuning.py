@@ -30,22 +30,22 @@ SMALL_VARIANCES = (0.03,)
 BIAS_SHARES = (1.0, 0.01)
 """Candidates for the prior variance of their bias, as a share of the variance of the function."""
 PREFERRED_WIDTH = PREFERRED_VARIANCE = 0.6
-PREFERENCE = 0.002
+PREFERENCE_NATS = 0.002
 """Nats by which a candidate at a distance of one (squared logarithm) must be better."""
 SHRINKAGE, BIAS_COST = 1.5, 10.0
 """Log-likelihood of the whole sample that a linear function must gain for e times its amplitude,
 and for the larger of the two prior variances of its bias."""
-RISE = 0.01
+MAX_LOSS_RISE_NATS = 0.01
 """Nats by which the loss may rise before larger amplitudes of the same width are left out."""
 MAX_FUNCTIONS = 6
 """Decision functions that are judged where there are more classes: the loss is a mean over them,
 and the time of the choice would grow with their number."""
 SCREENED_FROM = 300
 """Rows from which on half of them choose which candidates all of them compare."""
-WORTH = 0.04
+MAX_SECOND_LOOK_NATS = 0.04
 """Nats above the best of half of the rows up to which a candidate is worth a second look."""
 SCREENING_SEED = 0x67656D
-GROSS = 0.1
+MAX_TRUSTED_VARIANCE_SHARE = 0.1
 """Share of the variance that trusted samples have where others lie extremely far out."""
 
 
@@ -130,7 +130,7 @@ class KernelChoice:
 def _width(X: FloatArray, trusted: FloatArray, gamma: float) -> float:
     """Centre of the candidates for gamma: that of "scale", unless far samples set the scale."""
     variance = float(trusted.var()) if len(trusted) else 0.0
-    if 0.0 < variance < GROSS * float(X.var()):
+    if 0.0 < variance < MAX_TRUSTED_VARIANCE_SHARE * float(X.var()):
         return 1.0 / (X.shape[1] * variance)
     return gamma
 
@@ -180,7 +180,7 @@ def tune_kernel(
         part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
         own = None if groups is None else groups[half]
         screened = list(search.judge(part, signs[half], weights[half], groups=own))
-        enough = min(judged.loss for judged in screened) + WORTH
+        enough = min(judged.loss for judged in screened) + MAX_SECOND_LOOK_NATS
         wanted = {judged.place for judged in screened if judged.loss <= enough}
     candidates: list[Candidate] = []
     for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted, groups):
@@ -190,7 +190,7 @@ def tune_kernel(
         if tune_variance and kernel.has_width:
             distance += np.log(variance / PREFERRED_VARIANCE) ** 2 / 2.0
         # The loss is a mean over functions as well; the preference is one for each sample.
-        cost = PREFERENCE * distance / signs.shape[1]
+        cost = PREFERENCE_NATS * distance / signs.shape[1]
         if kernel.name == "linear":
             cost += SHRINKAGE * np.log(variance) / float(weights.sum())
             cost += BIAS_COST * (shapes[i].bias_share == max(BIAS_SHARES)) / float(weights.sum())
@@ -263,7 +263,7 @@ class _Search:
                 loss = margin_cost(fit.held_out, weights)
                 yield _Judged((i, j), made, variance, loss)
                 smallest = min(smallest, loss)
-                if loss > smallest + RISE:
+                if loss > smallest + MAX_LOSS_RISE_NATS:
                     break
 
 

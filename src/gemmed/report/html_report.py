@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.reasons import ODD, RARE
+from ..estimators.reasons import MAX_RARE_SHARE, MIN_ODD_DEVIATIONS
 from .findings import MAX_COUNTED, MAX_SHOWN_COLUMNS, Findings
 from .pages import cut, json_for_page, render, save_page
 from .patterns import Patterns
@@ -33,7 +33,7 @@ MAX_CONFLICTS = 50
 """Sets of copies that are listed."""
 MAX_CLASSES = 12
 """Beyond, pairs of classes are drawn as bars in place of a matrix."""
-LONGEST_CLASS = 27
+MAX_CLASS_NAME_LENGTH = 27
 """Characters of a class in such a pair."""
 
 
@@ -111,8 +111,8 @@ class HtmlReport:
             most_conflicts=MAX_CONFLICTS,
             most_columns=MAX_COLUMNS,
             most_shown=MAX_SHOWN_COLUMNS,
-            odd=ODD,
-            rare=RARE,
+            odd=MIN_ODD_DEVIATIONS,
+            rare=MAX_RARE_SHARE,
         )
 
     def _samples(self, rows: np.ndarray) -> tuple[list[dict[str, Any]], int]:
@@ -183,7 +183,7 @@ def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
     """The most frequent pairs of given and suggested label; none if a matrix has room for them."""
     if len(findings.classes) <= MAX_CLASSES:
         return []
-    short = [cut(name, LONGEST_CLASS) for name in findings.classes]
+    short = [cut(name, MAX_CLASS_NAME_LENGTH) for name in findings.classes]
     counts = findings.confusion.astype(int)
     pairs = [(f"{short[i]} → {short[j]}", int(counts[i, j])) for i, j in np.argwhere(counts)]
     return sorted(pairs, key=lambda pair: -pair[1])[:10]

@@ -24,7 +24,7 @@ from .findings import Findings
 
 LEVEL = 0.05
 """Probability of one false slice or more in an audit."""
-MANY_LABELS, MANY_BAD = "wrong labels", "bad measurements"
+WRONG_LABELS, BAD_MEASUREMENTS = "wrong labels", "bad measurements"
 MAX_VALUES_SHARE = 0.2
 """A text column with more different values than this share of the rows has no slices."""
 MIN_CONFUSED = 3
@@ -91,15 +91,15 @@ class Patterns:
             held_out = findings.held_out[rows]
             strata = strata_of(np.argmax(held_out, axis=1), held_out.max(axis=1))
         found = []
-        for kind, faulty in ((MANY_LABELS, LABEL), (MANY_BAD, MEASUREMENT)):
+        for kind, faulty in ((WRONG_LABELS, LABEL), (BAD_MEASUREMENTS, MEASUREMENT)):
             # A measurement is called bad because of its numbers, or of its categories if there
             # are no numbers: that it is bad there explains nothing.
-            columns = [c for c in self._columns if kind == MANY_LABELS or not c[1]]
+            columns = [c for c in self._columns if kind == WRONG_LABELS or not c[1]]
             slices = find_slices(
                 [column._replace(values=column.values[rows]) for column, _ in columns],
                 verdicts == faulty,
                 strata,
-                proba=findings.scores["label" if kind == MANY_LABELS else "measurement"][rows],
+                proba=findings.scores["label" if kind == WRONG_LABELS else "measurement"][rows],
                 level=LEVEL / 2.0,
             )
             found += [SliceFinding(kind, self._spread_out(one)) for one in slices]
@@ -236,7 +236,7 @@ class Patterns:
                 found.append(Action(f"Review {what}.", command))
                 command = None
         for one in self.slices[:2]:
-            done = "labelled" if one.kind == MANY_LABELS else "measured"
+            done = "labelled" if one.kind == WRONG_LABELS else "measured"
             found.append(Action(f"Check how rows are {done} where {one.slice.text}. {one.text()}"))
         for group in self.groups[:2]:
             where = "Look at these rows together"

@@ -20,7 +20,7 @@ SoundFile = tuple[str, float | None, float | None]
 """Name of a file and seconds in it between which a recording lies; None: begin, end."""
 MIN_TRUSTED = 5
 """Trusted recordings of a class that a place in time can be compared with."""
-USUAL_FRAME_SHARE = 0.99
+FRAME_QUANTILE = 0.99
 """Share of the frames of trusted recordings that is not called a place of a fault."""
 NAMES = {
     "seconds": "duration (s)",
@@ -108,7 +108,7 @@ class Recordings:
         spread = np.maximum((high - low) / 1.349, 1e-9)
         strength = np.mean(np.abs(self.mfcc[number] - middle) / spread, axis=0)
         usual = np.mean(np.abs(chosen - middle) / spread, axis=1)
-        runs = _runs(strength > np.quantile(usual, USUAL_FRAME_SHARE))
+        runs = _runs(strength > np.quantile(usual, FRAME_QUANTILE))
         runs.sort(key=lambda run: -float(strength[run[0] : run[1]].max()))
         begin = self._found[number].window_start
         return [

@@ -21,11 +21,11 @@ PICTURE_WIDTH, PICTURE_BANDS = 600, 64
 BAND_PIXELS = 2
 RANGE_DB = 70.0
 """Below the loudest place everything is black."""
-LONGEST_CLIP = 10.0
+MAX_CLIP_SECONDS = 10.0
 """Seconds of a recording that a report holds."""
 WAVE_PARTS = 300
 SILENCE_DB = -100.0
-TOGETHER, MOST_PLACES = 0.05, 20
+MAX_MARK_GAP_SECONDS, MAX_MARKED_PLACES = 0.05, 20
 """Seconds between flat tops that are marked together, and number of marks."""
 
 
@@ -151,12 +151,12 @@ def sound_for_page(
     begin = start or 0.0
     flat = [
         {"start": first, "end": last, "text": "flat tops (clipping)"}
-        for first, last in _runs(audio.clipped, TOGETHER)[:MOST_PLACES]
+        for first, last in _runs(audio.clipped, MAX_MARK_GAP_SECONDS)[:MAX_MARKED_PLACES]
     ]
     notes = notes_of(audio)
     inside = url is None
-    if inside and duration > LONGEST_CLIP:
-        notes.append(f"This page holds the first {LONGEST_CLIP:g} of {duration:.1f} seconds.")
+    if inside and duration > MAX_CLIP_SECONDS:
+        notes.append(f"This page holds the first {MAX_CLIP_SECONDS:g} of {duration:.1f} seconds.")
     return {
         "audio": _clip(audio) if inside else url,
         "spectrogram": _data("image/png", spectrogram_png(audio)) if inside else picture_url,
@@ -181,7 +181,7 @@ def _clip(audio: Audio) -> str:
     require("soundfile", "recordings need", "audio")
     import soundfile
 
-    signal = audio.signal[: round(LONGEST_CLIP * audio.sample_rate)]
+    signal = audio.signal[: round(MAX_CLIP_SECONDS * audio.sample_rate)]
     buffer, rate = io.BytesIO(), round(audio.sample_rate)
     values = np.clip(signal, -1.0, 1.0).astype(np.float32)
     if "MP3" in soundfile.available_formats() and rate in MP3_RATES:

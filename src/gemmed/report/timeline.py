@@ -14,7 +14,7 @@ from .pages import render, save_page
 
 WIDTH, LANE, HEIGHT, LEFT = 1100, 18, 76, 150
 """Of pictures, in pixels."""
-MAX_SPANS, MOST_CLOSE_UPS = 200, 30
+MAX_SPANS, MAX_CLOSE_UPS = 200, 30
 """Faults in the table, and faults with a picture of their own."""
 MIN_AROUND = 30
 """Rows that are shown before and after a fault, at least."""
@@ -85,7 +85,7 @@ def write_timeline(
     """
     of = {sensor.name: sensor for sensor in sensors}
     own = [span for span in spans if span.sensor in of]
-    likeliest = sorted(own, key=lambda span: -span.score)[:MOST_CLOSE_UPS]
+    likeliest = sorted(own, key=lambda span: -span.score)[:MAX_CLOSE_UPS]
     page = render(
         "timeline.html",
         ("look.css", "timeline.css"),

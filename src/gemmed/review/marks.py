@@ -2,9 +2,9 @@
 
 Below: how far reviewers agree, and what happens if the table has changed.
 
-Schema (version 2; docs/reference/files.rst): ``meta`` says which table the marks belong to, ``marks``
-is a log. Only ``undone_at`` is ever changed, and nothing is deleted: who marked what and when stays
-known.
+Schema (version 2; docs/reference/files.rst): ``meta`` says which table the marks belong to.
+``marks`` is a log: only ``undone_at`` is ever changed, nothing is deleted. Who marked what and when
+stays known.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def _now() -> str:
 
 # -- how far reviewers agree ---------------------------------------------------------------------
 
-FEWEST_ROWS = 10
+MIN_AGREEMENT_ROWS = 10
 """Common rows below which no rate of errors is derived."""
 
 
@@ -348,7 +348,7 @@ class Agreement(NamedTuple):
         one, other = self.reviewers
         kappa = "" if self.kappa is None else f" (Cohen's kappa {self.kappa:.2f})"
         text = f"{one} and {other} agree on {self.n_same} of {self.n_rows} rows{kappa}."
-        if self.n_rows < FEWEST_ROWS or self.n_same == self.n_rows:
+        if self.n_rows < MIN_AGREEMENT_ROWS or self.n_same == self.n_rows:
             return text
         # Two reviewers who err independently at a small rate differ at about twice that rate.
         rate = (1.0 - self.n_same / self.n_rows) / 2.0

@@ -19,12 +19,12 @@ from ..acoustics.audio import read_audio
 from ..report.pages import page_file, templates
 from ..report.sounds import spectrogram_png
 from .corrected import BAD_ROWS, export
-from .session import LONGEST_NAME, ReviewSession
+from .session import MAX_NAME_LENGTH, ReviewSession
 
 PAGE = Path(__file__).with_name("page")
-MOST_LISTED = 500
-LARGEST_BODY = 10_000
-LONGEST_SEARCH = 200
+MAX_LISTED_ROWS = 500
+MAX_BODY_BYTES = 10_000
+MAX_SEARCH_LENGTH = 200
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "style-src 'self'; script-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'"
@@ -199,8 +199,8 @@ class _Pages:
         return self._session.queue(
             given.get("ranking", "joint"),
             start,
-            min(count, MOST_LISTED),
-            search=given.get("search", "")[:LONGEST_SEARCH],
+            min(count, MAX_LISTED_ROWS),
+            search=given.get("search", "")[:MAX_SEARCH_LENGTH],
             reviewer=_reviewer(given),
         )
 
@@ -303,7 +303,7 @@ class _Pages:
 
 
 def _reviewer(given: Any) -> str:
-    return " ".join(given.get("reviewer", "").split())[:LONGEST_NAME]
+    return " ".join(given.get("reviewer", "").split())[:MAX_NAME_LENGTH]
 
 
 def corrected_name(path: Path) -> Path:
@@ -318,7 +318,7 @@ async def _given(request: Any) -> dict[str, Any] | None:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > LARGEST_BODY:
+        if len(body) > MAX_BODY_BYTES:
             return None
     try:
         found = json.loads(body)

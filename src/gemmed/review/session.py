@@ -35,7 +35,7 @@ from .suggestions import BulkOffer, bulk_offer, with_checks
 CHECKS, AGAIN, DISPUTED = "checks", "again", "disputed"
 """Orders of the page beside the rankings: random checks, rows that others have marked or nobody is
 sure of, rows on which reviewers differ."""
-LONGEST_NAME = 80
+MAX_NAME_LENGTH = 80
 """Characters of a reviewer's name."""
 HOLD_SECONDS = 600.0
 """How long a row that a reviewer looks at is not offered to others."""
@@ -454,8 +454,10 @@ class ReviewSession:
 def checked_name(reviewer: str) -> str:
     """A reviewer's name without spaces around it."""
     name = " ".join(str(reviewer).split())
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ReviewError(f"reviewer={reviewer!r} must be a name of 1 to {LONGEST_NAME} characters")
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise ReviewError(
+            f"reviewer={reviewer!r} must be a name of 1 to {MAX_NAME_LENGTH} characters"
+        )
     return name
 
 

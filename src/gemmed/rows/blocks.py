@@ -102,7 +102,7 @@ def _added(total: np.ndarray | None, result: np.ndarray) -> np.ndarray:
     return total
 
 
-BLOCK_ROWS, LEAST_BLOCK_ROWS = 2048, 256
+BLOCK_ROWS, MIN_BLOCK_ROWS = 2048, 256
 """Rows of a block: large enough for matrix products at full speed, small enough for memory."""
 MIN_BLOCKS = 8
 """Of a sample that is not tiny: with three blocks one of two threads would wait for the other."""
@@ -209,7 +209,7 @@ class LocalBlocks(ArrayBlocks):
     ) -> None:
         X = as_matrix(X)
         if block_rows is None:
-            block_rows = min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, -(-len(X) // MIN_BLOCKS)))
+            block_rows = min(BLOCK_ROWS, max(MIN_BLOCK_ROWS, -(-len(X) // MIN_BLOCKS)))
         bounds = [*range(0, len(X), block_rows), len(X)]
         if sizes is not None:
             bounds = [0, *itertools.accumulate(sizes)]

@@ -24,16 +24,16 @@ DELIMITERS = ",;\t|"
 FIELD_LIMIT = 10_000_000
 HEAD_BYTES = 100_000
 """Bytes of a file that show what it is."""
-LONGEST_CHARACTER = 8
+MAX_CHARACTER_BYTES = 8
 """Bytes of a character in any encoding, at most."""
 COMMENT = "#"
 NO_COMMENT = "none"
 HEADERS = ("auto", "yes", "no")
 INDEX = "index"
 """Name of a first column that has none: software writes the names of rows there."""
-FEW_RECORDS = 3
+MIN_AGREEING_RECORDS = 3
 """Rows that must agree before a header is said to be one cell short."""
-MANY_COUNTED = 4
+MIN_COUNTED_CELLS = 4
 """Cells that count from 0 or 1 and are no coincidence."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 BYTE_ORDER_MARKS = (
@@ -158,7 +158,7 @@ def _decoded(head: bytes, encoding: str, name: str, *, whole: bool) -> str:
     try:
         return head.decode(encoding)
     except UnicodeDecodeError as error:
-        if not whole and error.start > len(head) - LONGEST_CHARACTER:
+        if not whole and error.start > len(head) - MAX_CHARACTER_BYTES:
             return head[: error.start].decode(encoding)
         line = head[: error.start].count(b"\n") + 1
         raise not_in_encoding(name, encoding, f"line {line}") from error
@@ -279,7 +279,7 @@ def _counts(cells: list[str], rows: list[list[str]]) -> bool:
         [str(i) for i in range(len(cells))],
         [str(i + 1) for i in range(len(cells))],
     )
-    if len(cells) >= MANY_COUNTED:
+    if len(cells) >= MIN_COUNTED_CELLS:
         return counted
     return counted and any("." in cell or "," in cell for row in rows for cell in row)
 
@@ -289,7 +289,7 @@ def _complete_names(
 ) -> tuple[list[str], str | None, list[Note]]:
     """Names for columns without one, the one of row names among them, and notes."""
     names, notes, index = list(names), [], None
-    longer = len(rows) >= FEW_RECORDS and all(len(row) == len(names) + 1 for row in rows)
+    longer = len(rows) >= MIN_AGREEING_RECORDS and all(len(row) == len(names) + 1 for row in rows)
     if longer and not any(row[-1] for row in rows):
         names.append("")  # a separator at the end of every row
     elif longer and len({row[0] for row in rows}) == len(rows):

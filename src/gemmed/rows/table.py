@@ -96,7 +96,7 @@ MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", 
 """Cells that mean "no value", in any case and with spaces around."""
 MISSING_TEXT = "(missing)"
 EXACT_WHOLE = 2.0**53
-LARGEST_NUMBER = 1e150
+MAX_ABSOLUTE_NUMBER = 1e150
 """Squares of larger numbers overflow."""
 
 
@@ -264,7 +264,7 @@ class Table:
     def only_numbers(self, name: str, purpose: str, form: NumberFormat = PLAIN) -> FloatArray:
         """A column that must hold numbers; NaN where there is no value."""
         values, unreadable = self.written_as(name, form)
-        too_large = np.flatnonzero(np.abs(values) > LARGEST_NUMBER)
+        too_large = np.flatnonzero(np.abs(values) > MAX_ABSOLUTE_NUMBER)
         for rows, fault in (
             (unreadable, "not a number"),
             (too_large, "infinite or too large to compute with"),

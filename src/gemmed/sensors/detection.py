@@ -26,7 +26,7 @@ PASSES = 2
 """The second one trusts what the first has found to be good."""
 ROUNDS = 12
 """Groups and chains by turns, in each pass."""
-SETTLED = 0.01
+MAX_SETTLED_CHANGE = 0.01
 """Mean change of P(broken) at which they end."""
 MAX_DISCRETE_VALUES = 0.2
 """Share of repeated readings from which on a sensor repeats itself by nature."""
@@ -38,7 +38,7 @@ MIN_TRUSTED = 20
 LEVEL_QUANTILE, LEVEL_SHARE = 0.2, 0.5
 """Recordings differ: of the level of a recording, this quantile of its statistics, one half is its
 own nature and not a fault of its sensors."""
-LONG_ENOUGH, ENOUGH_RECORDINGS = 8, 5
+MIN_LEVEL_SAMPLES, MIN_LEVEL_RECORDINGS = 8, 5
 """Samples that give a recording a level, and recordings that give a usual one."""
 
 
@@ -190,7 +190,7 @@ def detect_faults(
                 1.0 + n_held
             )
             not_stuck = np.log(moving / (moving + n_held))
-            if change <= SETTLED:
+            if change <= MAX_SETTLED_CHANGE:
                 break
     return Detected(replace(rules, not_stuck=not_stuck), nats, rates, found)
 
@@ -199,20 +199,20 @@ def _levels(
     own: FloatArray, there: np.ndarray, sequences: Sequences
 ) -> list[tuple[np.ndarray, FloatArray]]:
     """Samples of each recording that is long enough to have a level, and the level."""
-    if sequences.samples.shape[1] < LONG_ENOUGH:
+    if sequences.samples.shape[1] < MIN_LEVEL_SAMPLES:
         return []
     recordings = [row[row >= 0] for row in sequences.samples]
     known = [(rows, own[rows[there[rows]]]) for rows in recordings]
     return [
         (rows, np.quantile(values, LEVEL_QUANTILE, axis=0))
         for rows, values in known
-        if len(values) >= LONG_ENOUGH
+        if len(values) >= MIN_LEVEL_SAMPLES
     ]
 
 
 def _usual_level(own: FloatArray, there: np.ndarray, sequences: Sequences) -> FloatArray | None:
     levels = [level for _, level in _levels(own, there, sequences)]
-    return np.median(levels, axis=0) if len(levels) >= ENOUGH_RECORDINGS else None
+    return np.median(levels, axis=0) if len(levels) >= MIN_LEVEL_RECORDINGS else None
 
 
 def _within_recordings(

@@ -24,7 +24,7 @@ from .neighbours import References, Scaling, references_of
 
 N_NEIGHBORS = 10
 MAX_REFERENCES = 1500
-FARTHEST = 8.0
+MAX_SCALED_DEVIATIONS = 8.0
 """Robust deviations at which readings are cut."""
 MIN_WIDTH = 0.05
 """Of the standard deviation: columns that hardly ever move have no narrower robust one."""
@@ -115,7 +115,7 @@ def reading_rule(
     deviation = known.std(axis=0)
     width = np.maximum((upper - lower) / 1.349, MIN_WIDTH * deviation)
     width = np.where(width > 0, width, 1.0)
-    scaling = Scaling(centre, width, FARTHEST)
+    scaling = Scaling(centre, width, MAX_SCALED_DEVIATIONS)
     precision = None
     if X.shape[1] >= MIN_COLUMNS_FOR_MISFIT and len(known) > 2:
         covariance = np.cov(scaling.of(known).T) + RIDGE * np.eye(X.shape[1])

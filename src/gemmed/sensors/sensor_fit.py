@@ -36,7 +36,7 @@ from .detection import Detected, Nats, SensorRules, detect_faults
 from .sensor_columns import Readings
 from .view_function import Settings, ViewFunction, ViewLearner
 
-LEAST_GOOD = 1e-3
+MIN_WEIGHT = 1e-3
 """Weight below which a row has none in the function of a sensor."""
 MAX_INTERCEPT_ROUNDS, INTERCEPT_TOLERANCE = 200, 1e-6
 LAST_ROUNDS = 5
@@ -267,7 +267,7 @@ def _learn(
             labels, weights = rows.class_index[own], balanced[own]
             learner = None
             # Every class must be there, with some weight.
-            if np.all(np.bincount(labels, weights * good[own, view], n_classes) > LEAST_GOOD):
+            if np.all(np.bincount(labels, weights * good[own, view], n_classes) > MIN_WEIGHT):
                 groups = None if rows.groups is None else rows.groups[own]
                 learner = ViewLearner(
                     block[own], signs[own], labels, groups, weights, good[own, view], own_settings

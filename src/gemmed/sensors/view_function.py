@@ -18,8 +18,8 @@ from ..model.tuning import KernelChoice, ToTune, margin_cost
 from ..rows.blocks import ArrayRows, BlockRows, LocalBlocks
 from .neighbours import Scaling
 
-LEAST_DEVIATION = 1e-12
-FARTHEST = 6.0
+MIN_DEVIATION = 1e-12
+MAX_SCALED_DEVIATIONS = 6.0
 """Deviations at which scaled readings are cut: beyond it a kernel knows no difference."""
 
 
@@ -149,8 +149,8 @@ def scaling_of(X: FloatArray, weights: FloatArray) -> Scaling:
     centre = shares @ X
     deviation = np.sqrt(shares @ (X - centre) ** 2)
     largest = np.maximum(np.abs(centre), 1.0)
-    width = np.where(deviation > LEAST_DEVIATION * largest, deviation, 1.0)
-    return Scaling(centre, width, FARTHEST)
+    width = np.where(deviation > MIN_DEVIATION * largest, deviation, 1.0)
+    return Scaling(centre, width, MAX_SCALED_DEVIATIONS)
 
 
 def scale_gamma(X: FloatArray) -> float:

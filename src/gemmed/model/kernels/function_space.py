@@ -327,7 +327,7 @@ def variances_of_functions(
 
 LARGE_VARIANCE = 1e6
 """Prior variance of f above which data are taken for unscaled."""
-LARGEST_FEATURE = 1e150
+MAX_ABSOLUTE_VALUE = 1e150
 """Features must stay below it: their squares must not overflow."""
 INDEFINITE_TOLERANCE = 1e-8
 """Negative eigenvalues down to this share of the largest are rounding, not indefiniteness."""
@@ -342,7 +342,7 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
     """
     features = kernel.explicit_features(X)
     if features is not None:
-        if not np.all(np.abs(features) < LARGEST_FEATURE):
+        if not np.all(np.abs(features) < MAX_ABSOLUTE_VALUE):
             raise UnscaledDataError(
                 f"X holds values up to {np.abs(features).max():.3g}, whose squares overflow: scale "
                 "X (StandardScaler)."
@@ -418,12 +418,12 @@ def exact_prior(kernel: Kernel, X: FloatArray) -> Prior:
 EXACT_UP_TO, SEVERAL_UP_TO = 2000, 1000
 """Samples up to which ``n_components="auto"`` keeps the exact kernel, for one function and for
 several that are fitted again without parts of the rows: with landmarks one pass serves all."""
-LANDMARKS_PER_ROOT, LANDMARKS_PER_ROOT_ALONE, FEWEST_LANDMARKS = 5.0, 20.0, 500
+LANDMARKS_PER_ROOT, LANDMARKS_PER_ROOT_ALONE, MIN_LANDMARKS = 5.0, 20.0, 500
 """Landmarks for the square root of the number of samples, and the fewest of more samples.
 
 Beside a base four times as many change nothing that is found. A function that is alone needs them
 where classes have many clusters."""
-MOST_VALUES = 500_000_000
+MAX_FEATURE_VALUES = 500_000_000
 """Kernel values between samples and landmarks, at most: they fit into memory."""
 
 
@@ -442,5 +442,5 @@ def components_for(
     if n_samples <= (SEVERAL_UP_TO if several else EXACT_UP_TO):
         return None
     per_root = LANDMARKS_PER_ROOT_ALONE if alone else LANDMARKS_PER_ROOT
-    wanted = max(FEWEST_LANDMARKS, min(int(per_root * np.sqrt(n_samples)), n_samples // 4))
-    return min(wanted, max(MOST_VALUES // n_samples, 1))
+    wanted = max(MIN_LANDMARKS, min(int(per_root * np.sqrt(n_samples)), n_samples // 4))
+    return min(wanted, max(MAX_FEATURE_VALUES // n_samples, 1))

@@ -25,7 +25,7 @@ RADIAL = ("rbf", "rational_quadratic")
 """Names of the radial kernels."""
 CACHE_VALUES = 262_144
 """Kernel values computed at a time: they stay in the processor's cache between steps."""
-LEAST_ROWS = 16
+MIN_CACHED_ROWS = 16
 """Rows at a time, at least."""
 
 
@@ -80,7 +80,7 @@ class RadialKernel:
         """Kernel matrix of shape (len(X), n_points), in ``out`` if that is given."""
         if out is None:
             out = np.empty((len(X), self._right.shape[1]), dtype=self._dtype)
-        step = max(LEAST_ROWS, CACHE_VALUES // max(1, self._right.shape[1]))
+        step = max(MIN_CACHED_ROWS, CACHE_VALUES // max(1, self._right.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
             self._finish(np.matmul(self._left(X[rows]), self._right, out=out[rows]))

@@ -38,10 +38,10 @@ KEPT_BYTES = 2_200_000_000
 """Kernel values that take more memory are computed anew in every pass, ten times as slowly."""
 EXACT_WORK = 50_000_000
 """Multiplications up to which features are held whole, and Newton systems solved exactly."""
-PIECE_VALUES, LEAST_ROWS = 500_000, 16
+PIECE_VALUES, MIN_PIECE_ROWS = 500_000, 16
 """Kernel values multiplied at a time, which stay in the processor's cache between two products."""
-MOSTLY_USED = 0.8
-"""Share of rows with curvature from which on the others are not worth being left out."""
+MAX_ROW_SHARE_TO_SUBSET = 0.8
+"""Share of rows with curvature up to which the other rows are left out of a product."""
 REDUCTION_NEAR, REDUCTION_FAR = 0.1, 0.3
 """Reduction of the error of a Newton system near the solution and far from it, where the next step
 solves another system anyway."""
@@ -297,7 +297,7 @@ def _raw(X: np.ndarray, feature_map: FeatureMap) -> np.ndarray:
 
 
 def _pieces(block: np.ndarray, n_columns: int) -> list[slice]:
-    step = max(LEAST_ROWS, PIECE_VALUES // n_columns)
+    step = max(MIN_PIECE_ROWS, PIECE_VALUES // n_columns)
     return [slice(start, start + step) for start in range(0, max(len(block), 1), step)]
 
 
@@ -318,7 +318,7 @@ def _sum_of_block(block: np.ndarray, recipe: Recipe, numbers: np.ndarray) -> Flo
     for rows in _pieces(block, n_columns):
         part, own = block[rows], numbers[rows]
         used = np.flatnonzero(own.any(axis=1))
-        if len(used) <= MOSTLY_USED * len(part):  # the others add nothing
+        if len(used) <= MAX_ROW_SHARE_TO_SUBSET * len(part):  # the others add nothing
             part, own = part[used], own[used]
         raw = part if feature_map is None else feature_map.raw(part)
         found = found + (raw.T @ (own if weights is None else own * (raw @ weights)))

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core.types import BoolArray, FloatArray
 from ...rows.blocks import BlockRows
-from .kernel import CACHE_VALUES, LEAST_ROWS, Kernel, RadialKernel
+from .kernel import CACHE_VALUES, MIN_CACHED_ROWS, Kernel, RadialKernel
 
 RANK_TOLERANCE = 1e-5
 """Landmarks are dropped that the others explain up to this share of the kernel's largest value.
@@ -107,7 +107,7 @@ class NystroemMap:
         # A user's function sees what the small solver shows it.
         dtype: Any = np.float64 if callable(self.kernel.name) else np.float32
         inner, landmarks = _without_bias(self.kernel), self.landmarks.astype(dtype)
-        step = max(LEAST_ROWS, CACHE_VALUES // rank)
+        step = max(MIN_CACHED_ROWS, CACHE_VALUES // rank)
         for start in range(0, len(X), step):
             piece = slice(start, start + step)
             result[piece, :rank] = inner.between(X[piece].astype(dtype), landmarks)

@@ -37,7 +37,7 @@ from .posterior import LEVEL, StatePosterior, infer_states
 
 STRENGTH = 4.0
 """Answers that the common mean counts for, in every row of an annotator's rates."""
-MAX_ROUNDS, SETTLED = 100, 1e-4
+MAX_ROUNDS, MAX_SETTLED_CHANGE = 100, 1e-4
 N_SWEEPS, N_BURN_IN = 300, 100
 FULL_CORRELATION = 0.1
 """Correlation from which on the answers do not limit shared errors any further."""
@@ -106,7 +106,7 @@ def infer_labels(
         new = special.softmax(prior + votes_of(answers, log_rates), axis=1)
         change = float(np.mean(np.abs(new - labels)))
         labels = new
-        if change < SETTLED:
+        if change < MAX_SETTLED_CHANGE:
             break
     rates = pseudo / pseudo.sum(axis=2, keepdims=True)
     return TrueLabels(labels, rates, log_rates, log_prior, n_rounds)

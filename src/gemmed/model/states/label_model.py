@@ -24,8 +24,8 @@ from scipy import special
 from ..._core.types import FloatArray
 from ..settings import Priors
 
-LARGEST_LOG_BAYES = 30.0
-SMALLEST_LIKELIHOOD = 1e-300
+MAX_LOG_BAYES_FACTOR = 30.0
+MIN_LIKELIHOOD = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class LabelModel:
     def spreads(self) -> FloatArray:
         """Root mean square of the centred scores of each member, shape (n_members,)."""
         centred = centred_scores(self.scores)
-        total = max(float(self.weights.sum()), SMALLEST_LIKELIHOOD)
+        total = max(float(self.weights.sum()), MIN_LIKELIHOOD)
         squares = np.einsum("jnk,n->j", centred**2, self.weights) / total
         return np.maximum(np.sqrt(squares), 1e-12)
 
@@ -185,7 +185,7 @@ class LabelModel:
         label = 0.5 * np.einsum("nk,nk->n", said, self.class_shares + usual)
         if self.log_bayes is None:
             return np.zeros(self.n_samples)
-        bayes = np.exp(np.clip(self.log_bayes, -LARGEST_LOG_BAYES, LARGEST_LOG_BAYES))
+        bayes = np.exp(np.clip(self.log_bayes, -MAX_LOG_BAYES_FACTOR, MAX_LOG_BAYES_FACTOR))
         return bayes * self.may_be_bad * label
 
     @cached_property
@@ -274,7 +274,7 @@ def minus_log_posterior(model: LabelModel, theta: FloatArray, common: float) -> 
     at, weights = model.places, model.priors.power * model.weights
     nominal, wrong, bad, clean = states_at(model, theta, common)
     rates, bad_rate = model.rates(theta, common), model.bad_rate(theta)
-    likelihood = np.maximum(nominal + wrong + bad, SMALLEST_LIKELIHOOD)
+    likelihood = np.maximum(nominal + wrong + bad, MIN_LIKELIHOOD)
     z = (theta - model.prior_mean) / model.prior_spread
     value = 0.5 * float(z @ z) - float(weights @ np.log(likelihood))
     good = ((1.0 - bad_rate) / likelihood)[:, None]

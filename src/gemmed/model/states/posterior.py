@@ -21,7 +21,7 @@ from scipy import linalg, special, stats
 
 from ..._core.types import FloatArray
 from .label_model import (
-    SMALLEST_LIKELIHOOD,
+    MIN_LIKELIHOOD,
     Density,
     LabelModel,
     minus_log_posterior,
@@ -30,17 +30,17 @@ from .label_model import (
 
 RATE_GRID = np.array([0.002, 0.01, 0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.88])
 """Common label error rates over the largest possible one."""
-START_OF_ONE_CLASS = 3
+SINGLE_CLASS_START_INDEX = 3
 """Position in the grid of the starts at which one class alone is mislabelled."""
-MOST_SINGLE_CLASSES = 4
+MAX_SINGLE_CLASSES = 4
 """Classes that are tried alone, the most frequent first."""
-MOST_ROWS = 2000
+MAX_THETA_ROWS = 2000
 """Rows by which theta is learned."""
 SEED = 0x67656D
-ENOUGH_GAIN = 0.02
-"""Nats that a further Newton step has to promise."""
-MOST_STEPS = 40
-FEWEST_ERRORS = 1.5
+MIN_STEP_GAIN_NATS = 0.02
+"""Expected gain below which Newton steps end."""
+MAX_STEPS = 40
+MIN_EXPECTED_ERRORS = 1.5
 """Expected number of wrong labels below which there may be none at all."""
 LEVEL = 0.9
 N_QUANTILES = 9
@@ -95,7 +95,7 @@ class _Mode(NamedTuple):
 def infer_states(model: LabelModel) -> StatePosterior:
     """Average states and rates over their posterior."""
     rng = np.random.default_rng(SEED)
-    rows = np.sort(rng.permutation(model.n_samples)[:MOST_ROWS])
+    rows = np.sort(rng.permutation(model.n_samples)[:MAX_THETA_ROWS])
     modes = _modes(model.part(rows))
     return _averaged(model, modes, special.softmax([mode.log_mass for mode in modes]))
 
@@ -104,7 +104,7 @@ def _modes(model: LabelModel) -> list[_Mode]:
     """Maxima over theta, for every common rate and for single mislabelled classes."""
     edges = np.concatenate([[0.0], np.sqrt(RATE_GRID[:-1] * RATE_GRID[1:]), [1.0]])
     shares = np.diff(stats.beta(*model.priors.rate_shape).cdf(edges))
-    log_prior = np.log(np.maximum(shares, SMALLEST_LIKELIHOOD))  # a prior may exclude some rates
+    log_prior = np.log(np.maximum(shares, MIN_LIKELIHOOD))  # a prior may exclude some rates
     common = special.logit(RATE_GRID)
     theta = model.prior_mean.copy()
     theta[model.places.slopes] = 3.0 / model.n_members
@@ -116,8 +116,8 @@ def _modes(model: LabelModel) -> list[_Mode]:
         theta = mode.theta
         modes.append(mode)
     best = max(modes, key=lambda mode: mode.log_mass)
-    position, deviations = START_OF_ONE_CLASS, model.places.deviations
-    for single in np.argsort(-model.class_shares, kind="stable")[:MOST_SINGLE_CLASSES]:
+    position, deviations = SINGLE_CLASS_START_INDEX, model.places.deviations
+    for single in np.argsort(-model.class_shares, kind="stable")[:MAX_SINGLE_CLASSES]:
         theta = best.theta.copy()
         theta[deviations] = -1.0
         theta[deviations.start + int(single)] = 2.5
@@ -129,13 +129,13 @@ def _climb(model: LabelModel, theta: FloatArray, common: float, log_prior: float
     """Newton steps with the information as curvature; slopes stay at zero or above."""
     slopes = model.places.slopes
     density = minus_log_posterior(model, theta, common)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         free = np.ones(len(theta), dtype=bool)
         free[slopes] = (theta[slopes] > 0.0) | (density.gradient[slopes] < 0.0)
         step = np.zeros(len(theta))
         part = density.information[np.ix_(free, free)]
         step[free] = linalg.solve(part, density.gradient[free], assume_a="pos")
-        if 0.5 * float(density.gradient @ step) < ENOUGH_GAIN:
+        if 0.5 * float(density.gradient @ step) < MIN_STEP_GAIN_NATS:
             break
         moved = _shortened(model, theta, step, common, density.value)
         if moved is None:
@@ -208,7 +208,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     upper = max(most_wrong, lower_upper[0][1])
     least_wrong, least_either = lower_upper[0][0], lower_upper[2][0]
     least_open = least_wrong - checked_wrong
-    if not informative or least_open * model.n_samples < FEWEST_ERRORS:
+    if not informative or least_open * model.n_samples < MIN_EXPECTED_ERRORS:
         least_wrong = checked_wrong
         least_either = min(least_either, checked_wrong + bad_lower)
     return StatePosterior(
@@ -274,7 +274,7 @@ def _with_sample_errors(model: LabelModel, clean: FloatArray, right: FloatArray)
     """
     own = clean[np.arange(model.n_samples), model.class_index]
     odds = model.priors.sample_error * clean.max(axis=1)
-    kept = (1.0 + model.priors.sample_error) * own / np.maximum(own + odds, SMALLEST_LIKELIHOOD)
+    kept = (1.0 + model.priors.sample_error) * own / np.maximum(own + odds, MIN_LIKELIHOOD)
     found: FloatArray = np.where(_is_open(model), right * np.minimum(kept, 1.0), right)
     return found
 

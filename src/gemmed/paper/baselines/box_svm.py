@@ -26,7 +26,7 @@ from ...model.kernels.function_space import FeatureSpace, FunctionSpace
 MAX_STEPS = 60
 TO_BOUNDARY = 0.995
 """Share of the way to the nearest bound that one interior-point step may go."""
-SMALLEST_SHARE = 1e-2
+MIN_START_SHARE = 1e-2
 """Of its cost, at which a multiplier starts: not too near to its bound."""
 PATIENCE = 3
 """Further steps, once the gap is small enough, to find out which multipliers are at a bound."""
@@ -180,7 +180,7 @@ def _interior_point(system: _System, c: FloatArray, tol: float) -> tuple[FloatAr
     """
     # The best multiple of c, inside the box.
     product = system.multiply(c)
-    share = float(np.clip(c.sum() / max(float(c @ product), 1e-300), SMALLEST_SHARE, 0.5))
+    share = float(np.clip(c.sum() / max(float(c @ product), 1e-300), MIN_START_SHARE, 0.5))
     a = share * c
     product *= share
     # Multipliers that satisfy stationarity from the start, well inside their bounds.

@@ -53,8 +53,8 @@ PRIVATE = 1e-9
 FIRST_RANK = 6
 FIRST_MULTIPLIER = 0.1
 FIRST_SMOOTHING = 0.1
-SMALLEST_SMOOTHING = 1e-7
-LARGEST_LOG_STEP = float(np.log(5.0))
+MIN_SMOOTHING = 1e-7
+MAX_LOG_STEP = float(np.log(5.0))
 STALLED = 25
 SADDLE = 1e-2
 PATIENT = 4
@@ -423,9 +423,9 @@ class _Search:
         low = max((x for x, h in recent if h > 0), default=-np.inf)
         high = min((x for x, h in recent if h <= 0), default=np.inf)
         self.widths.append(high - low)
-        step = float(np.sign(shortfall)) * LARGEST_LOG_STEP
+        step = float(np.sign(shortfall)) * MAX_LOG_STEP
         if self.slope is not None:
-            step = float(np.clip(-shortfall / self.slope, -LARGEST_LOG_STEP, LARGEST_LOG_STEP))
+            step = float(np.clip(-shortfall / self.slope, -MAX_LOG_STEP, MAX_LOG_STEP))
         if 0.0 < high - low < np.inf:
             slow = len(self.widths) > 3 and self.widths[-1] > 0.5 * self.widths[-4]
             if slow or not low < here + step < high:
@@ -434,7 +434,7 @@ class _Search:
 
     def _refine(self) -> None:
         """Sharpen the minimisation: less smoothing, longer runs."""
-        self.smoothing = max(0.2 * self.smoothing, SMALLEST_SMOOTHING)
+        self.smoothing = max(0.2 * self.smoothing, MIN_SMOOTHING)
         self.precision = max(0.1 * self.precision, 1e-9)
         self.patience = min(2 * self.patience, 2000)
 

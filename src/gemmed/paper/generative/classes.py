@@ -25,7 +25,7 @@ from .gaussian import Gaussian, log_partition
 
 LAM_MARGIN = 1e-9
 """How near multipliers may come to their limits, relative to these."""
-LARGEST_ROUND = 400
+MAX_ROUND_MULTIPLIERS = 400
 """Multipliers that join at a time: the worst first, others may turn out not to be needed."""
 FIRST_STEP = 0.3
 """Of the range of a multiplier, in the first Newton step of a round."""
@@ -274,7 +274,7 @@ def _violated(
     """The worst of the constraints outside the working set that are violated."""
     rise = np.where(x > 0.0, 0.0, gradient)
     rise[working] = 0.0
-    worst = np.argsort(-rise)[: max(LARGEST_ROUND, len(working))]
+    worst = np.argsort(-rise)[: max(MAX_ROUND_MULTIPLIERS, len(working))]
     return worst[rise[worst] > 0.0]
 
 
