@@ -52,7 +52,7 @@ def footsteps(mix, split):
     train, components = segments.reduced(*seen, 25, split, mix)
     data = segments.simulated_segments(*seen, mix)
     own = segments.split_of(data, train, components, segments.SENSORS[segments.ALL])
-    X, X_test = own.together()
+    X, X_test = own.concatenated()
     chosen = runs.choose(X, own.train.y, own.train.subjects, split)
     return own, X, X_test, chosen
 

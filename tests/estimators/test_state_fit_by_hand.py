@@ -83,8 +83,8 @@ def test_multipliers_of_the_constraints_give_the_nats_back():
 def test_prior_log_odds():
     """The usual prior of 0.95 says nothing; others move log-odds; 0 and 1 are certain."""
     samples = labelled([0, 0, 1, 1, 1], [0.95, 0.99, 1.0, 0.0, 0.0], [-1, -1, -1, -1, 0])
-    told = np.log([1.0, 99.0 / 19.0])
-    np.testing.assert_allclose(prior_log_odds(samples)[:2], told, atol=1e-12)
+    log_odds = np.log([1.0, 99.0 / 19.0])
+    np.testing.assert_allclose(prior_log_odds(samples)[:2], log_odds, atol=1e-12)
     np.testing.assert_array_equal(prior_log_odds(samples)[2:], [np.inf, -np.inf, -np.inf])
     np.testing.assert_array_equal(checked(samples), [0, 0, 1, -1, -1])
     assert checked(labelled([0, 1])) is None

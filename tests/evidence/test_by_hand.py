@@ -74,7 +74,7 @@ def test_the_three_statistics_are_those_of_loops():
     size = np.abs(residuals) / np.maximum(robust, 0.5 * residuals.std(axis=0))
     surprise = np.log(1.0 + size**2 / 3.0).mean(axis=1)
     expected = np.column_stack([relative, surprise, size.max(axis=1)])
-    found = RowStatistics(X, np.random.default_rng(0)).own
+    found = RowStatistics(X, np.random.default_rng(0)).of_references
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 

@@ -89,13 +89,15 @@ def test_a_newton_step_from_a_start_comes_close():
 def test_functions_solved_together_are_those_solved_alone(monkeypatch):
     n = 600
     labels, weights = signs(n), np.ones(n)
-    doubt = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
+    flip_proba = np.random.default_rng(5).uniform(0.0, 0.3, labels.shape)
     options = {"max_iter": 50, "tol": 1e-6}
     monkeypatch.setattr("gemmed.model.decision_step.MIN_RELATIVE_DECREASE", 1e-6)
     space = spaces()[0]
-    together = solve_med_functions(space, labels, 3.0, weights, doubt=doubt, **options)
+    together = solve_med_functions(space, labels, 3.0, weights, flip_proba=flip_proba, **options)
     for j, own in enumerate(together):
-        alone = solve_med(spaces()[1], labels[:, j], 3.0, weights, doubt=doubt[:, j], **options)
+        alone = solve_med(
+            spaces()[1], labels[:, j], 3.0, weights, flip_proba=flip_proba[:, j], **options
+        )
         assert own.converged
         assert own.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-5)
         np.testing.assert_allclose(own.decision.f, alone.decision.f, atol=0.01)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gemmed.model.decision_step import doubted_loss, margin_loss, solve_med, solve_med_functions
+from gemmed.model.decision_step import averaged_loss, margin_loss, solve_med, solve_med_functions
 from gemmed.model.kernels.function_space import FeatureSpace, GramSpace
-from gemmed.model.states.label_model import doubt_and_cost, doubts, label_costs
+from gemmed.model.states.label_model import flip_proba_and_cost, flip_probabilities, label_costs
 from problems import central_difference
 
 
@@ -19,30 +19,34 @@ def problem(seed, n=60):
 
 
 def test_derivatives_are_those_of_finite_differences():
-    margins, doubt = np.linspace(-2, 2, 9) + 0.013, np.linspace(0, 1, 9)
-    loss = doubted_loss(margins, 3.0, 0.0, doubt)
-    slope = central_difference(lambda m: doubted_loss(m, 3.0, 0.0, doubt).value.sum(), margins)
+    margins, flip_proba = np.linspace(-2, 2, 9) + 0.013, np.linspace(0, 1, 9)
+    loss = averaged_loss(margins, 3.0, 0.0, flip_proba)
+    slope = central_difference(
+        lambda m: averaged_loss(m, 3.0, 0.0, flip_proba).value.sum(), margins
+    )
     np.testing.assert_allclose(-loss.lam, slope, atol=1e-6)
-    bend = central_difference(lambda m: -doubted_loss(m, 3.0, 0.0, doubt).lam.sum(), margins)
+    bend = central_difference(lambda m: -averaged_loss(m, 3.0, 0.0, flip_proba).lam.sum(), margins)
     np.testing.assert_allclose(loss.curvature, bend, atol=1e-5)
 
 
 def test_without_doubt_it_is_the_loss_of_med():
     margins = np.linspace(-2, 2, 9)
     expected = margin_loss(margins, 3.0)
-    for found, wanted in zip(doubted_loss(margins, 3.0, 0.0, np.zeros(9)), expected, strict=True):
+    for found, wanted in zip(averaged_loss(margins, 3.0, 0.0, np.zeros(9)), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_doubted_label_is_two_samples(seed):
-    _, gram, labels, doubt, weights = problem(seed)
-    once = solve_med(GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-12, doubt=doubt)
+    _, gram, labels, flip_proba, weights = problem(seed)
+    once = solve_med(
+        GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-12, flip_proba=flip_proba
+    )
     twice = solve_med(
         FeatureSpace(np.tile(np.linalg.cholesky(gram + 1e-10 * np.eye(60)), (2, 1))),
         np.concatenate([labels, -labels]),
         3.0,
-        np.concatenate([weights * (1 - doubt), weights * doubt]),
+        np.concatenate([weights * (1 - flip_proba), weights * flip_proba]),
         max_iter=100,
         tol=1e-12,
     )
@@ -52,13 +56,19 @@ def test_a_doubted_label_is_two_samples(seed):
 
 
 def test_the_gap_bounds_what_is_left_to_gain():
-    _, gram, labels, doubt, weights = problem(3)
+    _, gram, labels, flip_proba, weights = problem(3)
     best = solve_med(
-        GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-13, doubt=doubt
+        GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-13, flip_proba=flip_proba
     ).certificate.primal
     for max_iter in (1, 2, 3):
         early = solve_med(
-            GramSpace(gram), labels, 3.0, weights, max_iter=max_iter, tol=1e-13, doubt=doubt
+            GramSpace(gram),
+            labels,
+            3.0,
+            weights,
+            max_iter=max_iter,
+            tol=1e-13,
+            flip_proba=flip_proba,
         ).certificate
         assert -1e-9 <= early.primal - best <= early.gap + 1e-9
 
@@ -68,14 +78,20 @@ def test_a_label_that_is_surely_wrong_is_the_other_label():
     wrong = np.arange(60) % 7 == 0
     given = np.where(wrong, -labels, labels)
     mended = solve_med(
-        GramSpace(gram), given, 3.0, weights, max_iter=100, tol=1e-12, doubt=wrong.astype(float)
+        GramSpace(gram),
+        given,
+        3.0,
+        weights,
+        max_iter=100,
+        tol=1e-12,
+        flip_proba=wrong.astype(float),
     )
     right = solve_med(GramSpace(gram), labels, 3.0, weights, max_iter=100, tol=1e-12)
     np.testing.assert_allclose(mended.decision.f, right.decision.f, atol=1e-6)
 
 
 def test_a_cost_is_a_weight_of_one_function():
-    _, gram, labels, doubt, weights = problem(5)
+    _, gram, labels, flip_proba, weights = problem(5)
     costs = np.random.default_rng(1).uniform(0.5, 1.5, (60, 2))
     signs = np.column_stack([labels, -labels])
     options = {"max_iter": 100, "tol": 1e-12}
@@ -84,12 +100,14 @@ def test_a_cost_is_a_weight_of_one_function():
         signs,
         3.0,
         weights,
-        doubt=np.tile(doubt[:, None], 2),
+        flip_proba=np.tile(flip_proba[:, None], 2),
         cost=costs,
         **options,
     )
     for own, sign, cost in zip(found, signs.T, costs.T, strict=True):
-        weighed = solve_med(GramSpace(gram), sign, 3.0, weights * cost, doubt=doubt, **options)
+        weighed = solve_med(
+            GramSpace(gram), sign, 3.0, weights * cost, flip_proba=flip_proba, **options
+        )
         np.testing.assert_allclose(own.decision.f, weighed.decision.f, atol=1e-6)
         assert own.certificate.primal == pytest.approx(weighed.certificate.primal, rel=1e-8)
         np.testing.assert_allclose(own.certificate.lam, cost * weighed.certificate.lam, atol=1e-5)
@@ -145,12 +163,12 @@ def test_lessons_are_the_mean_of_both_opinions():
     rng = np.random.default_rng(0)
     true_label = rng.dirichlet(np.ones(3), size=50)
     signs = np.where(np.arange(3) == rng.integers(3, size=50)[:, None], 1.0, -1.0)
-    doubt = doubts(true_label, signs)
-    np.testing.assert_allclose(doubt[signs > 0], 1.0 - true_label[signs > 0])
+    flip_proba = flip_probabilities(true_label, signs)
+    np.testing.assert_allclose(flip_proba[signs > 0], 1.0 - true_label[signs > 0])
     costs = rng.uniform(0.5, 1.5, signs.shape)
-    taken, cost = doubt_and_cost(doubt, costs)
-    np.testing.assert_allclose(cost * (1.0 - taken), 0.5 * (1.0 - doubt) + 0.5 * costs)
-    np.testing.assert_allclose(cost * taken, 0.5 * doubt)
-    nobody, alike = doubt_and_cost(np.zeros((5, 1)), np.ones((5, 1)))
+    taken, cost = flip_proba_and_cost(flip_proba, costs)
+    np.testing.assert_allclose(cost * (1.0 - taken), 0.5 * (1.0 - flip_proba) + 0.5 * costs)
+    np.testing.assert_allclose(cost * taken, 0.5 * flip_proba)
+    nobody, alike = flip_proba_and_cost(np.zeros((5, 1)), np.ones((5, 1)))
     np.testing.assert_array_equal(nobody, 0.0)
     np.testing.assert_array_equal(alike, 1.0)

@@ -267,10 +267,12 @@ def test_trusting_everybody_with_one_view_is_med_with_uncertain_labels(training)
         tol=1e-12,
     ).fit(X, y, groups=groups)
     signs = 2.0 * y - 1.0
-    doubt = np.where(y == 1, 1.0 - model.true_label_proba_[:, 1], model.true_label_proba_[:, 1])
+    flip_proba = np.where(
+        y == 1, 1.0 - model.true_label_proba_[:, 1], model.true_label_proba_[:, 1]
+    )
     space = exact_prior(Kernel("rbf", 0.1), X).space
     expected = solve_med(
-        space, signs, 3.0, np.ones(len(y)), max_iter=200, tol=1e-12, doubt=doubt
+        space, signs, 3.0, np.ones(len(y)), max_iter=200, tol=1e-12, flip_proba=flip_proba
     ).decision.f
     odds = np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
     intercept = np.diff(model._fit.intercepts[0])[0]

@@ -41,7 +41,7 @@ class StoppingState(NamedTuple):
 
     def sentence(self) -> str:
         """The same in words."""
-        sure = f"With {self.level:.0%} confidence"
+        start = f"With {self.level:.0%} confidence"
         if self.highest is None:
             what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
             word = "faulty" if self.kind == "fault" else self.kind
@@ -51,14 +51,14 @@ class StoppingState(NamedTuple):
             text = f"at least {self.bound:.1%} of the {self.n_rows} flagged rows are faulty."
             of = " of flagged rows"
         if self.reached:
-            return f"{sure} {text} The goal of {self.goal:.1%} is reached: you can stop."
+            return f"{start} {text} The goal of {self.goal:.1%} is reached: you can stop."
         if self.next_step == "stop":
             return (
-                f"{sure} fewer than {self.goal:.1%} of the {self.n_rows} flagged rows are faulty: "
+                f"{start} fewer than {self.goal:.1%} of the {self.n_rows} flagged rows are faulty: "
                 "no further check can reach this goal."
             )
         return (
-            f"{sure} {text} The goal is {self.goal:.1%}: about {self.expected_more} more checks"
+            f"{start} {text} The goal is {self.goal:.1%}: about {self.expected_more} more checks"
             f"{of} are expected to be needed."
         )
 

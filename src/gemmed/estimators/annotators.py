@@ -99,7 +99,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
 
     _multi_class = True
     base: Any = "auto"  # of files of earlier versions
-    _calibrated_together = True
+    _has_joint_calibration = True
 
     def __init__(
         self,

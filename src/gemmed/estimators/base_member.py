@@ -164,8 +164,8 @@ def held_out_scores(
     model = seeded(base, seed)
     order = np.lexsort((class_index, *X.T))
     X = X[order]
-    together = _held_out_sets(X, None if groups is None else groups[order])
-    arguments = (X, class_index[order], weights[order], together)
+    held_out_sets = _held_out_sets(X, None if groups is None else groups[order])
+    arguments = (X, class_index[order], weights[order], held_out_sets)
     found = np.empty((len(X), n_classes))
     if hasattr(model, "estimator_params") and getattr(model, "bootstrap", False):
         found[order] = _out_of_bag(model, *arguments, n_classes)

@@ -109,8 +109,8 @@ class ColumnReference:
         broken: list[int] = []
         repaired, rest = standard, distance
         while True:
-            together = P @ repaired
-            gain = np.where(known, together**2 / diagonal, np.nan)
+            weighted = P @ repaired
+            gain = np.where(known, weighted**2 / diagonal, np.nan)
             gain[broken] = -np.inf
             if rest <= own.limit or len(broken) == MAX_BROKEN_COLUMNS or not np.any(gain > 0.0):
                 break
@@ -118,7 +118,7 @@ class ColumnReference:
             repaired = self._without(standard, broken)
             rest = float(repaired @ P @ repaired)
         # Of a column that is not broken: against the others, the broken ones as they should be.
-        residual = together / diagonal
+        residual = weighted / diagonal
         expected = repaired - residual
         width = np.ones(len(values))
         if broken:
@@ -140,9 +140,9 @@ class ColumnReference:
     def _without(self, standard: FloatArray, columns: list[int]) -> FloatArray:
         """Spreads, some of them replaced by what the other columns predict."""
         assert self.precision is not None
-        together = (self.precision @ standard)[columns]
+        weighted = (self.precision @ standard)[columns]
         repaired = standard.copy()
-        repaired[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], together)
+        repaired[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], weighted)
         return repaired
 
     def _gains(self, standard: FloatArray, broken: list[int]) -> list[float]:
@@ -249,12 +249,12 @@ def _relations(
     if not ridge > 0.0:
         return None, np.ones(n), nothing
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
-    together = np.concatenate(standard) @ precision
-    residuals = together / np.diag(precision)
+    weighted = np.concatenate(standard) @ precision
+    residuals = weighted / np.diag(precision)
     low, first, _, third, high = np.quantile(residuals, SUMMARY_QUANTILES, axis=0)
     width = _width(low, first, third, high)
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
-    squares = np.einsum("ij,ij->i", np.concatenate(standard), together)
+    squares = np.einsum("ij,ij->i", np.concatenate(standard), weighted)
     ends = np.cumsum([len(part) for part in parts])[:-1]
     return precision, width, np.split(squares, ends)
 

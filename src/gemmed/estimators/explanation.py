@@ -18,7 +18,7 @@ MIN_SUGGESTED = 0.3
 
 
 def terms_of_states(
-    states: FloatArray, told: FloatArray, contamination: float, bad_share: float
+    states: FloatArray, prior_log_odds: FloatArray, contamination: float, bad_share: float
 ) -> dict[str, FloatArray]:
     """Terms of logit(nominal_proba): frequency of faults, measurement, and label.
 
@@ -27,13 +27,13 @@ def terms_of_states(
 
     Parameters
     ----------
-    told : log-odds that ``prior_nominal`` adds for single samples, shape (n_samples,)
+    prior_log_odds : log-odds that ``prior_nominal`` adds for single samples, shape (n_samples,)
     contamination, bad_share : shares of all faults, and of bad measurements
     """
     least = 1e-9
-    certain = ~np.isfinite(told)
+    certain = ~np.isfinite(prior_log_odds)
     usual = special.logit(np.clip(1.0 - contamination, least, 1.0 - least))
-    prior = np.where(certain, told, usual + np.where(certain, 0.0, told))
+    prior = np.where(certain, prior_log_odds, usual + np.where(certain, 0.0, prior_log_odds))
     good = special.logit(np.clip(1.0 - states[:, 2], least, 1.0 - least))
     measurement = good - special.logit(np.clip(1.0 - bad_share, least, 1.0 - least))
     if not np.any(states[:, 2]):  # nothing could be said of measurements

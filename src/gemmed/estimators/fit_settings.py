@@ -175,8 +175,8 @@ def check_known_classes(
     class_index: np.ndarray, known: np.ndarray, weights: FloatArray, classes: np.ndarray
 ) -> None:
     """Every class keeps samples that may be of it."""
-    taught = known_or_given(class_index, known)
-    for z in np.flatnonzero(np.bincount(taught, weights, len(classes)) <= 0):
+    class_of_fit = known_or_given(class_index, known)
+    for z in np.flatnonzero(np.bincount(class_of_fit, weights, len(classes)) <= 0):
         raise ValueError(
             f"known_labels says that no sample (of a weight above 0) is of class "
             f"{classes.tolist()[z]!r}: it cannot be learned. Give these samples their true label "

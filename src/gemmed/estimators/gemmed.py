@@ -164,7 +164,7 @@ default="tuned"
     state_proba_: FloatArray
     true_label_proba_: FloatArray
     held_out_proba_: FloatArray
-    _told: FloatArray
+    _prior_log_odds: FloatArray
     bad_measurement_share_: float
     contamination_: float
     dual_coef_: FloatArray

@@ -156,7 +156,7 @@ def explain_samples(model: Any, reference: TrustedReference, output: str | None 
         "wrong_label_proba": found.states[:, 1],
         "bad_measurement_proba": found.states[:, 2],
         **terms_of_states(
-            found.states, model._told, model.contamination_, model.bad_measurement_share_
+            found.states, model._prior_log_odds, model.contamination_, model.bad_measurement_share_
         ),
         "verdict": found.verdicts,
         "suggested_label": classes[suggested],

@@ -155,7 +155,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
     """Classifiers whose scores are added to those of the kernel."""
     _member_weights: FloatArray = np.ones(1)
     """Of the kernel's function and of the bases."""
-    _calibrated_together = False
+    _has_joint_calibration = False
     """Whether the values of the classes are logits of one distribution."""
 
     def __sklearn_tags__(self) -> Any:
@@ -211,7 +211,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         if scaled.ndim == 1:
             second = special.expit(scaled)
             return np.column_stack([1.0 - second, second])
-        if self._calibrated_together:
+        if self._has_joint_calibration:
             return special.softmax(scaled, axis=1)
         # Logarithms first: far from every class all sigmoids may vanish.
         return special.softmax(special.log_expit(scaled), axis=1)

@@ -26,7 +26,13 @@ from ..model.kernels.function_space import Prior
 from ..model.kernels.kernel import Kernel
 from ..model.med import groups_to_hold_out, learn_med
 from ..model.states.answers import TrueLabels, infer_states_of
-from ..model.states.label_model import LabelModel, certainty, doubt_and_cost, doubts, label_costs
+from ..model.states.label_model import (
+    LabelModel,
+    certainty,
+    flip_proba_and_cost,
+    flip_probabilities,
+    label_costs,
+)
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.blocks import TrainingRows
@@ -105,7 +111,7 @@ class StateFit(NamedTuple):
         return {
             "probability_slope_": unit,
             "bases_": self.bases,
-            "_calibrated_together": True,
+            "_has_joint_calibration": True,
             "_member_weights": self.slopes / unit if unit else np.eye(len(self.slopes))[0],
             "_function": self.decisions.function,
         }
@@ -163,21 +169,36 @@ def fit_states(
         prior = prior_of(rows, kernel, index, good, settings)
         groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
         weights = usable * good
-        doubt: FloatArray | None = None
-        sure: FloatArray = np.ones(rows.n_samples)
+        flip_proba: FloatArray | None = None
+        label_certainty: FloatArray = np.ones(rows.n_samples)
         if answers is not None:
-            doubt, sure = doubts(answers.labels, signs), certainty(answers.labels)
+            flip_proba, label_certainty = (
+                flip_probabilities(answers.labels, signs),
+                certainty(answers.labels),
+            )
         for _ in range(1 if answers is None else ANSWER_ROUNDS):
             report("probabilities")
             watch.begin("kernel")
             learned = learn_med(
-                prior.space, signs, weights, settings.c, groups=groups, doubt=doubt, check=True
+                prior.space,
+                signs,
+                weights,
+                settings.c,
+                groups=groups,
+                flip_proba=flip_proba,
+                check=True,
             )
             members = [class_scores(learned.held_out * signs)]
             watch.begin("base")
             members += [
                 held_out_scores(
-                    own, in_memory, index, weights * sure, samples.groups, seed, n_classes
+                    own,
+                    in_memory,
+                    index,
+                    weights * label_certainty,
+                    samples.groups,
+                    seed,
+                    n_classes,
                 )
                 for own in bases
             ]
@@ -197,7 +218,10 @@ def fit_states(
                 states, true_label = posterior.states, posterior.true_label
                 index = np.argmax(true_label, axis=1)
                 signs = samples.columns(index)
-                doubt, sure = doubts(true_label, signs), certainty(true_label)
+                flip_proba, label_certainty = (
+                    flip_probabilities(true_label, signs),
+                    certainty(true_label),
+                )
         cost, slopes = None, None
         if answers is None:
             if pred_probs is not None:
@@ -216,8 +240,10 @@ def fit_states(
             shares = kept @ true_label / max(float(kept.sum()), 1e-300)
             certain = samples.is_known | (samples.prior >= 1.0)
             costs = np.where(certain[:, None], 1.0, label_costs(posterior.rates, shares, signs))
-            doubt, cost = doubt_and_cost(doubts(true_label, signs), costs)
-        decisions = decide(rows, kernel, prior, signs, kept, settings, learned.start, doubt, cost)
+            flip_proba, cost = flip_proba_and_cost(flip_probabilities(true_label, signs), costs)
+        decisions = decide(
+            rows, kernel, prior, signs, kept, settings, learned.start, flip_proba, cost
+        )
         watch.begin("base")
         bases = [
             fit_with_states(own, in_memory, index, true_label, kept, settings.seed) for own in bases
@@ -247,7 +273,7 @@ def decide(
     weights: FloatArray,
     settings: Settings,
     start: Any = None,
-    doubt: FloatArray | None = None,
+    flip_proba: FloatArray | None = None,
     cost: FloatArray | None = None,
 ) -> Decisions:
     """The decision functions for labels and weights that are settled.
@@ -256,7 +282,7 @@ def decide(
     ----------
     signs : labels -1 and +1, shape (n_samples, n_functions)
     start : as in ``solve_med_functions``
-    doubt, cost : probability that a label is the other one, and its cost, of the same shape
+    flip_proba, cost : probability that a label is the other one, and its cost, of the same shape
     """
     solutions = solve_med_functions(
         prior.space,
@@ -266,7 +292,7 @@ def decide(
         max_iter=settings.max_iter,
         tol=settings.tol,
         start=start,
-        doubt=doubt,
+        flip_proba=flip_proba,
         cost=cost,
         stage="solver",
     )
@@ -363,7 +389,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "entropy_bounds_": problem.bounds.entropy[:, 0],
         "coverage_": problem.bounds.coverage,
         "fit_seconds_": found.seconds,
-        "_told": prior_log_odds(samples),
+        "_prior_log_odds": prior_log_odds(samples),
         "held_out_proba_": posterior.clean,
         "held_out_accuracy_": hits / max(int(present.sum()), 1),
         "held_out_accuracy_interval_": share_interval(hits, int(present.sum())),
@@ -391,8 +417,8 @@ def checked(samples: Labelled) -> np.ndarray | None:
 def prior_log_odds(samples: Labelled) -> FloatArray:
     """Log-odds known of single samples beforehand, beyond the usual; infinite if certain."""
     with np.errstate(divide="ignore"):
-        told: FloatArray = special.logit(samples.prior) - special.logit(DEFAULT_PRIOR_NOMINAL)
-    return told
+        log_odds: FloatArray = special.logit(samples.prior) - special.logit(DEFAULT_PRIOR_NOMINAL)
+    return log_odds
 
 
 def apply_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:

@@ -133,7 +133,7 @@ class _Tasks:
 MULTIPLIERS = ("dual_coef_", "margin_duals_")
 """Attributes with one value per sample that are 0 for absent samples."""
 NOT_KNOWN = (
-    "_told", "anomaly_scores_", "entropy_statistic_",
+    "_prior_log_odds", "anomaly_scores_", "entropy_statistic_",
     "held_out_proba_", "knn_distances_", "nominal_proba_", "state_proba_",
     "true_label_proba_",
 )  # fmt: skip

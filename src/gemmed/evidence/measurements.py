@@ -141,8 +141,8 @@ class MeasurementRule:
         """
         single = self.belief.log_bayes(self.statistics.of(X, parents))
         rate = special.logit(self.belief.mean_share)
-        together = np.append(self.groups.log_odds - rate, 0.0)[self.groups.of(X)]
-        log_odds = single + self.statistics.columns.outside(X) + together + rate
+        of_groups = np.append(self.groups.log_odds - rate, 0.0)[self.groups.of(X)]
+        log_odds = single + self.statistics.columns.outside(X) + of_groups + rate
         total = self.groups.bad_share + (1.0 - self.groups.bad_share) * self.belief.mean_share
         return Measurements(log_odds - special.logit(total), special.expit(log_odds))
 
@@ -169,7 +169,7 @@ def learn_measurements(
     n_copies = -(-2 * MAX_REFERENCES // len(Z))  # small samples have several twins of each row
     itself = np.arange(len(Z))
     fakes = np.concatenate([statistics.of(counterparts(Z, rng), itself) for _ in range(n_copies)])
-    belief = learn_belief(statistics.own, fakes)
+    belief = learn_belief(statistics.of_references, fakes)
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     return MeasurementRule(statistics, belief, groups, number)
 

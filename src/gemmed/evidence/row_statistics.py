@@ -137,7 +137,7 @@ class RowStatistics:
         residuals = self._residuals(self._scores, itself)
         robust = np.median(np.abs(residuals), axis=0) / 0.6745
         self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
-        self.own: FloatArray = self._together(who, distances, residuals)
+        self.of_references: FloatArray = self._statistics_of(who, distances, residuals)
         """Statistics of the references themselves, shape (n_references, 3)."""
 
     def of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
@@ -155,9 +155,9 @@ class RowStatistics:
     def _of(self, X: FloatArray, parents: np.ndarray) -> FloatArray:
         scores = self.columns.of(X)
         who, distances = self._neighbours(scores.astype(np.float32), parents)
-        return self._together(who, distances, self._residuals(scores, parents))
+        return self._statistics_of(who, distances, self._residuals(scores, parents))
 
-    def _together(
+    def _statistics_of(
         self, who: np.ndarray, distances: FloatArray, residuals: FloatArray
     ) -> FloatArray:
         relative = np.log(distances.mean(axis=1) + self._least) - self._sparsity[who].mean(axis=1)

@@ -52,11 +52,13 @@ TREE = "sklearn.tree._tree.Tree"
 BOOSTED_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 """Built by ``stored_trees`` only: crafted ones can crash the process."""
 
-MOVED = {
+RENAMED = {
     "gemmed.estimators.boosting_files": "gemmed.io.stored_trees",
     "gemmed.estimators.tree_files": "gemmed.io.stored_trees",
+    "_told": "_prior_log_odds",
+    "_calibrated_together": "_has_joint_calibration",
 }
-"""Modules by the names that files of earlier versions have, and where their classes are now."""
+"""Modules and attributes: names in files of earlier versions, and what they are called now."""
 
 
 class ModelHeader(NamedTuple):
@@ -246,11 +248,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
 
 
 def _with_new_names(payload: bytes) -> bytes:
-    """The payload with the modules that classes have moved to."""
+    """The payload with the present names of modules and attributes."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     schema = members[SCHEMA]
-    for before, now in MOVED.items():
+    for before, now in RENAMED.items():
         members[SCHEMA] = members[SCHEMA].replace(f'"{before}"'.encode(), f'"{now}"'.encode())
     if members[SCHEMA] == schema:
         return payload

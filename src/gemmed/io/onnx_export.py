@@ -110,7 +110,7 @@ def build_onnx(model: Any, dtype: str) -> tuple[Any, GraphBuilder, np.ndarray]:
         values,
         classes,
         float(classifier.probability_slope_),
-        together=bool(classifier._calibrated_together),
+        is_joint=bool(classifier._has_joint_calibration),
     )
     size = sum(tensor.ByteSize() for tensor in graph.constants)
     if size > MAX_FILE_BYTES:

@@ -160,7 +160,7 @@ def _radial(graph: GraphBuilder, rows: str, samples: FloatArray, kernel: Kernel)
 
 
 def add_answers(
-    graph: GraphBuilder, values: str, classes: np.ndarray, slope: float, *, together: bool
+    graph: GraphBuilder, values: str, classes: np.ndarray, slope: float, *, is_joint: bool
 ) -> None:
     """The outputs: label, decision values and probabilities.
 
@@ -168,7 +168,7 @@ def add_answers(
     ----------
     values : decision values of shape (n_rows, n_functions)
     slope : of the sigmoids
-    together : whether the values of several classes are logits of one distribution
+    is_joint : whether the values of several classes are logits of one distribution
     """
     from onnx import TensorProto
 
@@ -183,7 +183,7 @@ def add_answers(
     else:
         graph.node("Identity", values, output=DECISION)
         winner = graph.node("ArgMax", values, axis=1, keepdims=0)
-        logits = scaled if together else _log_sigmoid(graph, scaled)
+        logits = scaled if is_joint else _log_sigmoid(graph, scaled)
         graph.node("Softmax", logits, output=PROBABILITIES, axis=1)
     graph.node("Gather", graph.labels(classes), winner, output=LABEL, axis=0)
 

@@ -68,19 +68,19 @@ def margin_loss(margins: FloatArray, c: float, softness: FloatArray | float = 0.
     return MarginLoss(value, lam, curvature_at(lam, c, softness))
 
 
-def doubted_loss(
-    margins: FloatArray, c: float, softness: FloatArray | float, doubt: FloatArray
+def averaged_loss(
+    margins: FloatArray, c: float, softness: FloatArray | float, flip_proba: FloatArray
 ) -> MarginLoss:
-    """The loss averaged over the label (42): with probability ``doubt`` it is the other one.
+    """The loss averaged over the label (42): with probability ``flip_proba`` it is the other one.
 
     ``lam`` is minus the derivative of the average, and may be negative.
     """
     own, other = margin_loss(margins, c, softness), margin_loss(-margins, c, softness)
-    kept = 1.0 - doubt
+    kept = 1.0 - flip_proba
     return MarginLoss(
-        kept * own.value + doubt * other.value,
-        kept * own.lam - doubt * other.lam,
-        kept * own.curvature + doubt * other.curvature,
+        kept * own.value + flip_proba * other.value,
+        kept * own.lam - flip_proba * other.lam,
+        kept * own.curvature + flip_proba * other.curvature,
     )
 
 
@@ -182,7 +182,7 @@ class DecisionFunction:
     ----------
     labels : -1 and +1, shape (n_samples,)
     c : rate of the margin prior
-    doubt : probability that a label is the other one, shape (n_samples,); nobody doubts by default
+    flip_proba : probability that a label is the other one, shape (n_samples,); 0 by default
     cost : factor of the loss of a sample for this function, shape (n_samples,); 1 by default
     """
 
@@ -191,13 +191,13 @@ class DecisionFunction:
         space: FunctionSpace,
         labels: FloatArray,
         c: float,
-        doubt: FloatArray | None = None,
+        flip_proba: FloatArray | None = None,
         cost: FloatArray | None = None,
     ) -> None:
         self._space = space
         self._labels = labels
         self._c = c
-        self._doubt = doubt
+        self._flip_proba = flip_proba
         self._cost = cost
         self._parameters = space.zero()
         self.f: FloatArray = np.zeros(labels.shape[0])
@@ -239,10 +239,10 @@ class DecisionFunction:
         return self._loss(self.margins, softness)
 
     def _loss(self, margins: FloatArray, softness: FloatArray | float) -> MarginLoss:
-        if self._doubt is None:
+        if self._flip_proba is None:
             loss = margin_loss(margins, self._c, softness)
         else:
-            loss = doubted_loss(margins, self._c, softness, self._doubt)
+            loss = averaged_loss(margins, self._c, softness, self._flip_proba)
         return loss if self._cost is None else MarginLoss(*(self._cost * part for part in loss))
 
     def newton_step(self, weights: FloatArray, softness: FloatArray | float = 0.0) -> bool:
@@ -294,7 +294,7 @@ def newton_steps(
     functions: Sequence[DecisionFunction], weights: FloatArray, softness: FloatArray | float = 0.0
 ) -> list[bool]:
     """A Newton step of every function; those of a space that takes columns in the same passes."""
-    if not functions[0].space.takes_columns and len(functions) > 1:
+    if not functions[0].space.is_batched and len(functions) > 1:
         return [newton_steps([function], weights, softness)[0] for function in functions]
     space = functions[0].space
     losses = [function.loss(softness) for function in functions]
@@ -321,7 +321,7 @@ def certify_all(
 ) -> list[Certificate]:
     """The certificate of every function for sample weights s r."""
     space = functions[0].space
-    if not space.takes_columns and len(functions) > 1:
+    if not space.is_batched and len(functions) > 1:
         return [certify_all([function], weights, softness)[0] for function in functions]
     losses = [function.loss(softness) for function in functions]
     pulls = [own.pulled(weights, loss) for own, loss in zip(functions, losses, strict=True)]
@@ -368,7 +368,7 @@ def solve_med(
     *,
     max_iter: int,
     tol: float,
-    doubt: FloatArray | None = None,
+    flip_proba: FloatArray | None = None,
 ) -> MedSolution:
     """Newton steps to a relative duality gap of ``tol``.
 
@@ -376,7 +376,7 @@ def solve_med(
     ----------
     labels : -1 and +1, shape (n_samples,)
     weights : shape (n_samples,)
-    doubt : probability that a label is the other one, shape (n_samples,)
+    flip_proba : probability that a label is the other one, shape (n_samples,)
     """
     return solve_med_functions(
         space,
@@ -385,7 +385,7 @@ def solve_med(
         weights,
         max_iter=max_iter,
         tol=tol,
-        doubt=None if doubt is None else doubt[:, None],
+        flip_proba=None if flip_proba is None else flip_proba[:, None],
     )[0]
 
 
@@ -398,7 +398,7 @@ def solve_med_functions(
     max_iter: int,
     tol: float,
     start: FloatArray | Sequence[MedSolution] | None = None,
-    doubt: FloatArray | None = None,
+    flip_proba: FloatArray | None = None,
     cost: FloatArray | None = None,
     stage: str | None = None,
 ) -> list[MedSolution]:
@@ -415,12 +415,12 @@ def solve_med_functions(
     signs : labels -1 and +1, shape (n_samples, n_functions)
     start : solutions with other weights; or coefficients of close ones in terms of the kernel, of
         the shape of ``signs``
-    doubt : probability that a label is the other one, of the same shape
+    flip_proba : probability that a label is the other one, of the same shape
     cost : factors of the losses, of the shape of ``signs``
     stage : under which the steps are reported; a listener may end them
     """
     functions = [
-        DecisionFunction(space, labels, c, _column(doubt, j), _column(cost, j))
+        DecisionFunction(space, labels, c, _column(flip_proba, j), _column(cost, j))
         for j, labels in enumerate(signs.T)
     ]
     if isinstance(start, np.ndarray):
@@ -428,7 +428,7 @@ def solve_med_functions(
     elif start is not None:
         for function, solution in zip(functions, start, strict=True):
             function.move_by_parameters(solution.decision.parameters, solution.decision.f)
-    is_rough = space.takes_columns
+    is_rough = space.is_batched
     tol = max(tol, MIN_RELATIVE_DECREASE) if is_rough else tol
     objectives: list[list[float]] = [[] for _ in functions]
     found: list[MedSolution | None] = [None] * len(functions)
@@ -463,7 +463,7 @@ def solve_med_functions(
 def move_all(functions: Sequence[DecisionFunction], coefficients: FloatArray) -> None:
     """Make every f = sum_n coefficients_n K(., x_n), its column of the coefficients."""
     space = functions[0].space
-    if not space.takes_columns or len(functions) == 1:
+    if not space.is_batched or len(functions) == 1:
         for function, own in zip(functions, coefficients.T, strict=True):
             function.move_to(own)
         return

@@ -181,7 +181,7 @@ def learn_med(
     start: Any = None,
     *,
     groups: np.ndarray | None = None,
-    doubt: FloatArray | None = None,
+    flip_proba: FloatArray | None = None,
     check: bool = False,
 ) -> LearnedMed:
     """MED with these sample weights, judged by held-out margins.
@@ -197,11 +197,11 @@ def learn_med(
     weights : shape (n_samples,)
     start : coefficients of a close solution, of the shape of ``signs``
     groups : leave out the whole group of a sample instead of the sample, shape (n_samples,)
-    doubt : probability that a label is the other one, of the shape of ``signs``
+    flip_proba : probability that a label is the other one, of the shape of ``signs``
     """
-    tol = ROUGH_GAP if space.takes_columns else GAP
+    tol = ROUGH_GAP if space.is_batched else GAP
     solutions = solve_med_functions(
-        space, signs, c, weights, max_iter=MAX_STEPS, tol=tol, start=start, doubt=doubt
+        space, signs, c, weights, max_iter=MAX_STEPS, tol=tol, start=start, flip_proba=flip_proba
     )
     lam = np.column_stack([own.certificate.lam for own in solutions])
     coefficients = weights[:, None] * lam * signs
@@ -215,13 +215,13 @@ def learn_med(
             np.where(out, 0.0, weights),
             max_iter=MAX_STEPS,
             tol=tol,
-            start=solutions if space.takes_columns else np.where(out[:, None], 0.0, coefficients),
-            doubt=doubt,
+            start=solutions if space.is_batched else np.where(out[:, None], 0.0, coefficients),
+            flip_proba=flip_proba,
         )
         return np.column_stack([own.decision.margins[out] for own in others])
 
     held_out: FloatArray = np.empty(signs.shape)
-    if space.takes_columns:
+    if space.is_batched:
         parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
         for part in reported("probabilities", range(N_PARTS), N_PARTS):
             held_out[parts == part] = without(parts == part)

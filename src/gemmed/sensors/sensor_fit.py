@@ -20,7 +20,7 @@ from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
 from ..estimators.kernel_classifier import signs_of
 from ..model.decision_step import MedSolution, class_scores
-from ..model.states.label_model import LabelModel, centred_scores, doubts
+from ..model.states.label_model import LabelModel, centred_scores, flip_probabilities
 from ..model.states.posterior import StatePosterior, infer_states
 from .chains import (
     Factors,
@@ -122,18 +122,18 @@ def fit_sensors(
         silent = Factors(np.zeros(present.shape), mute, np.zeros((n_labelled, 1)))
         inferred = infer(silent, rates, sequences_of(n_labelled), present)
     else:
-        inferred, rates = _together(rows, detected, posterior, scores, log_prior, options)
+        inferred, rates = _infer_with_labels(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
         posterior = _labels(scores, good, rows)
-    doubt = doubts(posterior.true_label, signs)
-    scores = _held_out(learners, rows, good, n_classes, doubt)
+    flip_proba = flip_probabilities(posterior.true_label, signs)
+    scores = _held_out(learners, rows, good, n_classes, flip_proba)
     functions: list[ViewFunction | None] = []
     solutions: list[MedSolution] = []
     for view, learner in enumerate(learners):
         functions.append(None)
         if learner is not None:
             own = np.flatnonzero(present[:, view])
-            functions[view], solved = learner.refit(good[own, view], doubt[own])
+            functions[view], solved = learner.refit(good[own, view], flip_proba[own])
             solutions += solved
     slopes = _labels(scores, good, rows).slopes
     return SensorFit(
@@ -284,15 +284,15 @@ def _held_out(
     rows: Rows,
     good: FloatArray,
     n_classes: int,
-    doubt: FloatArray | None = None,
+    flip_proba: FloatArray | None = None,
 ) -> FloatArray:
     """Class scores, shape (n_views, n_labelled, n_classes); 0 where a sensor says nothing."""
     scores = np.zeros((len(learners), len(good), n_classes))
     for view, learner in enumerate(learners):
         if learner is not None:
             own = np.flatnonzero(rows.present[:, view])
-            own_doubt = None if doubt is None else doubt[own]
-            scores[view, own] = learner.held_out(good[own, view], own_doubt)
+            own_flip_proba = None if flip_proba is None else flip_proba[own]
+            scores[view, own] = learner.held_out(good[own, view], own_flip_proba)
     return scores
 
 
@@ -315,7 +315,7 @@ def _labels(scores: FloatArray, good: FloatArray, rows: Rows) -> StatePosterior:
     return found._replace(slopes=slopes)
 
 
-def _together(
+def _infer_with_labels(
     rows: Rows,
     detected: Detected,
     posterior: StatePosterior,

@@ -97,7 +97,7 @@ class ViewLearner:
         self.cost = np.nan
         """Of the last held-out margins."""
 
-    def held_out(self, good: FloatArray, doubt: FloatArray | None = None) -> FloatArray:
+    def held_out(self, good: FloatArray, flip_proba: FloatArray | None = None) -> FloatArray:
         """Class scores of every row without it, or without its group; (n_rows, n_classes)."""
         groups = self._groups if self._prior.feature_map is None else None
         weights = self._weights * good
@@ -108,13 +108,15 @@ class ViewLearner:
             self._settings.c,
             self._start,
             groups=groups,
-            doubt=doubt,
+            flip_proba=flip_proba,
         )
         self._start = learned.start
         self.cost = margin_cost(learned.held_out, weights)
         return class_scores(learned.held_out * self._signs)
 
-    def refit(self, good: FloatArray, doubt: FloatArray) -> tuple[ViewFunction, list[MedSolution]]:
+    def refit(
+        self, good: FloatArray, flip_proba: FloatArray
+    ) -> tuple[ViewFunction, list[MedSolution]]:
         """MED with uncertain sensors and labels."""
         settings, prior, weights = self._settings, self._prior, self._weights * good
         solved = solve_med_functions(
@@ -125,7 +127,7 @@ class ViewLearner:
             max_iter=settings.max_iter,
             tol=settings.tol,
             start=self._start,
-            doubt=doubt,
+            flip_proba=flip_proba,
         )
         lam = np.column_stack([own.certificate.lam for own in solved])
         coefficients = weights[:, None] * lam * self._signs

@@ -182,7 +182,7 @@ class Split(NamedTuple):
         deviation = np.where(deviation > 0, deviation, 1.0)
         return (known - centre) / deviation, (self.test.components[sensor] - centre) / deviation
 
-    def together(self) -> tuple[FloatArray, FloatArray]:
+    def concatenated(self) -> tuple[FloatArray, FloatArray]:
         """Scaled components of all sensors side by side."""
         pairs = [self.scaled(sensor) for sensor in range(len(self.train.components))]
         return np.hstack([train for train, _ in pairs]), np.hstack([test for _, test in pairs])

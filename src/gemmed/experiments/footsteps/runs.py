@@ -207,7 +207,7 @@ def evaluate_split(
             own = data.split_of(segments, train, components, sensors)
             run = _Row(own, split, seconds)
             start = time.process_time()
-            X, _ = own.together()
+            X, _ = own.concatenated()
             best = choose(X, own.train.y, own.train.subjects, split)
             _add(seconds, "choice of parameters", start)
             run.peers(best, scan and split < SCANNED_SPLITS)
@@ -239,7 +239,7 @@ class _Row:
 
     def __init__(self, split: Split, seed: int, seconds: dict[str, float]) -> None:
         self._split, self._seed, self._seconds = split, seed, seconds
-        self._X, self._X_test = split.together()
+        self._X, self._X_test = split.concatenated()
         detector = GEMDetector(
             n_neighbors=N_NEIGHBORS, false_alarm_rate=FALSE_ALARM_RATE, random_state=seed
         ).fit(self._X, split.train.y, groups=split.train.subjects)

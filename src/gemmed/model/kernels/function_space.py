@@ -32,7 +32,7 @@ MAX_REFINEMENTS = 6
 class FunctionSpace(ABC):
     """What the solvers ask of the prior covariance."""
 
-    takes_columns = False
+    is_batched = False
     """Whether rows are passed over for several functions at once, a column of each argument for
     each. Newton systems are then solved roughly, and f of a sample without it by other fits."""
 
@@ -318,7 +318,7 @@ def variances_of_functions(
     space: FunctionSpace, curvatures: FloatArray, rows: Sequence[np.ndarray]
 ) -> list[FloatArray]:
     """Posterior variances for a column of curvatures a function, each at its own rows."""
-    if space.takes_columns:
+    if space.is_batched:
         columns = space.posterior_variances(curvatures, np.arange(len(curvatures)))
         return [own[some] for own, some in zip(columns.T, rows, strict=True)]
     each = zip(curvatures.T, rows, strict=True)

@@ -76,7 +76,7 @@ class LandmarkSpace(WeightParameters):
     column for each.
     """
 
-    takes_columns = True
+    is_batched = True
 
     def __init__(
         self, blocks: Blocks, features: FeatureMap, *, kept_bytes: int = KEPT_BYTES

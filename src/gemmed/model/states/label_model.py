@@ -123,7 +123,7 @@ class LabelModel:
         return counts / counts.sum()
 
     @cached_property
-    def own(self) -> FloatArray:
+    def given_one_hot(self) -> FloatArray:
         """1 in the column of the given label, shape (n_samples, n_classes)."""
         return np.eye(self.n_classes)[self.class_index]
 
@@ -160,12 +160,14 @@ class LabelModel:
         """
         if self.answers is not None:
             return self.answers
-        return self.own * self.may_be_nominal[:, None]
+        return self.given_one_hot * self.may_be_nominal[:, None]
 
     @cached_property
     def if_wrong(self) -> FloatArray:
         """Probability of the given label if it is wrong, by true label."""
-        chances: FloatArray = (1.0 - self.own) * self.may_be_wrong[:, None] / (self.n_classes - 1)
+        chances: FloatArray = (
+            (1.0 - self.given_one_hot) * self.may_be_wrong[:, None] / (self.n_classes - 1)
+        )
         rows = np.flatnonzero((self.true_label >= 0) & (self.true_label != self.class_index))
         labels = self.true_label[rows]
         kept = chances[rows, labels]
@@ -181,7 +183,7 @@ class LabelModel:
         of the prior's size stand in for learned ones, so that bad rows teach nothing about labels.
         """
         usual = special.softmax(4.0 * self.standardised.mean(axis=0), axis=1)
-        said = self.own if self.answers is None else self.answers
+        said = self.given_one_hot if self.answers is None else self.answers
         label = 0.5 * np.einsum("nk,nk->n", said, self.class_shares + usual)
         if self.log_bayes is None:
             return np.zeros(self.n_samples)
@@ -299,7 +301,7 @@ POSTERIOR_SHARE = 0.5
 """Part of the say that P(t) has."""
 
 
-def doubts(true_label: FloatArray, signs: FloatArray) -> FloatArray:
+def flip_probabilities(true_label: FloatArray, signs: FloatArray) -> FloatArray:
     """Probability that the sign of a sample is the other one, for every function.
 
     Parameters
@@ -336,8 +338,8 @@ def label_costs(rates: FloatArray, shares: FloatArray, signs: FloatArray) -> Flo
     return costs
 
 
-def doubt_and_cost(doubt: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Doubt and cost of every sample with both opinions, each of the shape of ``doubt``."""
-    other = POSTERIOR_SHARE * doubt
+def flip_proba_and_cost(flip_proba: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probability of the other label, and cost, of the shape of ``flip_proba``: means of both."""
+    other = POSTERIOR_SHARE * flip_proba
     total = POSTERIOR_SHARE + (1.0 - POSTERIOR_SHARE) * costs
     return other / total, total
