@@ -228,15 +228,13 @@ def _print_report(
     shown = found.iloc[np.argsort(turn.to_numpy(), kind="stable")].head(options.top)
     if len(shown):
         say()
-        header = {"row": "row", "label": "label", "anomaly_score": "score", "verdict": "verdict"}
         first = [*options.id, *(f for f in ("path", "flags") if f in found)]
-        header = {"row": "row", **{name: name for name in first}, **header}
-        header["suggested_label"] = "suggested"
+        header = ["row", *first, "label", "anomaly_score", "verdict", "suggested_label"]
         cells = [
             [_shown(row, name) for name in header] + [_main_reason(row), row["conflicting_rows"]]
             for row in shown.to_dict(orient="records")
         ]
-        print_table([*header.values(), "reason", "compare with"], cells)
+        print_table([*header, "main reason", "conflicting_rows"], cells)
     if len(found) > len(shown):
         where = f"all are in {options.out}" if options.out else "--out FILE writes all"
         say(f"... and {counted(len(found) - len(shown), 'more row')}; {where}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.words import counted
 from ..io.model_files import load_model, save_model
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
 from ..sensors import SensorMonitor
@@ -154,9 +155,10 @@ def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
 
 
 def _show(records: list[dict[str, Any]], n_rows: int, options: argparse.Namespace) -> None:
-    own = [record for record in records if record["sensor"] != "plant"]
+    of_sensors = [record for record in records if record["sensor"] != "plant"]
     say(f"rows           {n_rows}")
-    say(f"faults         {len(own)} of {len({record['sensor'] for record in own})} sensors")
+    n_sensors = len({record["sensor"] for record in of_sensors})
+    say(f"faults         {len(of_sensors)}, in {counted(n_sensors, 'sensor')}")
     if records:
         say()
         rows = [list(map(str, record.values())) for record in records[:MAX_SHOWN]]

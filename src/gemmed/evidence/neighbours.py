@@ -211,9 +211,10 @@ def usable_neighbors(
             + (", or use neighbor_graph='leave_one_out'." if graph == "bipartite" else ".")
         )
     if available < n_neighbors:
+        where = "" if groups is None else " outside a row's own group"
         warn_of_class(
             f"n_neighbors={n_neighbors} is too large{for_class(label)}: only {available} "
-            f"rows are available; using n_neighbors={available} there.",
+            f"rows{where} are available; using n_neighbors={available} there.",
             NeighborsReducedWarning,
             stacklevel=5,
         )
