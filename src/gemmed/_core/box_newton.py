@@ -27,8 +27,7 @@ class Curvature(NamedTuple):
     factor: FloatArray
 
     def __matmul__(self, p: FloatArray) -> FloatArray:
-        product: FloatArray = self.diagonal * p + self.factor @ (p @ self.factor)
-        return product
+        return self.diagonal * p + self.factor @ (p @ self.factor)
 
 
 class Quadratic(NamedTuple):
@@ -198,8 +197,7 @@ def _dense_solver(curvature: FloatArray, free: np.ndarray, floor: FloatArray) ->
     def solve(right: FloatArray, ridge: float) -> FloatArray:
         ridged = scaled + ridge * np.eye(free.size)
         factor = linalg.cho_factor(ridged, check_finite=False)
-        solution: FloatArray = linalg.cho_solve(factor, right / root, check_finite=False) / root
-        return solution
+        return linalg.cho_solve(factor, right / root, check_finite=False) / root
 
     return solve
 
@@ -215,7 +213,6 @@ def _thin_solver(curvature: Curvature, free: np.ndarray, floor: FloatArray) -> S
         inner = np.eye(thin.shape[1]) + thin.T @ weighted
         factor = linalg.cho_factor(inner, check_finite=False)
         reduced = linalg.cho_solve(factor, weighted.T @ right, check_finite=False)
-        solution: FloatArray = inverse * right - weighted @ reduced
-        return solution
+        return inverse * right - weighted @ reduced
 
     return solve

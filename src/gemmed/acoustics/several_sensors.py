@@ -30,8 +30,7 @@ class Moments(NamedTuple):
     def first(self) -> np.ndarray:
         """Position of the first recording of each moment, shape (n_moments,)."""
         large = np.iinfo(np.intp).max
-        found: np.ndarray = np.where(self.recording < 0, large, self.recording).min(axis=1)
-        return found
+        return np.where(self.recording < 0, large, self.recording).min(axis=1)
 
     def moment_and_sensor(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each recording, by its position."""

@@ -250,8 +250,7 @@ def _leading_components(centred: FloatArray, count: int) -> FloatArray:
             signs = np.sign(components[np.arange(count), largest])
             return signs[:, None] * components
     solver = "covariance_eigh" if n_samples >= n_features else "full"
-    found: FloatArray = PCA(count, svd_solver=solver).fit(centred).components_
-    return found
+    return PCA(count, svd_solver=solver).fit(centred).components_
 
 
 def mfcc_names(count: int) -> list[str]:

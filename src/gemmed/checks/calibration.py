@@ -39,8 +39,7 @@ class Calibration:
         """Corrected probabilities."""
         if self.n == 0:
             return np.asarray(proba, dtype=np.float64)
-        found: FloatArray = expit(self.shift + self.slope * log_odds(proba))
-        return found
+        return expit(self.shift + self.slope * log_odds(proba))
 
     def averaged(self, proba: Any) -> FloatArray:
         """Corrected probabilities, averaged over the uncertainty of the map (MacKay, 1992).
@@ -51,8 +50,7 @@ class Calibration:
         if self.n == 0:
             return np.asarray(proba, dtype=np.float64)
         middle, error = self._log_odds(proba)
-        found: FloatArray = expit(middle / np.sqrt(1.0 + np.pi / 8.0 * error**2))
-        return found
+        return expit(middle / np.sqrt(1.0 + np.pi / 8.0 * error**2))
 
     def interval(self, proba: Any, z: float = 1.645) -> tuple[FloatArray, FloatArray]:
         """Corrected probabilities at ``z`` standard errors of the map below and above."""
@@ -70,8 +68,7 @@ class Calibration:
 def log_odds(proba: Any) -> FloatArray:
     """Log-odds of probabilities, without infinities."""
     clipped = np.clip(np.asarray(proba, dtype=np.float64), MIN_PROBA, 1.0 - MIN_PROBA)
-    found: FloatArray = logit(clipped)
-    return found
+    return logit(clipped)
 
 
 def fit_calibration(proba: FloatArray, faulty: FloatArray) -> Calibration:

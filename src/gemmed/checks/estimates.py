@@ -154,8 +154,7 @@ def _difference_interval(
 def _dirichlet(n: int) -> FloatArray:
     """Random weights that add up to one, shape (N_RESAMPLES, n)."""
     draws = np.random.default_rng(0).standard_exponential((N_RESAMPLES, n), dtype=np.float32)
-    weights: FloatArray = draws / draws.sum(axis=1, keepdims=True)
-    return weights
+    return draws / draws.sum(axis=1, keepdims=True)
 
 
 def missed_share(

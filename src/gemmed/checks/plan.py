@@ -75,8 +75,7 @@ class CheckPlan:
     @property
     def rows(self) -> np.ndarray:
         """The planned rows in the order of the draws."""
-        found: np.ndarray = self.order[: self.n]
-        return found
+        return self.order[: self.n]
 
     def fault_proba(self, kind: str = "fault") -> FloatArray:
         """Probability by the model that a row has a fault of some kind."""
@@ -108,8 +107,7 @@ class CheckPlan:
         while -np.expm1(-weights * high).sum() < n:
             high *= 2.0
         time = brentq(lambda t: -np.expm1(-weights * t).sum() - n, 0.0, high, xtol=1e-12)
-        found: FloatArray = -np.expm1(-weights * time)
-        return found
+        return -np.expm1(-weights * time)
 
 
 def plan_checks(
@@ -348,8 +346,7 @@ def fault_probabilities(model: Any) -> FloatArray:
     ----------
     model : fitted GEMMEDClassifier, or any object with ``state_proba_``
     """
-    found: FloatArray = np.clip(np.asarray(model.state_proba_, dtype=np.float64)[:, 1:3], 0.0, 1.0)
-    return found
+    return np.clip(np.asarray(model.state_proba_, dtype=np.float64)[:, 1:3], 0.0, 1.0)
 
 
 def plan_for_model(

@@ -233,8 +233,7 @@ def _log_gain(
     stake = distance / (spread + distance**2 + 1e-12)
     stake = np.minimum(stake, MAX_STAKE / np.maximum(shares - lowest, 1e-12))
     # A share at or below all that is possible cannot lose: its stake has no limit.
-    found: FloatArray = np.log1p(stake * np.where(shares > lowest, z - shares, z - shares + 1e-9))
-    return found
+    return np.log1p(stake * np.where(shares > lowest, z - shares, z - shares + 1e-9))
 
 
 def _first_kept(log_wealth: FloatArray, alpha: float, shares: FloatArray) -> float:

@@ -83,8 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(number, signal.default_int_handler)
     try:
         run = pkgutil.resolve_name(f"{__package__}.{options.run}")
-        code: int = run(options)
-        return code
+        return run(options)
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -111,8 +111,7 @@ class Findings:
     @property
     def is_flagged(self) -> BoolArray:
         """Rows with a verdict other than "ok"."""
-        found: BoolArray = ~np.isin(self.verdicts, (OK, LEFT_OUT))
-        return found
+        return ~np.isin(self.verdicts, (OK, LEFT_OUT))
 
     def flagged(self, threshold: float | None = None) -> np.ndarray:
         """Positions of the flagged rows, the highest joint score first.
@@ -124,8 +123,7 @@ class Findings:
         """
         order = self.order()
         chosen = self.is_flagged if threshold is None else self.scores["joint"] > threshold
-        found: np.ndarray = order[chosen[order]]
-        return found
+        return order[chosen[order]]
 
     def suspicious(self, threshold: float | None = None, each: int | None = None) -> np.ndarray:
         """Rows to look at, the highest joint score first.
@@ -145,8 +143,7 @@ class Findings:
         if threshold is not None:
             chosen &= self.scores["joint"] > threshold
         order = self.order()
-        found: np.ndarray = order[chosen[order]]
-        return found
+        return order[chosen[order]]
 
     @cached_property
     def worth_a_look(self) -> np.ndarray:
@@ -160,15 +157,13 @@ class Findings:
         n_left = round(shares.mean * int(self.fitted.sum())) - int(self.is_flagged.sum())
         order = self.order()
         rest = order[~self.is_flagged[order] & (self.scores["joint"][order] > shares.mean)]
-        found: np.ndarray = rest[: max(0, min(n_left, MAX_WORTH_A_LOOK))]
-        return found
+        return rest[: max(0, min(n_left, MAX_WORTH_A_LOOK))]
 
     def mixed(self, rows: np.ndarray) -> np.ndarray:
         """Rows with suspicious labels and with other verdicts in turn, each in their order."""
         is_label = self.verdicts[rows] == LABEL
         turn = np.where(is_label, np.cumsum(is_label), np.cumsum(~is_label))
-        found: np.ndarray = rows[np.lexsort((~is_label, turn))]
-        return found
+        return rows[np.lexsort((~is_label, turn))]
 
     def likeliest_label(self, row: int) -> tuple[str, float] | None:
         """The likeliest label by predictions without the row, and its probability."""
@@ -270,8 +265,7 @@ class Findings:
 
     @cached_property
     def numbers(self) -> FloatArray:
-        values: FloatArray = self.audited.frame[self.numeric].to_numpy(dtype=np.float64)
-        return values
+        return self.audited.frame[self.numeric].to_numpy(dtype=np.float64)
 
     @cached_property
     def _reasons(self) -> Reasons:

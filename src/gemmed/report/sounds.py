@@ -199,5 +199,4 @@ def _data(kind: str, content: bytes) -> str:
 
 
 def _decibels(values: Any) -> FloatArray:
-    found: FloatArray = 20.0 * np.log10(np.maximum(values, 1e-6))
-    return found
+    return 20.0 * np.log10(np.maximum(values, 1e-6))

@@ -357,8 +357,7 @@ def strata_of(name: str, table: Table, findings: Findings, target: str, n: int) 
             f"--strata {name}: {n_groups} groups are more than the {n} checks; name a column with "
             "fewer values"
         )
-    found: np.ndarray = groups
-    return found
+    return groups
 
 
 def exported_summary(store: MarkStore, labels: np.ndarray) -> dict[str, Any] | None:

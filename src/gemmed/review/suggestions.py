@@ -51,8 +51,7 @@ def confidence_in(
     """
     rows = np.arange(len(wrong))
     if_wrong = true_label[rows, suggested] / np.maximum(1.0 - true_label[rows, given], 1e-12)
-    found: FloatArray = wrong * np.minimum(if_wrong, 1.0)
-    return found
+    return wrong * np.minimum(if_wrong, 1.0)
 
 
 def bulk_offer(

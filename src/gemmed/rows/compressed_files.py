@@ -148,8 +148,7 @@ def compressed(content: bytes, kind: str | None) -> bytes:
         return content
     if kind == "gz":
         return gzip.compress(content, mtime=0)
-    packed: bytes = _module(kind).compress(content)
-    return packed
+    return _module(kind).compress(content)
 
 
 def _module(kind: str) -> Any:

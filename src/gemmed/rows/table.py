@@ -194,8 +194,7 @@ class Table:
     ) -> tuple[np.ndarray, np.ndarray]:
         if key not in self._converted:
             self._converted[key] = make()
-        found: tuple[np.ndarray, np.ndarray] = self._converted[key]
-        return found
+        return self._converted[key]
 
     def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         column = self.frame[name]
