@@ -1,7 +1,10 @@
 """Enumeration and quadrature: optimality, and each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import optimize
 
 from gemmed._core.exceptions import EngineError
 from gemmed.paper import Enumeration, Exact, Quadrature
@@ -69,6 +72,23 @@ def test_weight_two_equals_two_copies():
     first, second = Enumeration().solve(copies), Quadrature().solve(weighted)
     assert first.dual_value == pytest.approx(second.dual_value, abs=1e-7)
     np.testing.assert_allclose(first.nominal, second.nominal[twice], atol=1e-5)
+
+
+@pytest.mark.parametrize("trust", [1e-2, 1e-6, 1e-10])
+def test_margin_multiplier_of_a_sample_that_is_given_up(trust):
+    """It is unique while E[eta] > 0: with E[eta] divided out, its condition does not vanish."""
+    problem = random_problem(4, n=8, c=3.0)
+    log_odds = problem.prior_log_odds.copy()
+    log_odds[-1] = np.log(trust)
+    problem = replace(problem, prior_log_odds=log_odds)
+    at = Enumeration().solve(problem).multipliers
+
+    def slope(value):
+        """dD / dlam of that sample, divided by its E[eta]."""
+        moments = Enumeration().moments(problem, at._replace(lam=np.append(at.lam[:-1], value)))
+        return 1.0 - 1.0 / (problem.c - value) - moments.margin[-1] / moments.nominal[-1]
+
+    assert at.lam[-1] == pytest.approx(optimize.brentq(slope, 0.0, 1.9), rel=1e-5)
 
 
 def test_engines_refuse_what_they_cannot_solve():

@@ -113,6 +113,20 @@ def test_few_steps_are_not_called_converged():
     assert found.duality_gap > 0.1
 
 
+def test_scores_off_the_expectation_are_not_called_converged():
+    """The multipliers of constant steps come close; eta-hat of their last short chain does not."""
+    problem = random_problem(6, n=10, c=3.0)
+    engine = PaperAlgorithm("corrected", phi=0.02, psi=0.02, tau=0.02, n_certificate_draws=2000)
+    found = engine.solve(problem, np.random.default_rng(0), max_iter=2000, tol=1e-6)
+    assert found.duality_gap < 5e-4 * 14
+    assert found.diagnostics["r_hat"] < 1.1
+    exact = Enumeration().moments(problem, found.multipliers).nominal
+    distance = np.sqrt(np.mean((found.nominal - exact) ** 2))
+    assert found.diagnostics["nominal_distance"] == pytest.approx(distance, rel=0.2)
+    assert distance > 0.02
+    assert not found.converged
+
+
 def test_constant_steps_climb_but_stop_short():
     problem = random_problem(3, n=10)
     best = Enumeration().solve(problem).dual_value

@@ -33,6 +33,8 @@ CONVERGED_GAIN = 5e-4
 """Nats per multiplier that a Newton step may still promise at a solution that counts as converged.
 
 Sampling noise promises about half a nat per multiplier and effective draw."""
+CONVERGED_NOMINAL = 0.02
+"""Root mean square by which the returned eta may then differ from E[eta] at the multipliers."""
 
 
 class _Ascent(NamedTuple):
@@ -69,8 +71,8 @@ class PaperAlgorithm:
     Scores of "corrected" and "printed" are the final eta-hat, as in the paper. Those of
     "convergent" are its mean over the second half: a separate short sampler at the averaged
     multipliers has ten times its error, enough to move the boundary. A fit counts as converged if a
-    Newton step on the dual promises less than 5e-4 nats per multiplier, and if the chains agree
-    (R-hat below 1.1).
+    Newton step on the dual promises less than 5e-4 nats per multiplier, if the chains agree (R-hat
+    below 1.1), and if the returned eta is within 0.02 (root mean square) of their E[eta].
 
     Examples
     --------
@@ -118,7 +120,8 @@ class PaperAlgorithm:
         residual, error = projected_gradient_norm(problem, at, gradient, final)
         gain = promised_gain(problem, at, gradient, final.curvature)
         small = gain <= max(tol, CONVERGED_GAIN * (problem.n_samples + 4))
-        converged = small and final.r_hat <= CONVERGED_R_HAT
+        distance = float(np.sqrt(np.mean((nominal - final.moments.nominal) ** 2)))
+        converged = small and final.r_hat <= CONVERGED_R_HAT and distance <= CONVERGED_NOMINAL
         value, value_error = (
             integrate_dual_value(problem, at, rng) if self.estimate_dual_value else (np.nan, np.nan)
         )
@@ -132,7 +135,11 @@ class PaperAlgorithm:
             # The number of steps is given: they end where they end.
             status=Status.CONVERGED if converged else Status.MAX_ITER,
             monte_carlo_error=error,
-            diagnostics={"r_hat": final.r_hat, "dual_value_error": value_error},
+            diagnostics={
+                "r_hat": final.r_hat,
+                "dual_value_error": value_error,
+                "nominal_distance": distance,
+            },
         )
 
     def _averaged_steps(
