@@ -10,8 +10,10 @@ gradient of one short chain move the bias at random there, and the last iterate 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import special
@@ -37,12 +39,8 @@ CONVERGED_NOMINAL = 0.02
 """Root mean square by which the returned eta may then differ from E[eta] at the multipliers."""
 
 
-class _Ascent(NamedTuple):
-    """Where the steps have ended."""
-
-    at: Multipliers
-    nominal: FloatArray
-    """eta-hat of the last inner sampler, or its mean over the averaged iterates."""
+Inner = Callable[[Multipliers], tuple[FloatArray, FloatArray]]
+"""An inner sampler: eta-hat, and the slopes of a step, at some multipliers."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +74,13 @@ class PaperAlgorithm:
 
     Examples
     --------
-    >>> import warnings
-    >>> from gemmed.paper import GEMMEDClassifier
     >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import PaperAlgorithm
-    >>> from sklearn.exceptions import ConvergenceWarning
-    >>> data = make_ring(15, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", engine=PaperAlgorithm(), max_iter=20)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", ConvergenceWarning)  # twenty steps are few
-    ...     model = model.set_params(n_neighbors=5, random_state=0).fit(data.X, data.y)
-    >>> model.n_iter_
-    20
+    >>> from gemmed.paper import GEMMEDClassifier, PaperAlgorithm
+    >>> X, y, *_ = make_ring(15, layout="separated", n_test_per_class=0, random_state=0)
+    >>> engine = PaperAlgorithm(phi=0.01)
+    >>> model = GEMMEDClassifier("linear", n_neighbors=5, engine=engine, max_iter=2000)
+    >>> model.set_params(random_state=0).fit(X, y).converged_
+    True
     """
 
     name: ClassVar[str] = "paper"
@@ -107,12 +100,7 @@ class PaperAlgorithm:
     ) -> Solution:
         """Take ``max_iter`` steps; ``tol`` is a floor for the gain at which a fit has converged."""
         self._check(problem)
-        ascend = {
-            "convergent": self._averaged_steps,
-            "corrected": self._constant_steps,
-            "printed": self._printed_steps,
-        }[self.mode]
-        at, nominal = ascend(problem, rng, max_iter)
+        at, nominal = self._ascend(problem, rng, max_iter)
         judges = Chains(problem, N_CHAINS, rng)
         judges.spread_out(at)
         final = judges.sample(at, self.n_certificate_draws, burn_in=100)
@@ -142,64 +130,67 @@ class PaperAlgorithm:
             },
         )
 
-    def _averaged_steps(
+    def _ascend(
         self, problem: DualProblem, rng: np.random.Generator, max_iter: int
-    ) -> _Ascent:
+    ) -> tuple[Multipliers, FloatArray]:
+        """The multipliers where the steps end, and eta-hat there.
+
+        The variables are lam, mu_z / N_z, kappa_z / N_z. "convergent" returns means over the second
+        half, "printed" the eta-hat behind its last step, "corrected" one drawn after it.
+        """
+        sizes = problem.class_weights
+        upper = np.append(np.full(problem.n_samples, self.clip * problem.c), [FIELD_LIMIT] * 4)
+        unit = np.concatenate([np.ones(problem.n_samples), np.tile(sizes, 2)])
+
+        def multipliers(x: FloatArray) -> Multipliers:
+            return Multipliers.from_vector(unit * x)
+
+        averaged = self.mode == "convergent"
+        short = self._short_chain if self.mode == "corrected" else self._printed_chain
+        take = partial(short, problem, rng)
+        if averaged:
+            take = self._persistent_chains(problem, rng)
+        x, nominal = np.zeros(problem.n_samples + 4), np.zeros(problem.n_samples)
+        first = max_iter // 2 + 1
+        total, total_nominal = np.zeros_like(x), np.zeros_like(nominal)
+        rates = np.repeat([self.phi, self.psi, self.tau], [problem.n_samples, 2, 2])
+        for done in range(1, max_iter + 1):
+            nominal, slopes = take(multipliers(x))
+            shrink = min(1.0, CONSTANT_SHARE * max_iter / done) if averaged else 1.0
+            x = np.clip(x + shrink * (rates * slopes), 0.0, upper)
+            if done >= first:
+                total, total_nominal = total + x, total_nominal + nominal
+            report("solver", done, max_iter)
+        if averaged:
+            n_averaged = max_iter - first + 1
+            return multipliers(total / n_averaged), total_nominal / n_averaged
+        if self.mode == "corrected":
+            nominal, _ = take(multipliers(x))
+        return multipliers(x), nominal
+
+    def _persistent_chains(self, problem: DualProblem, rng: np.random.Generator) -> Inner:
         chains = Chains(problem, N_CHAINS, rng)
         n_sweeps = max(1, self.n_sweeps // N_CHAINS)
-        state, first = _State(problem), max_iter // 2 + 1
-        total, total_nominal = np.zeros_like(state.vector), np.zeros(problem.n_samples)
-        for done in range(1, max_iter + 1):
-            field = problem.prior_log_odds + problem.theta(state.at)
-            nominal, margin = np.zeros(problem.n_samples), np.zeros(problem.n_samples)
+
+        def take(at: Multipliers) -> tuple[FloatArray, FloatArray]:
+            field = problem.prior_log_odds + problem.theta(at)
+            nominal, margin = np.zeros((2, problem.n_samples))
             for _ in range(n_sweeps):
-                keep, pull = chains.sweep(state.at, field)
+                keep, pull = chains.sweep(at, field)
                 nominal += keep.mean(axis=0) / n_sweeps
                 margin += (keep * pull).mean(axis=0) / n_sweeps
-            gradient = problem.gradient(state.at, Moments(np.nan, nominal, margin))
-            shrink = min(1.0, CONSTANT_SHARE * max_iter / done)
-            self._move(state, gradient, shrink)
-            if done >= first:
-                total, total_nominal = total + state.vector, total_nominal + nominal
-            report("solver", done, max_iter)
-        n_averaged = max_iter - first + 1
-        state.vector = total / n_averaged
-        return _Ascent(state.at, total_nominal / n_averaged)
+            return nominal, _slopes(problem, at, nominal, margin)
 
-    def _constant_steps(
-        self, problem: DualProblem, rng: np.random.Generator, max_iter: int
-    ) -> _Ascent:
-        state = _State(problem)
-        for done in range(1, max_iter + 1):
-            moments = self._short_chain(problem, state.at, rng)
-            self._move(state, problem.gradient(state.at, moments), 1.0)
-            report("solver", done, max_iter)
-        return _Ascent(state.at, self._short_chain(problem, state.at, rng).nominal)
-
-    def _move(self, state: _State, gradient: Multipliers, shrink: float) -> None:
-        """A projected step; the class-wise gradients count in samples."""
-        size = state.class_sizes
-        slopes = [
-            self.phi * gradient.lam,
-            self.psi * size * gradient.mu,
-            self.tau * size * gradient.kappa,
-        ]
-        state.vector = np.clip(
-            state.vector + shrink * np.concatenate(slopes), 0.0, self._upper(state)
-        )
-
-    def _upper(self, state: _State) -> FloatArray:
-        margins = np.full(state.problem.n_samples, self.clip * state.problem.c)
-        return np.concatenate([margins, np.full(4, FIELD_LIMIT)])
+        return take
 
     def _short_chain(
-        self, problem: DualProblem, at: Multipliers, rng: np.random.Generator
-    ) -> Moments:
+        self, problem: DualProblem, rng: np.random.Generator, at: Multipliers
+    ) -> tuple[FloatArray, FloatArray]:
         """The sampler of the appendix, with a draw of eta and of f in place of their means."""
         features = problem.space.features()
         field = problem.prior_log_odds + problem.theta(at)
         eta = np.ones(problem.n_samples)
-        nominal, margin = np.zeros(problem.n_samples), np.zeros(problem.n_samples)
+        nominal, margin = np.zeros((2, problem.n_samples))
         for _ in range(self.n_sweeps):
             mean = features.T @ (at.lam * problem.labels * eta)
             pull = problem.labels * (features @ (mean + rng.standard_normal(features.shape[1])))
@@ -209,39 +200,32 @@ class PaperAlgorithm:
             share = draws.sum(axis=0) / self.n_repeats
             nominal += share / self.n_sweeps
             margin += share * pull / self.n_sweeps
-        return Moments(np.nan, nominal, margin)
+        return nominal, _slopes(problem, at, nominal, margin)
 
-    def _printed_steps(
-        self, problem: DualProblem, rng: np.random.Generator, max_iter: int
-    ) -> _Ascent:
+    def _printed_chain(
+        self, problem: DualProblem, rng: np.random.Generator, at: Multipliers
+    ) -> tuple[FloatArray, FloatArray]:
         """Equations and sampler exactly as printed.
 
         The printed mu is mu_z / N_z here, and the printed kappa is |T| kappa_z / N_z.
         """
-        state, features = _State(problem), problem.space.features()
         n, z, d = problem.n_samples, problem.class_index, problem.distances
-        sizes, eta = state.class_sizes, np.ones(problem.n_samples)
-        for done in range(1, max_iter + 1):
-            lam, mu, kappa = np.split(state.vector, [n, n + 2])
-            eta = np.ones(n)
-            margin, entropy, share = np.zeros(n), np.zeros(2), np.zeros(2)
-            for _ in range(self.n_sweeps):
-                mean = features.T @ (lam * problem.labels * eta)
-                pull = problem.labels * (features @ (mean + rng.standard_normal(mean.size)))
-                printed_field = lam * (pull - 1.0) - mu[z] * d + kappa[z]
-                keep = special.expit(-problem.prior_log_odds * printed_field)
-                eta = (rng.random((self.n_repeats, n)) < keep).mean(axis=0)
-                margin += eta * problem.labels * (features @ mean) / self.n_sweeps
-                entropy += problem.class_sums(eta * d) / self.n_sweeps
-                share += problem.class_sums(eta) / self.n_sweeps
-            slopes = [
-                self.phi * (1.0 - margin + problem.c / (problem.c - lam)),
-                self.psi * (entropy - sizes * problem.finite_entropy_bounds),
-                self.tau * (sizes * problem.coverage - share) / n**2,
-            ]
-            state.vector = np.clip(state.vector + np.concatenate(slopes), 0.0, self._upper(state))
-            report("solver", done, max_iter)
-        return _Ascent(state.at, eta)
+        features, sizes = problem.space.features(), problem.class_weights
+        mu, kappa = at.mu / sizes, at.kappa / sizes
+        eta = np.ones(n)
+        margin, entropy, share = np.zeros(n), np.zeros(2), np.zeros(2)
+        for _ in range(self.n_sweeps):
+            mean = features.T @ (at.lam * problem.labels * eta)
+            pull = problem.labels * (features @ (mean + rng.standard_normal(mean.size)))
+            printed_field = at.lam * (pull - 1.0) - mu[z] * d + kappa[z]
+            keep = special.expit(-problem.prior_log_odds * printed_field)
+            eta = (rng.random((self.n_repeats, n)) < keep).mean(axis=0)
+            margin += eta * problem.labels * (features @ mean) / self.n_sweeps
+            entropy += problem.class_sums(eta * d) / self.n_sweeps
+            share += problem.class_sums(eta) / self.n_sweeps
+        lam_slope = 1.0 - margin + problem.c / (problem.c - at.lam)
+        mu_slope = entropy - sizes * problem.finite_entropy_bounds
+        return eta, np.concatenate([lam_slope, mu_slope, (sizes * problem.coverage - share) / n**2])
 
     def _check(self, problem: DualProblem) -> None:
         refuse_weights(self.name, problem)
@@ -258,15 +242,10 @@ class PaperAlgorithm:
             raise EngineError(f"PaperAlgorithm(clip={self.clip!r}) must lie between 0 and 1.")
 
 
-class _State:
-    """The variables that are moved: lam, mu_z / N_z, kappa_z / N_z, as one vector."""
-
-    def __init__(self, problem: DualProblem) -> None:
-        self.problem = problem
-        self.class_sizes = problem.class_weights
-        self.vector = np.zeros(problem.n_samples + 4)
-
-    @property
-    def at(self) -> Multipliers:
-        lam, mu, kappa = np.split(self.vector, [self.problem.n_samples, -2])
-        return Multipliers(lam, mu * self.class_sizes, kappa * self.class_sizes)
+def _slopes(
+    problem: DualProblem, at: Multipliers, nominal: FloatArray, margin: FloatArray
+) -> FloatArray:
+    """The gradient of the dual; its class-wise part counts in samples."""
+    gradient = problem.gradient(at, Moments(np.nan, nominal, margin)).to_vector()
+    gradient[-4:] *= np.tile(problem.class_weights, 2)
+    return gradient

@@ -108,17 +108,15 @@ class Enumeration(ExactEngine):
 
     Examples
     --------
-    >>> from gemmed.paper import GEMMEDClassifier
     >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import Enumeration
-    >>> data = make_ring(8, radius=55, corruption=0.25, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", engine=Enumeration(), random_state=0)
-    >>> model.set_params(n_neighbors=3).fit(data.X, data.y).converged_
+    >>> from gemmed.paper import Enumeration, GEMMEDClassifier
+    >>> X, y, *_ = make_ring(8, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", n_neighbors=3, engine=Enumeration(), random_state=0)
+    >>> model.fit(X, y).converged_
     True
     """
 
     def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
-        """Exact log Z, E[eta], E[eta y f], and the Hessian of log Z."""
         refuse_weights(self.name, problem)
         n, a = problem.n_samples, problem.prior_log_odds
         if n > MAX_SAMPLES:
@@ -154,17 +152,15 @@ class Quadrature(ExactEngine):
 
     Examples
     --------
-    >>> from gemmed.paper import GEMMEDClassifier
     >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import Quadrature
-    >>> data = make_ring(20, radius=55, corruption=0.2, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", engine=Quadrature(), random_state=0)
-    >>> model.set_params(n_neighbors=5).fit(data.X, data.y).converged_
+    >>> from gemmed.paper import GEMMEDClassifier, Quadrature
+    >>> X, y, *_ = make_ring(20, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", n_neighbors=5, engine=Quadrature(), random_state=0)
+    >>> model.fit(X, y).converged_
     True
     """
 
     def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
-        """log Z, E[eta], E[eta y f], and the Hessian of log Z by quadrature."""
         return _WeightIntegral(problem, at).curvature()
 
 
@@ -174,17 +170,15 @@ class Exact(ExactEngine):
 
     Examples
     --------
-    >>> from gemmed.paper import GEMMEDClassifier
     >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import Exact
-    >>> data = make_ring(8, radius=55, corruption=0.25, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", engine=Exact(), random_state=0)
-    >>> model.set_params(n_neighbors=3).fit(data.X, data.y).converged_
+    >>> from gemmed.paper import Exact, GEMMEDClassifier
+    >>> X, y, *_ = make_ring(8, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", n_neighbors=3, engine=Exact(), random_state=0)
+    >>> model.fit(X, y).converged_
     True
     """
 
     def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
-        """Exact log Z, E[eta], E[eta y f], and the Hessian of log Z."""
         if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
             return Enumeration().curvature(problem, at)
         try:
