@@ -146,8 +146,7 @@ def _faulty_rows(y: Labels, rate: float, rng: Generator) -> npt.NDArray[np.intp]
         rng.choice(members, round(rate * len(members)), replace=False)
         for members in (np.flatnonzero(y == label) for label in np.unique(y))
     ]
-    chosen: npt.NDArray[np.intp] = rng.permutation(np.concatenate(rows))
-    return chosen
+    return rng.permutation(np.concatenate(rows))
 
 
 def _flip(

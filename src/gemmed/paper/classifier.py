@@ -107,7 +107,8 @@ default="rbf"
         gamma_z and beta-hat of both classes.
     margin_duals_ : array of shape (n_samples,)
     entropy_duals_, coverage_duals_ : array of shape (2,)
-        Multipliers lam, mu and kappa.
+        Multipliers lam, mu and kappa. lam says little where E[eta_n] is near zero: f and the dual
+        hardly depend on it there.
     dual_coef_ : array of shape (n_samples,)
         sample_weight * margin_duals_ * nominal_proba_ * y, the coefficients of f.
     dual_value_, duality_gap_ : float
@@ -120,6 +121,8 @@ default="rbf"
         Objective after each iteration and further numbers, of engines that have them.
     gamma_, function_variance_, bias_variance_ : float
         Parameters of the kernel.
+    probability_slope_ : float
+        Slope of the sigmoid behind ``predict_proba``.
     n_iter_ : int
     converged_, status_ : bool, str
         Whether the optimality conditions hold to ``tol`` (of sampling engines, to the error of

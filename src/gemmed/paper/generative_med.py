@@ -76,8 +76,7 @@ class GaussianMarginClassifier(ClassifierMixin, BaseEstimator):
         values = self.decision_function(X)
         if values.ndim == 1:
             return np.column_stack([special.expit(-values), special.expit(values)])
-        probabilities: FloatArray = special.softmax(values, axis=1)
-        return probabilities
+        return special.softmax(values, axis=1)
 
     def _check_parameters(self) -> None:
         check_choice("covariance", self.covariance, COVARIANCES)

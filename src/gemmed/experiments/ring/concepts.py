@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,51 +43,6 @@ BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", NEWER, REFERENCE, ORACLE)
 CENTRE = 16
 """Reach of the enlarged part of the boundaries."""
 SCORE_METHODS = (REFERENCE, NEWER, "ROD-0.02", "ROD-0.2", "ROD-0.6")
-
-
-def _target(
-    description: str,
-    rows: Callable[[], Rows],
-    draw: Callable[[Rows, Path], None],
-    parameters: Mapping[str, Any],
-) -> Target:
-    """A target without runs: what it shows is computed when its rows are made."""
-    return Target(
-        description, lambda n: [], lambda runs, n: rows(), draw, parameters, repeats=False
-    )
-
-
-def intro_target(quick: bool) -> Target:
-    """Corruption shifts the decision boundary."""
-    parameters = {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0}
-    description = "corruption in the training data shifts the boundary"
-    return _target(description, _intro, _draw_intro, parameters)
-
-
-def sets_target(quick: bool) -> Target:
-    """Level set and epigraph set."""
-    parameters = {"level": LEVEL, "mass": MASS}
-    return _target("level sets and epigraph sets of two densities", _sets, _draw_sets, parameters)
-
-
-def graph_target(quick: bool) -> Target:
-    """Minimal-entropy sets and the bipartite k-NN graph."""
-    parameters = {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS}
-    description = "minimal-entropy sets and the bipartite 2-NN graph"
-    return _target(description, _graph, _draw_graph, parameters)
-
-
-def boundary_target(quick: bool) -> Target:
-    """Decision boundaries with the data."""
-    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
-    description = "decision boundaries of SVM, ROD and GEM-MED with the data"
-    return _target(description, _boundary_rows, _draw_boundary, parameters)
-
-
-def scores_target(quick: bool) -> Target:
-    """Anomaly scores of every training sample."""
-    parameters = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
-    return _target("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores, parameters)
 
 
 def _intro() -> Rows:
@@ -259,17 +214,9 @@ def _draw_graph(rows: Rows, path: Path) -> None:
     plots.save_figure(figure, path)
 
 
-@dataclass(frozen=True)
-class LinearFunction:
-    """w1 x1 + w2 x2 + b, with the method that the boundary plot asks for."""
-
-    w1: float
-    w2: float
-    b: float
-
-    def decision_function(self, X: FloatArray) -> FloatArray:
-        X = np.asarray(X)
-        return self.w1 * X[:, 0] + self.w2 * X[:, 1] + self.b
+def _linear(w1: float, w2: float, b: float) -> SimpleNamespace:
+    """w1 x1 + w2 x2 + b, as the method that the boundary plot asks for."""
+    return SimpleNamespace(decision_function=lambda X: np.asarray(X) @ [w1, w2] + b)
 
 
 def _score_rows() -> Rows:
@@ -312,7 +259,7 @@ def _draw_boundary(rows: Rows, path: Path) -> None:
     for (whole, centre), layout in zip(axes, LAYOUTS, strict=True):
         data = training_set(layout, CORRUPTION_RADIUS, NOISE_RATE, 0)
         lines = {
-            row["method"]: LinearFunction(row["w1"], row["w2"], row["b"])
+            row["method"]: _linear(row["w1"], row["w2"], row["b"])
             for row in rows
             if row["layout"] == layout
         }
@@ -343,3 +290,43 @@ def _draw_scores(rows: Rows, path: Path) -> None:
         plots.plot_anomaly_scores(anomalous, scores, axes=axes[:, column])
     figure.suptitle(f"one training set (seed 0), R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
     plots.save_figure(figure, path)
+
+
+def _example(
+    description: str,
+    rows: Callable[[], Rows],
+    draw: Callable[[Rows, Path], None],
+    parameters: Mapping[str, Any],
+) -> Callable[[bool], Target]:
+    """Makes a target without runs: what it shows is computed when its rows are made."""
+    return lambda quick: Target(
+        description, lambda n: [], lambda runs, n: rows(), draw, parameters, repeats=False
+    )
+
+
+FIRST_CELL = simulation_parameters([CORRUPTION_RADIUS], [NOISE_RATE])
+intro_target = _example(
+    "corruption in the training data shifts the boundary",
+    _intro,
+    _draw_intro,
+    {"layout": "separated", "R": CORRUPTION_RADIUS, "r_a": INTRO_RATE, "seed": 0},
+)
+sets_target = _example(
+    "level sets and epigraph sets of two densities",
+    _sets,
+    _draw_sets,
+    {"level": LEVEL, "mass": MASS},
+)
+graph_target = _example(
+    "minimal-entropy sets and the bipartite 2-NN graph",
+    _graph,
+    _draw_graph,
+    {"samples_per_class": N_GRAPH, "neighbors": N_EDGES, "mass": MASS},
+)
+boundary_target = _example(
+    "decision boundaries of SVM, ROD and GEM-MED with the data",
+    _boundary_rows,
+    _draw_boundary,
+    FIRST_CELL,
+)
+scores_target = _example("anomaly scores of GEM-MED and ROD", _score_rows, _draw_scores, FIRST_CELL)

@@ -147,8 +147,7 @@ def _feature_system(features: FloatArray) -> _System:
             # Woodbury; one refinement wins back the digits that its difference loses.
             def apply(v: FloatArray) -> FloatArray:
                 inner = linalg.cho_solve((factor, True), features.T @ (w * v), check_finite=False)
-                part: FloatArray = w * (v - features @ inner)
-                return part
+                return w * (v - features @ inner)
 
             x = apply(r)
             return x + apply(r - features @ (features.T @ x) - x / w)

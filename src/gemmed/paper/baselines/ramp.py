@@ -296,8 +296,7 @@ def anomaly_scores(margins: FloatArray, threshold: float) -> FloatArray:
     An algebraic sigmoid: a logistic one would round to 1 for all margins below -37.
     """
     u = threshold - margins
-    scores: FloatArray = 0.5 * (1.0 + u / (1.0 + np.abs(u)))
-    return scores
+    return 0.5 * (1.0 + u / (1.0 + np.abs(u)))
 
 
 def dense_halves(distances: Distances, signs: FloatArray, weights: FloatArray) -> FloatArray:

@@ -375,10 +375,9 @@ class _Search:
         unit = tau * problem.Z.shape[0]
 
         def weights(x: FloatArray) -> FloatArray:
-            solved: FloatArray = linalg.solve_triangular(
+            return linalg.solve_triangular(
                 L, x.reshape(shape), lower=True, trans=1, check_finite=False
             )
-            return solved
 
         def scaled(x: FloatArray) -> tuple[float, FloatArray]:
             value, gradient = penalised_value(problem, weights(x), tau, self.smoothing)

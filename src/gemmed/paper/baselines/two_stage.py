@@ -135,15 +135,13 @@ class TwoStageClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> FloatArray:
         """Decision function of the classifier."""
         check_is_fitted(self)
-        values: FloatArray = self.classifier_.decision_function(check_query_data(self, X))
-        return values
+        return self.classifier_.decision_function(check_query_data(self, X))
 
     @available_if(_classifier_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities of the classifier, shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        values: FloatArray = self.classifier_.predict_proba(check_query_data(self, X))
-        return values
+        return self.classifier_.predict_proba(check_query_data(self, X))
 
     def _detector(self) -> Any:
         if self.detector is not None:

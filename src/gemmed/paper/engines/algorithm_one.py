@@ -68,9 +68,9 @@ class PaperAlgorithm:
     -----
     Scores of "corrected" and "printed" are the final eta-hat, as in the paper. Those of
     "convergent" are its mean over the second half: a separate short sampler at the averaged
-    multipliers has ten times its error, enough to move the boundary. A fit counts as converged if a
-    Newton step on the dual promises less than 5e-4 nats per multiplier, if the chains agree (R-hat
-    below 1.1), and if the returned eta is within 0.02 (root mean square) of their E[eta].
+    multipliers has ten times its error, enough to move the boundary. A fit counts as converged if
+    three things hold. A Newton step on the dual promises less than 5e-4 nats per multiplier. The
+    chains agree (R-hat below 1.1). The returned eta is within 0.02 (root mean square) of E[eta].
 
     Examples
     --------
@@ -147,12 +147,12 @@ class PaperAlgorithm:
 
         averaged = self.mode == "convergent"
         short = self._short_chain if self.mode == "corrected" else self._printed_chain
-        take = partial(short, problem, rng)
+        take: Inner = partial(short, problem, rng)
         if averaged:
             take = self._persistent_chains(problem, rng)
-        x, nominal = np.zeros(problem.n_samples + 4), np.zeros(problem.n_samples)
-        first = max_iter // 2 + 1
-        total, total_nominal = np.zeros_like(x), np.zeros_like(nominal)
+        x: FloatArray = np.zeros(problem.n_samples + 4)
+        nominal: FloatArray = np.zeros(problem.n_samples)
+        total, total_nominal, first = x, nominal, max_iter // 2 + 1
         rates = np.repeat([self.phi, self.psi, self.tau], [problem.n_samples, 2, 2])
         for done in range(1, max_iter + 1):
             nominal, slopes = take(multipliers(x))

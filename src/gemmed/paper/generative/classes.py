@@ -138,8 +138,7 @@ class GenerativeProblem:
 
     def bias_means(self, multipliers: FloatArray) -> FloatArray:
         """Expectation of b of each class."""
-        means: FloatArray = 0.5 * self.bias_variance * self._bias_counts(multipliers)
-        return means
+        return 0.5 * self.bias_variance * self._bias_counts(multipliers)
 
     def certificate(self, multipliers: FloatArray) -> Certificate:
         """Value and gradient of the dual (G5), and the primal value of the same posterior (G6)."""
@@ -209,8 +208,7 @@ class GenerativeProblem:
 
     def _bias_counts(self, multipliers: FloatArray) -> FloatArray:
         part = slice(self.n_margins)
-        counts: FloatArray = (self.copies[part] * multipliers[part]) @ self.signs[part]
-        return counts
+        return (self.copies[part] * multipliers[part]) @ self.signs[part]
 
 
 class GenerativeSolution(NamedTuple):
@@ -322,13 +320,11 @@ class GaussianClasses:
             own.log_predictive(Z) if rule == "likelihood" else own.expected_log_likelihood(Z)
             for own in self.posteriors
         ]
-        joint: FloatArray = np.column_stack(columns) + self.log_shares - self.log_jacobian
-        return joint
+        return np.column_stack(columns) + self.log_shares - self.log_jacobian
 
     def log_density(self, X: FloatArray, rule: str) -> FloatArray:
         """log p(x), the classes summed up."""
-        density: FloatArray = special.logsumexp(self.log_joint(X, rule), axis=1)
-        return density
+        return special.logsumexp(self.log_joint(X, rule), axis=1)
 
     def scores(self, X: FloatArray, rule: str) -> FloatArray:
         """What classes are compared by, shape (n_rows, n_classes)."""

@@ -93,8 +93,7 @@ class NormalInverseWishart:
     def distances(self, X: FloatArray) -> FloatArray:
         """(x - mean)' scatter^-1 (x - mean) of every row."""
         half = self._whitened(X)
-        squares: FloatArray = np.einsum("ij,ij->j", half, half)
-        return squares
+        return np.einsum("ij,ij->j", half, half)
 
     def expected_log_likelihood(self, X: FloatArray) -> FloatArray:
         """-(d log 2 pi + E log|S| + d / count + degrees distance) / 2."""
@@ -102,8 +101,7 @@ class NormalInverseWishart:
         log_determinant = _log_determinant(self.factor) - d * np.log(2.0)
         log_determinant -= special.digamma(0.5 * (self.degrees - np.arange(d))).sum()
         constant = d * LOG_TWO_PI + log_determinant + d / self.count
-        value: FloatArray = -0.5 * (constant + self.degrees * self.distances(X))
-        return value
+        return -0.5 * (constant + self.degrees * self.distances(X))
 
     def log_likelihood_factor(self, X: FloatArray) -> FloatArray:
         """Quadratic, linear and constant functions of x: d (d + 1) / 2 + d + 1 columns."""
@@ -134,10 +132,9 @@ class NormalInverseWishart:
         return constant - 0.5 * (self.degrees + 1.0) * tail
 
     def _whitened(self, X: FloatArray) -> FloatArray:
-        half: FloatArray = linalg.solve_triangular(
+        return linalg.solve_triangular(
             self.factor, (X - self.mean).T, lower=True, check_finite=False
         )
-        return half
 
 
 @dataclass(frozen=True)
@@ -187,8 +184,7 @@ class NormalGamma:
         log_variances = np.log(self.scatter) - np.log(2.0) - special.digamma(0.5 * self.degrees)
         constant = float((LOG_TWO_PI + log_variances + 1.0 / self.count).sum())
         squares = (X - self.mean) ** 2 @ (1.0 / self.scatter)
-        value: FloatArray = -0.5 * (constant + self.degrees * squares)
-        return value
+        return -0.5 * (constant + self.degrees * squares)
 
     def log_likelihood_factor(self, X: FloatArray) -> FloatArray:
         """Squares, values and a constant: 2 d + 1 columns."""
@@ -209,8 +205,7 @@ class NormalGamma:
         constant -= special.gammaln(0.5 * self.degrees)
         constant += 0.5 * (np.log(grown) - np.log(np.pi) - np.log(self.scatter))
         tails = np.log1p(grown * (X - self.mean) ** 2 / self.scatter)
-        value: FloatArray = (constant - 0.5 * (self.degrees + 1.0) * tails).sum(axis=1)
-        return value
+        return (constant - 0.5 * (self.degrees + 1.0) * tails).sum(axis=1)
 
 
 def standard_prior(n_features: int, strength: float, covariance: str = "full") -> Gaussian:
