@@ -120,6 +120,8 @@ def test_unknown_names_get_the_nearest_known_one(folder, capsys):
     line = refusal(capsys, "audit", folder / "t.csv", "--tarket", "diagnosis")
     assert "did you mean '--target'?" in line
     assert "did you mean 'audit'?" in refusal(capsys, "audti", folder / "t.csv")
+    said = refusal(capsys, "train", folder / "t.csv")
+    assert "'train' is no command: use gemmed fit" in said
 
 
 def test_marks_of_missing_values_are_stored_with_the_model(folder, capsys, tmp_path):

@@ -255,7 +255,7 @@ def test_an_unusable_manifest_is_one_line_and_exit_code_two(tmp_path, capsys):
     (tmp_path / "m.csv").write_text("file,label\na,b\n")
     code, _ = features(tmp_path / "m.csv")
     error = capsys.readouterr().err
-    assert code == 2 and error.count("\n") == 1 and "no column path" in error
+    assert code == 2 and error.count("\n") == 1 and "no column 'path'" in error
 
 
 def test_the_manifest_is_not_overwritten(manifest, capsys):

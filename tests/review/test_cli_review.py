@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from gemmed._core.exceptions import ReviewError
+from gemmed.acoustics.manifest import lists_recordings
 from gemmed.cli import main
 from gemmed.review.marks import MarkStore
-from gemmed.review.subjects import is_manifest
 from gemmed.rows.tables import read_table
 from reviewed import write_clips, write_patients
 
@@ -137,8 +137,8 @@ def test_a_changed_table(table, capsys, tmp_path):
 
 
 def test_manifests_are_known_by_their_paths(table, tmp_path):
-    assert is_manifest(read_table(write_clips(tmp_path)))
-    assert not is_manifest(read_table(table, encoding="latin-1"))
+    assert lists_recordings(read_table(write_clips(tmp_path)))
+    assert not lists_recordings(read_table(table, encoding="latin-1"))
 
 
 def test_recordings_that_cannot_be_read(capsys, tmp_path):

@@ -1,24 +1,27 @@
-"""Manifests: tables (CSV or Parquet) of recordings."""
+"""Manifests: tables of recordings."""
 
 from __future__ import annotations
 
-import csv
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.exceptions import ManifestError, TableError, raised_as, reason
-from .._core.file_limits import bounded_lines, refuse_devices
-from .._core.optional import require
-from .._core.whole_files import replacing
-from ..rows.parquet_files import read_parquet
+import numpy as np
 
-NEEDED = ("path", "label")
-REQUIRED = (*NEEDED, "subject", "sensor")
+from .._core.exceptions import ManifestError, TableError
+from .._core.optional import require
+from ..rows.tables import Table, read_table, shortened, write_table
+from .sound_files import SoundFile
+
+PATH, LABEL, START, END = "path", "label", "start", "end"
+REQUIRED = (PATH, LABEL, "subject", "sensor")
 """Facts of every recording; those that a manifest need not have are made up."""
 ONLY_SENSOR = "1"
+SOUND_SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".mp3")
+FEATURE_COLUMN = re.compile(r"(.+_)?(m\d{4}|p\d{2,})")
+"""Columns of a table that ``gemmed features`` wrote: its rows are segments, not recordings."""
 
 
 class ManifestEntry(NamedTuple):
@@ -54,12 +57,11 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     """Entries of a manifest with the columns path, label and perhaps subject, sensor, start, end.
 
     Without subjects every path is one; without sensors there is one. Other columns are ignored.
-    Labels, subjects and sensors are kept as text. The format is Parquet if the name ends in
-    ``.parquet`` and CSV otherwise.
+    Labels, subjects and sensors are kept as text.
 
     Parameters
     ----------
-    path : path
+    path : path of a CSV, Parquet or Excel file
 
     Examples
     --------
@@ -68,25 +70,22 @@ def read_manifest(path: str | os.PathLike[str]) -> list[ManifestEntry]:
     >>> read_manifest("walks.csv")[0].end
     2.5
     """
-    path = Path(path)
     try:
-        refuse_devices(path, f"the manifest {str(path)!r}")
-        columns, rows = _parquet_rows(path) if path.suffix == ".parquet" else _csv_rows(path)
-    except OSError as error:
-        raise ManifestError(
-            f"cannot read the manifest {str(path)!r} ({error.strerror or reason(error)})"
-        ) from error
+        table = read_table(path)
+        table.require_columns([PATH, LABEL], "a manifest")
+        files, labels = files_in(table), _filled(table, LABEL)
+        paths = [file.path for file in files]
+        subjects = _filled(table, "subject") if "subject" in table.columns else paths
+        sensors = [ONLY_SENSOR] * len(files)
+        if "sensor" in table.columns:
+            sensors = _filled(table, "sensor")
     except TableError as error:
-        raise ManifestError(str(error)) from error
-    missing = [name for name in NEEDED if name not in columns]
-    if missing:
-        raise ManifestError(
-            f"the manifest {str(path)!r} has no column {', '.join(missing)}: it needs "
-            f"{', '.join(NEEDED)}; it has {', '.join(columns) or 'none'}"
-        )
-    if not rows:
-        raise ManifestError(f"the manifest {str(path)!r} lists no recording")
-    return [_entry(row, f"{str(path)!r}, entry {i}") for i, row in enumerate(rows, 1)]
+        raise ManifestError(f"the manifest cannot be used: {error}") from error
+    facts = zip(labels, subjects, sensors, strict=True)
+    return [
+        ManifestEntry(file.path, *own, file.start, file.end)
+        for file, own in zip(files, facts, strict=True)
+    ]
 
 
 def write_manifest(
@@ -107,76 +106,62 @@ def write_manifest(
     >>> print(Path("walks.csv").read_text().splitlines()[0])
     path,label,subject,sensor,start,end
     """
-    made = [ManifestEntry(*entry) for entry in entries]
-    path = Path(path)
-    with replacing(path) as temporary:
-        if path.suffix == ".parquet":
-            require("pyarrow", "Parquet files need", "audio")
-            import pyarrow
-            from pyarrow import parquet
+    require("pandas", "manifests need", "cli")
+    import pandas as pd
 
-            kinds = [pyarrow.string()] * len(REQUIRED) + [pyarrow.float64()] * 2
-            columns = [
-                pyarrow.array([entry[i] for entry in made], kind) for i, kind in enumerate(kinds)
-            ]
-            parquet.write_table(pyarrow.table(columns, list(ManifestEntry._fields)), temporary)
-            return
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(ManifestEntry._fields)
-            writer.writerows(made)
+    frame = pd.DataFrame(entries, columns=ManifestEntry._fields)
+    write_table(frame.astype({START: float, END: float}), path)
 
 
-def _csv_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    try:
-        # Spreadsheets put a byte order mark in front.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = bounded_lines(file, f"the manifest {str(path)!r}")
-            reader = csv.DictReader(lines, skipinitialspace=True)
-            rows = list(reader)
-            return list(reader.fieldnames or []), rows
-    except (UnicodeDecodeError, csv.Error) as error:
+def is_sound(path: str) -> bool:
+    """Whether a name is that of a sound file."""
+    return path.lower().endswith(SOUND_SUFFIXES)
+
+
+def lists_recordings(table: Table) -> bool:
+    """Whether a table is a manifest: most cells of its column path are names of sound files."""
+    if PATH not in table.columns or any(FEATURE_COLUMN.fullmatch(c) for c in table.columns):
+        return False
+    cells, present = table.text(PATH)
+    return 2 * sum(map(is_sound, cells[present])) > present.sum()
+
+
+def files_of(table: Table) -> list[SoundFile]:
+    """The recordings of a manifest; paths are relative to its folder."""
+    folder = Path(".") if table.source is None else Path(table.source).parent
+    return [file._replace(path=str(folder / file.path)) for file in files_in(table)]
+
+
+def files_in(table: Table) -> list[SoundFile]:
+    """The recordings of a manifest, with paths as they are written there."""
+    paths, starts, ends = _filled(table, PATH), _seconds(table, START), _seconds(table, END)
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
+            raise ManifestError(
+                f"{table.name}, row {table.row_number(i)}: start={start}, end={end} must be "
+                "seconds with 0 <= start < end"
+            )
+    return [SoundFile(*own) for own in zip(paths, starts, ends, strict=True)]
+
+
+def _filled(table: Table, name: str) -> list[str]:
+    """Cells of a column in which none is empty."""
+    cells = table.text(name)[0].tolist()
+    if "" in cells:
+        row = table.row_number(cells.index(""))
+        raise ManifestError(f"{table.name} has no {name} in row {row}: fill it in")
+    return cells
+
+
+def _seconds(table: Table, name: str) -> list[float | None]:
+    """Times in the files, None where there is no value."""
+    if name not in table.columns:
+        return [None] * len(table)
+    values, unreadable = table.numbers(name)
+    wrong = np.union1d(unreadable, np.flatnonzero(np.isinf(values)))
+    if len(wrong):
         raise ManifestError(
-            f"the manifest {str(path)!r} is not a CSV file ({reason(error)})"
-        ) from error
-
-
-def _parquet_rows(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    require("pyarrow", "Parquet files need", "audio")
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file or directory")
-    with raised_as(ManifestError, f"the manifest {str(path)!r} is not a Parquet file"):
-        table = read_parquet(path, f"the manifest {str(path)!r}")
-        return list(table.column_names), table.to_pylist()
-
-
-def _entry(row: Mapping[str, Any], where: str) -> ManifestEntry:
-    path, label = (_text(row.get(name), name, where) for name in NEEDED)
-    subject = _text(row["subject"], "subject", where) if "subject" in row else path
-    sensor = _text(row["sensor"], "sensor", where) if "sensor" in row else ONLY_SENSOR
-    start, end = (_seconds(row.get(name), name, where) for name in ("start", "end"))
-    if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
-        raise ManifestError(
-            f"the manifest {where}: start={start}, end={end} must be seconds with 0 <= start < end"
+            f"{table.name}, row {table.row_number(wrong[0])}: {name}="
+            f"{shortened(table.text(name)[0][wrong[0]])!r} is no number of seconds in the file"
         )
-    return ManifestEntry(path, label, subject, sensor, start, end)
-
-
-def _text(value: Any, name: str, where: str) -> str:
-    if value is None or str(value).strip() == "":
-        raise ManifestError(f"the manifest {where}: {name} is empty")
-    return str(value).strip()
-
-
-def _seconds(value: Any, name: str, where: str) -> float | None:
-    if value is None or str(value).strip() == "":
-        return None
-    try:
-        number = float(value)
-    except ValueError as error:
-        raise ManifestError(f"the manifest {where}: {name}={value!r} is not a number") from error
-    if math.isnan(number):  # how pandas writes a missing number
-        return None
-    if math.isinf(number):
-        raise ManifestError(f"the manifest {where}: {name}={value!r} is not finite")
-    return number
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -367,10 +367,10 @@ def _add_features(commands: Any) -> None:
         "features:run",
         "MFCC features of recordings",
         "Write MFCC features of the segments of recordings; defaults as in the paper.",
-        """The manifest is a CSV or Parquet table with the columns path, label and perhaps subject,
-sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV, FLAC or
-OGG. They are resampled to one rate and mixed down to one channel. gemmed fit and gemmed audit take
-a manifest directly. This command is for several sensors and other tools.
+        """The manifest is a table (CSV, Parquet, Excel) with the columns path, label and perhaps
+subject, sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV,
+FLAC or OGG. They are resampled to one rate and mixed down to one channel. gemmed fit and gemmed
+audit take a manifest directly. This command is for several sensors and other tools.
 
 examples:
   gemmed features manifest.csv --out features.parquet --jobs 2

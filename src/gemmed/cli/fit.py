@@ -6,14 +6,13 @@ import argparse
 
 from .._core.optional import require
 from ..io.model_files import save_model
-from ..rows.tables import read_table
+from ..rows.tables import Table, read_table
 from .options import SOME_FAILED, has_sensor_columns, reading_of
 from .outputs import check_outputs, emit_table
 from .streaming import is_streamed, train_in_blocks
 from .terminal import busy, print_json, say
 from .training import (
     Training,
-    lists_recordings,
     score_unlabelled,
     summary_lines,
     summary_of,
@@ -59,7 +58,7 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
     table = read_table(options.table, **reading_of(options))
     table = with_embeddings(table, getattr(options, "embeddings", None))
     of_sensors = has_sensor_columns(options)
-    if lists_recordings(table, options.recordings):
+    if _is_manifest(table, options.recordings):
         if of_sensors:
             raise ValueError("--sensor and --prefix name columns of a table, not of recordings")
         from .sensor_recordings import are_several_sensors, train_on_sensors
@@ -81,6 +80,16 @@ def train(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) ->
         return train_on_sensor_table(options, table)
     _refuse_spans(options)
     return train_on_table(options, table, not_features=not_features)
+
+
+def _is_manifest(table: Table, choice: str) -> bool:
+    if choice == "yes":
+        table.require_columns(["path"], "recordings")
+    if choice != "auto" or "path" not in table.columns:
+        return choice == "yes"
+    from ..acoustics.manifest import lists_recordings  # loads what reads sound
+
+    return lists_recordings(table)
 
 
 def _refuse_spans(options: argparse.Namespace) -> None:

@@ -23,6 +23,13 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 UNKNOWN = re.compile(r"unrecognized arguments: (\S+)|invalid choice: '([^']*)'")
 RESUMED = "what was finished is kept, the same command continues"
 PAPER_OPTIONS = ("--model", "--engine", "--coverage", "--entropy-slack")
+OTHER_NAMES = {
+    "train": "fit",
+    "screen": "predict --screen RATE",
+    "apply": "review --export FILE",
+    "report": "audit --html FILE",
+}
+"""What people call a step, and the command for it."""
 OF_PAPER = ": the model of the paper is gemmed.paper.GEMMEDClassifier, in Python only"
 KEPT_AFTER_INTERRUPT = {
     "features:run": RESUMED,
@@ -46,7 +53,10 @@ class OneLineParser(argparse.ArgumentParser):
             known = [name for action in self._actions for name in action.option_strings]
             known += [str(c) for a in self._actions for c in a.choices or ()]
             given = unknown[1] or unknown[2]
-            message += OF_PAPER if given in PAPER_OPTIONS else did_you_mean(given, known)
+            if given in OTHER_NAMES:
+                message = f"{given!r} is no command: use gemmed {OTHER_NAMES[given]}"
+            else:
+                message += OF_PAPER if given in PAPER_OPTIONS else did_you_mean(given, known)
         self.exit(
             USAGE_ERROR, printable(f"gemmed: error: {message} (see {self.prog} --help)") + "\n"
         )

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import TableError
 from .._core.words import counted
+from ..acoustics.manifest import is_sound
 from ..estimators.table_columns import plan_source, query_frame, unseen_categories
 from ..io.model_files import load_model
 from ..rows.tables import read_table
@@ -20,7 +21,7 @@ from .recordings import is_sound_model, predict_recordings
 from .sensor_recordings import is_sensor_model, predict_sensors
 from .sensor_tables import is_sensor_table_model, predict_sensor_table
 from .terminal import busy, note, print_json, say, warnings_as_notes
-from .training import is_sound, proba_columns, read, report_notes
+from .training import proba_columns, read, report_notes
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
 from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
+from ..acoustics.manifest import END, LABEL, PATH, START, files_of
 from ..acoustics.sound_files import damage_of
 from ..estimators.column_plan import ColumnPlan
 from ..report.audited import Audited
@@ -26,7 +26,6 @@ from .options import MAX_COMPONENTS
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import Training, classifier_of, known_of, proba_columns
 
-PATH, LABEL, START, END = "path", "label", "start", "end"
 UNREADABLE = "unreadable"
 """Verdict of a recording that could not be used."""
 
@@ -171,35 +170,6 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
         names if isinstance(names, list) else [] for names in listed["odd_columns"]
     ]
     return listed
-
-
-def files_of(table: Table) -> list[tuple[str, float | None, float | None]]:
-    """The recordings of a manifest; paths are relative to its folder."""
-    cells, present = table.text(PATH)
-    empty = np.flatnonzero(~present)
-    if len(empty):
-        raise ManifestError(
-            f"{table.name} has no path in row {table.row_number(empty[0])}: fill it in"
-        )
-    folder = Path(".") if table.source is None else Path(table.source).parent
-    times: dict[str, Any] = {
-        name: table.only_numbers(name, "seconds in the file")
-        for name in (START, END)
-        if name in table.columns
-    }
-    files = []
-    for i, cell in enumerate(cells):
-        start, end = (
-            None if name not in times or np.isnan(times[name][i]) else float(times[name][i])
-            for name in (START, END)
-        )
-        if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
-            raise ManifestError(
-                f"{table.name}, row {table.row_number(i)}: start={start}, end={end} must be "
-                "seconds with 0 <= start < end"
-            )
-        files.append((str(folder / cell), start, end))
-    return files
 
 
 def reader_of(options: argparse.Namespace) -> RecordingMFCC:

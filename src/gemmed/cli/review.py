@@ -12,21 +12,19 @@ from pathlib import Path
 from .._core.exceptions import ReviewError
 from .._core.optional import require
 from .._core.words import counted
+from ..acoustics.manifest import LABEL, lists_recordings
 from ..checks import load_plan
 from ..review.corrected import export
 from ..review.marks import MarkStore, attach
 from ..review.planned_checks import N_CHECKS, strata_of
 from ..review.server import make_app
 from ..review.session import ReviewSession, checked_name
-from ..review.subjects import RecordingSubject, Subject, TableSubject, is_manifest
+from ..review.subjects import RecordingSubject, Subject, TableSubject
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
 from .outputs import check_outputs, note_formulas
 from .terminal import fit_progress, note, print_json, warnings_as_notes
 from .training import classifier_of, handling_of, report_left_out, report_notes, roles_of
-
-LABEL = "label"
-"""Column with the classes of a manifest, unless --target names another one."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             require(package, "the review page needs", "review")
     table = read_table(options.table, **reading_of(options))
     if options.target is None:
-        if not is_manifest(table) or LABEL not in table.columns:
+        if not lists_recordings(table) or LABEL not in table.columns:
             raise ValueError("--target COLUMN is needed: the column with the class of each row")
         options.target = LABEL
     table.require_columns([options.target], "target")
@@ -73,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
     table.require_columns(options.id, "id")
     identifiers = tuple(dict.fromkeys(options.id))
-    if not identifiers and is_manifest(table):
+    if not identifiers and lists_recordings(table):
         identifiers = ("path",)
     done = export(
         table,
@@ -102,13 +100,12 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
     classifier = classifier_of(options)
     identifiers = tuple(dict.fromkeys(options.id))
     table.require_columns(list(identifiers), "id")
-    if is_manifest(table):
+    if lists_recordings(table):
         require("soundfile", "recordings need", "audio")
         recordings = RecordingSubject(
             table,
             options.target,
             classifier,
-            folder=Path(options.table).parent,
             identifiers=identifiers,
             group=options.group,
         )

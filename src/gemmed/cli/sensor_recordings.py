@@ -13,22 +13,12 @@ from sklearn.pipeline import Pipeline
 
 from .._core.exceptions import ManifestError, TableError
 from ..acoustics import ReadSegments
+from ..acoustics.manifest import END, LABEL, PATH, START, files_of
 from ..acoustics.several_sensors import Moments, SensorComponents, moments_of
 from ..estimators.column_plan import ColumnPlan
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS
-from .recordings import (
-    END,
-    LABEL,
-    PATH,
-    START,
-    files_of,
-    flags_of,
-    means_of,
-    positions_in,
-    read_manifest,
-    reader_of,
-)
+from .recordings import flags_of, means_of, positions_in, read_manifest, reader_of
 from .sensor_tables import classifier_of_sensors, report_spans
 from .terminal import fit_progress, note, warnings_as_notes
 from .training import Training, known_of, proba_columns

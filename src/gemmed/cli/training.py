@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,10 +30,6 @@ from ..rows.cells import Note
 from ..rows.tables import Table, read_table
 from .options import reading_of
 from .terminal import counted_names, fit_progress, note, warnings_as_notes
-
-SOUND_SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".mp3")
-FEATURE_COLUMN = re.compile(r"(.+_)?(m\d{4}|p\d{2,})")
-"""Columns of a table that ``gemmed features`` wrote: its rows are segments, not recordings."""
 
 
 @dataclass
@@ -81,25 +76,6 @@ def read(path: str, options: argparse.Namespace) -> Table:
     table = read_table(path, **reading_of(options))
     report_notes(table.notes)
     return table
-
-
-def is_sound(path: str) -> bool:
-    """Whether a name is that of a sound file."""
-    return path.lower().endswith(SOUND_SUFFIXES)
-
-
-def lists_recordings(table: Table, choice: str) -> bool:
-    """Whether a table is a manifest of recordings."""
-    if choice == "no":
-        return False
-    if choice == "yes":
-        table.require_columns(["path"], "recordings")
-        return True
-    if "path" not in table.columns or any(FEATURE_COLUMN.fullmatch(c) for c in table.columns):
-        return False
-    cells, present = table.text("path")
-    named = cells[present]
-    return len(named) > 0 and 2 * sum(map(is_sound, named)) > len(named)
 
 
 def train_on_table(

@@ -13,11 +13,9 @@ from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
 from ..acoustics.audio import read_audio
 from ..acoustics.features import FeatureSettings
-from ..acoustics.sound_files import RecordingMFCC, features_of_audio
+from ..acoustics.sound_files import RecordingMFCC, SoundFile, features_of_audio
 from .sounds import Measures, measures, sound_for_page
 
-SoundFile = tuple[str, float | None, float | None]
-"""Name of a file and seconds in it between which a recording lies; None: begin, end."""
 MIN_TRUSTED = 5
 """Trusted recordings of a class that a place in time can be compared with."""
 FRAME_QUANTILE = 0.99

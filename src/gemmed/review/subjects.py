@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._core.exceptions import ReviewError, TableError
 from .._core.types import FloatArray
+from ..acoustics.manifest import files_of
 from ..acoustics.transformers import SegmentPCA
 from ..estimators.table_columns import Handling, Roles, TrainingData, table_pipeline, training_data
 from ..report.audited_data import audited_table
 from ..report.findings import Audited
-from ..report.recordings_read import Recordings, SoundFile
+from ..report.recordings_read import Recordings
 from ..rows.tables import Table
 from .applied_marks import Known, apply_marks
 
-SUFFIXES = (".wav", ".wave", ".flac", ".ogg", ".oga", ".aif", ".aiff")
 COMPONENTS = 50
 """As ``gemmed audit`` takes."""
 
@@ -102,22 +100,12 @@ class TableSubject(Subject):
         )
 
 
-def is_manifest(table: Table) -> bool:
-    """Whether the rows are recordings: a column "path" with names of sound files."""
-    if "path" not in table.columns:
-        return False
-    cells, present = table.text("path")
-    found = [str(cell).lower().endswith(SUFFIXES) for cell in cells[present]]
-    return bool(found) and all(found)
-
-
 class RecordingSubject(Subject):
     """Recordings with labels.
 
     Parameters
     ----------
-    table : columns path (relative to ``folder``), the labels, perhaps start and end (seconds in
-        the file)
+    table : columns path, the labels, perhaps start and end (seconds in the file)
     group : column of recordings that are held out together
     """
 
@@ -127,7 +115,6 @@ class RecordingSubject(Subject):
         target: str,
         classifier: Any,
         *,
-        folder: str | os.PathLike[str],
         identifiers: tuple[str, ...] = (),
         group: str | None = None,
     ) -> None:
@@ -139,7 +126,8 @@ class RecordingSubject(Subject):
         self._classifier = classifier
         self._identifiers = tuple(dict.fromkeys((*identifiers, "path")))
         positions = np.flatnonzero(present)
-        files = _files(table, positions, Path(folder))
+        listed = files_of(table)
+        files = [listed[i] for i in positions]
         self._recordings = Recordings(files)
         self.problems = [
             f"row {positions[i] + 1}, {files[i][0]!r}: {problem}"
@@ -210,16 +198,3 @@ class RecordingSubject(Subject):
 
     def bounds(self, row: int) -> tuple[float | None, float | None]:
         return self._recordings[row].start, self._recordings[row].end
-
-
-def _files(table: Table, positions: np.ndarray, folder: Path) -> list[SoundFile]:
-    paths = [str(folder / str(cell)) for cell in table.text("path")[0][positions]]
-    starts, ends = (_seconds(table, name, positions) for name in ("start", "end"))
-    return list(zip(paths, starts, ends, strict=True))
-
-
-def _seconds(table: Table, name: str, positions: np.ndarray) -> list[float | None]:
-    if name not in table.columns:
-        return [None] * len(positions)
-    values = table.only_numbers(name, "seconds in the file")[positions]
-    return [None if np.isnan(value) else float(value) for value in values]
