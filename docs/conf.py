@@ -29,9 +29,10 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "command_line_page",
+    "figures",
     "mathml",
 ]
-exclude_patterns = ["_templates", "_extensions", "benchmarks"]
+exclude_patterns = ["_templates", "_extensions", "benchmarks", "figures"]
 templates_path = ["_templates"]
 nitpicky = False
 smartquotes = False

@@ -13,12 +13,17 @@ DATA holds real_errors/cifar10n.npz and pmlb/*.tsv.gz. Parts:
 7  suggested labels accepted in bulk at a confidence of 0.9: errors made, errors expected
 8  stopping at "at least 70 % (90 %) of the flagged rows are faulty", or when this is refuted
 
-The level is 95 % throughout. A review that never errs looks the answers up.
+The level is 95 % throughout. A review that never errs looks the answers up. Every part writes a
+table of the page docs/research/checks.md, if all cells are run.
 """
 
 import argparse
+import sys
 import time
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from populations import populations
@@ -35,8 +40,22 @@ from gemmed.checks import (
 from gemmed.checks.stopping import next_step
 from gemmed.review.suggestions import BulkOffer, Suggestion, confidence_in, with_checks
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from figures import write_figures
+
 SIZES = (30, 60, 120, 240)
 GOAL, LEVEL = 0.02, 0.95
+
+
+class Part(NamedTuple):
+    """One table: what it is called, and what gives its row for a cell (None leaves it out)."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    work: Callable
+
+
 LOOK_EVERY, LOOK_GROWTH = 20, 0.15
 """Checks between two decisions on draws or picks: at least so many, and this part of those made.
 The goal is looked at after every check."""
@@ -80,14 +99,13 @@ def intervals(cell, n_reviews):
                 widths.setdefault((name, n), []).append(high - low)
                 # The intervals of a sequence are nested: the last holds if and only if all do.
                 missed.setdefault((name, n), []).append(not low - 1e-9 <= truth <= high + 1e-9)
-    line = f"{cell.name:<29}{truth:.3f}"
+    found, covered = [f"{cell.name} ({truth:.2f})"], []
     for name, plain_name in (("interval", "exact plain"), ("sequence", "plain sequence")):
         for n in SIZES:
             ratio = np.mean(widths[name, n]) / np.mean(widths[plain_name, n])
-            cover = 1.0 - np.mean(missed[name, n])
-            line += f"  {np.mean(widths[name, n]):.3f} {ratio:.2f} {cover:.3f}"
-        line += " |"
-    return line
+            found.append(f"{np.mean(widths[name, n]):.3f} ({ratio:.2f})")
+        covered.append(f"{min(1.0 - np.mean(missed[name, n]) for n in SIZES):.3f}")
+    return found + covered
 
 
 def guided_review(cell, seed):
@@ -153,35 +171,33 @@ def random_review(cell, seed):
 
 def stopping(cell, n_reviews):
     """Part 2."""
-    line = f"{cell.name:<29}"
-    for policy, review in (("guided", guided_review), ("random", random_review)):
+    row = [cell.name, str(len(cell.kinds)), str(n_reviews)]
+    for review in (guided_review, random_review):
         runs = [review(cell, seed) for seed in range(n_reviews)]
-        n, left, expected = (np.array([run[i] for run in runs], float) for i in range(3))
-        line += f"  {policy}: {n.mean():5.0f} checks, broken {np.mean(left > GOAL):.3f}, "
-        line += f"left {left.mean():.4f}"
-        if policy == "guided":
-            known = expected[np.isfinite(expected)]
-            line += f", expected at 60: {known.mean() if len(known) else np.nan:.0f}"
+        n, left = (np.array([run[i] for run in runs], float) for i in range(2))
+        row += [f"{n.mean():.0f}", f"{np.mean(left > GOAL):.3f}"]
+        if review is guided_review:
+            row.append(f"{left.mean():.4f}")
     wrong = (cell.kinds == "wrong")[np.argsort(-cell.proba[:, 0], kind="stable")]
     left = (wrong.sum() - np.cumsum(wrong)) / np.maximum(
         len(wrong) - np.arange(1, len(wrong) + 1), 1
     )
     first = int(np.argmax(left <= GOAL)) + 1 if wrong.mean() > GOAL else 0
-    return f"{line}; from the top, if the truth were known: {first}"
+    return [*row, str(first)]
 
 
 def false_shares(cell, n_reviews):
     """Part 3: at 240 checks."""
     faulty = cell.kinds != "right"
     proba = np.minimum(cell.proba.sum(axis=1), 1.0)
-    line = f"{cell.name:<29}"
-    flagged = proba > 0.5
-    line += f"  threshold .5: false {np.mean(~faulty[flagged]) if flagged.any() else 0:.2f}"
-    line += f" power {np.mean(flagged[faulty]) if faulty.any() else np.nan:.2f} |"
+
+    def false_and_power(rows):
+        false = np.mean(~faulty[rows]) if rows.any() else 0.0
+        return f"{false:.2f} / {np.mean(rows[faulty]) if faulty.any() else np.nan:.2f}"
+
+    row = [cell.name, false_and_power(proba > 0.5)]
     for fdr in (0.05, 0.1, 0.2):
-        model = flag_fdr(cell.proba, fdr).rows
-        line += f"  {fdr:.2f} model {np.mean(~faulty[model]) if model.any() else 0:.2f}"
-        line += f"/{np.mean(model[faulty]) if faulty.any() else np.nan:.2f} checked"
+        row.append(false_and_power(flag_fdr(cell.proba, fdr).rows))
         for n in (60, 240):
             false, power = [], []
             for seed in range(n_reviews):
@@ -192,8 +208,8 @@ def false_shares(cell, n_reviews):
                 unchecked = faulty.copy()
                 unchecked[plan.rows] = False
                 power.append(np.mean(rows[unchecked]) if unchecked.any() else np.nan)
-            line += f" {np.mean(false):.3f}/{np.mean(power):.2f}"
-    return line
+            row.append(f"{np.mean(false):.3f} / {np.mean(power):.2f}")
+    return row
 
 
 def calibration(cell, n_reviews):
@@ -220,10 +236,8 @@ def calibration(cell, n_reviews):
                 for r in np.moveaxis(found, 0, -1)
             ]
         )
-    return (
-        f"{cell.name:<29}  calibration error {means[0, 0]:.3f} -> {means[1, 0]:.3f}, precision "
-        f"{means[0, 1]:.2f} -> {means[1, 1]:.2f}, recall {means[0, 2]:.2f} -> {means[1, 2]:.2f}"
-    )
+    digits = (3, 2, 2)
+    return [cell.name, *(f"{means[i, j]:.{digits[j]}f}" for j in range(3) for i in range(2))]
 
 
 def _calibration_error(proba, faulty, n_bins=10):
@@ -247,10 +261,7 @@ def erring_reviewer(cell, n_reviews, rate=0.05, n=120):
         found = estimate(plan, marks, level=LEVEL)
         shares.append(found.share)
         covered.append(found.low <= truth <= found.high)
-    return (
-        f"{cell.name:<29}  true {truth:.3f}, estimated {np.mean(shares):.3f} (expected "
-        f"{truth + rate * (1 - 2 * truth):.3f}), covered {np.mean(covered):.3f}"
-    )
+    return [cell.name, *(f"{value:.3f}" for value in (truth, np.mean(shares), np.mean(covered)))]
 
 
 def precision_goal(cell, n_reviews, level=LEVEL):
@@ -258,9 +269,9 @@ def precision_goal(cell, n_reviews, level=LEVEL):
     faulty = cell.kinds != "right"
     flagged = np.minimum(cell.proba.sum(axis=1), 1.0) > 0.5
     if not flagged.any():
-        return f"{cell.name:<29}  nothing is flagged"
-    truth, size = float(faulty[flagged].mean()), int(flagged.sum())
-    line = f"{cell.name:<29}  {size} flags, right {truth:.3f}"
+        return None
+    truth = float(faulty[flagged].mean())
+    row = [cell.name, str(int(flagged.sum())), f"{truth:.3f}"]
     for goal in (0.7, 0.9):
         runs = []
         for seed in range(n_reviews):
@@ -276,8 +287,8 @@ def precision_goal(cell, n_reviews, level=LEVEL):
             stop = int(np.argmax(reached | refuted))
             runs.append((stop + 1, reached[stop], bool(reached[stop]) != (truth >= goal)))
         n, said, false = np.mean(runs, axis=0)
-        line += f"; goal {goal}: {n:.0f} checks, reached in {said:.3f}, false in {false:.3f}"
-    return line
+        row += [f"{n:.0f}", f"{said:.3f}", f"{false:.3f}"]
+    return row
 
 
 def next_order(cell, n_reviews):
@@ -292,7 +303,7 @@ def next_order(cell, n_reviews):
             in_time.append(faulty[order[spent <= 0.1 * spent[-1]]].sum())
         found.append(in_time)
     plain, timed = np.mean(found, axis=0)
-    return f"{cell.name:<29}  in a tenth of the time: ranking {plain:.1f}, per minute {timed:.1f}"
+    return [cell.name, f"{plain:.1f}", f"{timed:.1f}"] if faulty.any() else None
 
 
 def bulk(cell, n_reviews, confidence=0.9):
@@ -311,8 +322,7 @@ def bulk(cell, n_reviews, confidence=0.9):
         return BulkOffer(found, float((1.0 - certain[rows]).sum())), int(is_error[rows].sum())
 
     first, n_errors = offer(cell.proba[:, 0], np.ones(len(given), bool))
-    line = f"{cell.name:<29}  by the model: {len(first.suggestions)} accepted, {n_errors} errors, "
-    line += f"{first.expected_errors:.1f} expected"
+    row = [cell.name, str(len(first.suggestions)), str(n_errors), f"{first.expected_errors:.1f}"]
     for n in (60, 240):
         counts = []
         for seed in range(n_reviews):
@@ -327,21 +337,72 @@ def bulk(cell, n_reviews, confidence=0.9):
             counts.append(
                 (len(own.suggestions), n_errors, own.expected_errors, most, n_errors > most)
             )
-        mean = np.mean(counts, axis=0)
-        line += f"; after {n} checks: {mean[0]:.1f} accepted, {mean[1]:.2f} errors, "
-        line += f"{mean[2]:.2f} expected, at most {mean[3]:.1f} (more in {mean[4]:.3f})"
-    return line
+        digits = (1, 2, 2, 1, 3)
+        row += [f"{m:.{d}f}" for m, d in zip(np.mean(counts, axis=0), digits, strict=True)]
+    return row
 
 
+CHECKED = ("accepted", "errors", "expected", "bound", "exceeded")
 PARTS = {
-    "1": ("coverage: width, ratio to a plain sample, coverage, at 30, 60, 120, 240", intervals),
-    "2": ("stopping", stopping),
-    "3": ("false share / power of lists at 5, 10, 20 %, from 60 and 240 checks", false_shares),
-    "4": ("flags at 0.5 before and after 60 checks", calibration),
-    "5": ("reviewer who errs in 5 %", erring_reviewer),
-    "6": ("next rows", next_order),
-    "7": ("bulk acceptance at 0.9", bulk),
-    "8": ("goal for the precision of the flags", precision_goal),
+    "1": Part(
+        "checks-intervals",
+        "Width and coverage of the intervals by table",
+        (
+            "table (true share)",
+            *(f"width of one look (over a plain sample): {n}" for n in SIZES),
+            *(f"at every look: {n}" for n in SIZES),
+            "coverage, least of four: one look",
+            "every look",
+        ),
+        intervals,
+    ),
+    "2": Part(
+        "checks-stopping",
+        "Stopping at 2 % wrong labels by table",
+        ("table", "rows", "reviews", "checks until the stop", "goal broken", "labels left wrong")
+        + ("equal draws: checks", "broken", "from the top, if the truth were known"),
+        stopping,
+    ),
+    "3": Part(
+        "checks-lists",
+        "Lists with a stated share of false flags by table",
+        ("table", "flags at 0.5: false / power")
+        + tuple(f"{p} %: {by}" for p in (5, 10, 20) for by in ("model", "60 checks", "240")),
+        false_shares,
+    ),
+    "4": Part(
+        "checks-calibration",
+        "Calibration, precision and recall before and after 60 checks",
+        ("table", "calibration error before", "after", "precision before", "after")
+        + ("recall before", "after"),
+        calibration,
+    ),
+    "5": Part(
+        "checks-erring-reviewer",
+        "A reviewer who errs in 5 % of the checks, by table",
+        ("table", "true share", "mean estimate", "coverage of the 95 % interval"),
+        erring_reviewer,
+    ),
+    "6": Part(
+        "checks-order",
+        "Faults found in a tenth of the time by table",
+        ("table", "plain ranking", "faults per minute"),
+        next_order,
+    ),
+    "7": Part(
+        "checks-bulk",
+        "Suggested labels accepted in bulk by table",
+        ("table", "by the model: accepted", "errors", "expected")
+        + tuple(f"{n} checks: {what}" for n in (60, 240) for what in CHECKED),
+        bulk,
+    ),
+    "8": Part(
+        "checks-precision-goals",
+        "Stopping at a precision of the flags by table",
+        ("table", "flagged rows", "of these faulty")
+        + tuple(f"goal {g} %: {w}" for g in (70, 90) for w in ("checks", "reached", "false")),
+        precision_goal,
+    ),
 }
 
 
@@ -355,12 +416,19 @@ def main():
     options = parser.parse_args()
     cells = [c for c in populations(options.data, options.cache) if options.cells in c.name]
     for part in options.parts.split(","):
-        title, work = PARTS[part]
-        print(f"\n{part}. {title} ({options.reviews} reviews a cell)")
-        started = time.process_time()
+        one = PARTS[part]
+        print(f"\n{part}. {one.title} ({options.reviews} reviews a cell)")
+        print(" | ".join(one.columns))
+        started, rows = time.process_time(), []
         for cell in cells:
-            print(work(cell, options.reviews), flush=True)
+            row = one.work(cell, options.reviews)
+            if row is not None:  # nothing to check here
+                print(" | ".join(row), flush=True)
+                rows.append(row)
         print(f"{time.process_time() - started:.0f} s")
+        if not options.cells:
+            command = f"python benchmarks/checks/coverage.py DATA --reviews {options.reviews}"
+            write_figures(one.name, one.title, one.columns, rows, f"{command} --parts {part}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from .options import (
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 REQUIRED = {"required": True}
-STRATA = "draw small groups more often; a column, or class, or verdict"
+STRATA = "draw small groups more often: groups of a column, or class, or verdict"
 
 
 def add_commands(commands: Any) -> None:
@@ -64,7 +64,8 @@ means that some recordings could not be used; the others were. With the columns 
 recordings of a subject at the same time are one sample, of which single sensors may be broken.
 
 With --sensor or --prefix the columns of a table are sensors. Single sensors may be broken for a
-while; --spans writes when. Missing numbers are then filled from other columns of the sensor.
+while; --spans writes start and end of each fault. Missing numbers are then filled from other
+columns of the sensor.
 
 Large tables are read in blocks. 50,000 random rows then decide how columns are read and scaled. On
 a cluster the workers read Parquet files themselves: all of them need the same path. The rows of a
@@ -91,13 +92,13 @@ CSV file are sent to them.
   gemmed predict digits.gemmed new/*.wav --screen 0.05 --out predicted.csv   (recordings)
   cat new.csv | gemmed predict diagnosis.gemmed - --json | jq '.predictions[0]'
 
-The table is written again with further columns: prediction; with --proba proba_CLASS for each
-class; with --screen p_value and suspicious; with a model of sensors broken_SENSOR, a probability.
-Columns are found by name, others are kept but not used.
+The table is written with further columns: prediction; with --proba, proba_CLASS for each class;
+with --screen, p_value and suspicious; for a model of sensors, broken_SENSOR (a probability).
+Columns are found by name. Others are kept but not used.
 
 A model of gemmed fit MANIFEST takes sound files or a manifest and processes them exactly as in
-training. The column flags has silent, clipped, truncated, or why a file could not be used (exit
-code 3).
+training. The column flags names silent, clipped and truncated recordings, or says why a file could
+not be used (exit code 3).
 """,
     )
     predict.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
@@ -134,8 +135,8 @@ code 3).
 
 The graph has the inputs X (numbers, NaN where one is missing) and, if the model has such columns,
 categories (texts, "" where one is missing). Its outputs are label, decision and probabilities. The
-order of the columns is printed and stored in the file. A model of recordings is exported from its
-MFCCs on. Screening and explanations stay with gemmed.
+order of the columns is printed and stored in the file. The graph of a model of recordings takes
+MFCCs. Screening and explanations are not exported.
 """,
     )
     export.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
@@ -143,8 +144,8 @@ MFCCs on. Screening and explanations stay with gemmed.
         export,
         {
             "--out FILE": "file to write, NAME.onnx",
-            "--dtype=float64|float32": "of all numbers; float32 is half as large, with errors of "
-            "1e-6 to 2e-4 in what was measured (default: float64)",
+            "--dtype=float64|float32": "number type of the graph (default: float64); float32 makes "
+            "the file smaller and rounds probabilities to about 1e-4",
             **JSON,
         },
         out=REQUIRED,
@@ -156,7 +157,7 @@ def _add_audit(commands: Any) -> None:
         commands,
         "audit",
         "audit:run",
-        "find the rows of a table that are not to be trusted",
+        "find wrong labels and bad measurements in a table",
         "Rank the rows of a labelled table by how suspicious they are, with reasons.",
         """examples:
   gemmed audit patients.csv --target diagnosis
@@ -177,47 +178,45 @@ columns of --out, one row per suspicious row:
   anomaly_score      probability of a fault; the list is sorted by it
   verdict            what is suspicious: the label or the measurement
   suggested_label    the most likely other class
-  reasons            why, in words
+  reasons            the reasons in words
   odd_columns        which columns are evidence against the row
   conflicting_rows   trusted rows to compare it with
   prior, label_term, measurement_term
-                     terms that add up to the log-odds that the row is correct: how frequent faults
-                     are, what predictions say of the label, what the values say of the measurement
+                     terms that add up to the log-odds that the row is correct: frequency of faults,
+                     evidence of the predictions, evidence of the measurements
 
---threshold 0 lists every row. --html writes one page that can be mailed. gemmed review lets you
-judge the rows.
+--threshold 0 lists every row. gemmed review shows the rows one by one and writes a corrected table.
 
 Recordings (a manifest with path and label) have a column flags: silent, clipped, truncated.
 Recordings with a flag are always listed, and so are files that cannot be read.
 
 With --sensor or --prefix, and with recordings that have the columns subject and sensor, single
-sensors of a row may be broken. verdict and sensors name them, --spans writes when, and --html is a
-timeline.
+sensors of a row may be broken. The columns verdict and sensors name them. --spans writes start and
+end of each fault, and --html a timeline.
 """,
     )
     add(
         audit,
         {
-            "--out FILE": "table for the suspicious rows: .csv, .parquet, .xlsx, or -",
+            "--out FILE": "file for the suspicious rows: .csv, .parquet or .xlsx; - prints CSV",
             "--top=20": "rows to print (default: 20)",
-            "--threshold P:float": "list rows with a fault probability above P (default: rows of "
-            "which a fault is more likely than none)",
+            "--threshold P:float": "list rows with a fault probability above P (default: rows for "
+            "which a wrong label or a bad measurement is more likely than no fault)",
             "--each N:int": "list the N most suspicious labels and the N most suspicious "
             "measurements; with --threshold, those above it",
             "--id COLUMN ...": "columns that name the rows (identifier, annotator); copied, not "
             "learned from; rows of one patient or machine are kept together by --group",
-            "--html FILE": "a report to look at: one file, nothing is loaded",
-            "--annotators COLUMN": "instead of --target: columns with the answers of several "
-            "people, empty where one gave none; reports how often each of them is right, and "
-            "unclear rows",
+            "--html FILE": "write a report as one HTML file that loads nothing from elsewhere",
+            "--annotators COLUMN": "instead of --target: one column per annotator, empty where "
+            "there is no answer; estimates how often each of them is right, and lists unclear rows",
             "--answers": "the same for a table with one answer per row: the columns with the item, "
-            "the annotator and the label; other columns are learned from if they are equal within "
+            "the annotator and the label; other columns are used if they are equal in all rows of "
             "an item",
             "--pred-probs FILE ...": "out-of-sample probabilities of your own models, one file "
             "each: a table with one column per class, or .npy of shape (rows, classes), classes "
             "sorted; rows as in the table",
             "--embeddings FILE": ".npy of shape (rows, dimensions): embeddings of texts, images or "
-            "sounds, learned from beside the columns of the table",
+            "sounds, used beside the columns of the table",
             "--plan FILE": "write a plan of 120 rows to check by hand as JSON, for gemmed review "
             "--plan and gemmed.checks.load_plan; --seed fixes the draws",
             "--strata COLUMN": f"with --plan: {STRATA}",
@@ -265,27 +264,27 @@ It needs no fit and no browser.
         {
             "--id COLUMN ...": "columns that name the rows (identifier, annotator); shown, not "
             "learned from",
-            "--marks FILE": "where marks are kept (default: TABLE.review.sqlite)",
-            "--reviewer NAME": "(default: your login name)",
-            "--changed=refuse|match": "if the table has changed since: refuse, or follow the rows "
-            "by their content",
+            "--marks FILE": "file of the marks (default: TABLE.review.sqlite)",
+            "--reviewer NAME": "name to be stored with each mark (default: your login name)",
+            "--changed=refuse|match": "if the table has changed since the first mark: refuse it "
+            "(default), or find the marked rows by their content",
             "--export FILE": "write the corrected table and stop",
-            "--bad=drop|flag|keep": "with --export: bad measurements are left out, flagged in a "
-            "column, or kept",
-            "--labels=corrected|given": "with --export: corrected labels, or labels as given and a "
-            "column known_label with the true ones, for gemmed fit --known known_label",
+            "--bad=drop|flag|keep": "with --export: leave out rows with bad measurements "
+            "(default), mark them in the column review, or keep them",
+            "--labels=corrected|given": "with --export: write the corrected labels (default), or "
+            "the given ones and a column known_label, for gemmed fit --known known_label",
             "--checks N:int": "draw N rows at random, likely faults more often, and estimate the "
             "share of faults from them; --seed fixes the draws; draw before the first mark",
             "--until SHARE:float": "goal of the checks: with 95 %% confidence at most this share "
-            "of the unchecked labels is wrong (as 0.02); likely faults then come between the "
-            "draws, to reach it sooner",
+            "of the unchecked labels is wrong (such as 0.02); likely faults are then shown "
+            "between the draws, to reach the goal sooner",
             "--until-precision SHARE:float": "another goal: with 95 %% confidence at least this "
-            "share of the flagged rows is faulty (as 0.9); rows are then drawn from the flagged "
-            "ones only",
+            "share of the flagged rows is faulty (such as 0.9); only flagged rows are then "
+            "drawn",
             "--strata COLUMN": f"with --checks: {STRATA}",
             "--plan FILE": "take the draws that gemmed audit --plan FILE has written",
-            "--port=0": "(default: a free one)",
-            "--no-browser": "only print the address",
+            "--port=0": "port of the page (default: a free one)",
+            "--no-browser": "print the address and open no browser",
             **RAW_CELLS,
             "--json": "with --export: print the summary as JSON",
         },
@@ -298,8 +297,8 @@ def _add_monitors(commands: Any) -> None:
         commands,
         "sensors",
         "sensors:run",
-        "find faults of sensors in a table of readings",
-        "Find when sensors were broken, and how, from normal rows without labels.",
+        "report faults of sensors in a table of readings",
+        "Report faults of sensors in a table, as learned from normal rows without labels.",
         """examples:
   gemmed sensors today.csv --normal lastweek.csv --order time
   gemmed sensors today.csv --normal lastweek.csv --order time --out spans.csv --report today.html
@@ -308,7 +307,7 @@ def _add_monitors(commands: Any) -> None:
 
 No labels are needed: --normal is a table of rows during which all sensors worked. Kinds of faults:
 stuck, drift, offset, scale (also a changed unit), spikes, noisy, swapped, missing. The sensor plant
-stands for whole rows that are unusual. gemmed watch says the same of a stream.
+stands for whole rows that are unusual. gemmed watch does the same for a stream.
 """,
     )
     text = "CSV or Parquet file, - for standard input"
@@ -316,8 +315,8 @@ stands for whole rows that are unusual. gemmed watch says the same of a stream.
     add(
         sensors,
         {
-            "--out FILE": "all faults, as CSV, Parquet or JSON by its name; - for CSV",
-            "--report FILE": "timeline of every sensor as HTML page",
+            "--out FILE": "file for all faults: .csv, .parquet or .json; - prints CSV",
+            "--report FILE": "HTML page with a timeline of every sensor",
             "--json": "print all faults as JSON",
             **RAW_CELLS,
         },
@@ -327,20 +326,20 @@ stands for whole rows that are unusual. gemmed watch says the same of a stream.
         commands,
         "watch",
         "watch:run",
-        "say when sensors of a stream break, and how",
-        "Judge the rows of a stream by what normal rows were like.",
+        "report faults of sensors in a stream of readings",
+        "Report faults of sensors in a stream, as learned from normal rows.",
         """examples:
   gemmed watch today.csv --normal lastweek.csv --order time
   gemmed watch today.csv --normal lastweek.csv --order time --save plant.gemmed
   tail -n +1 -f log.csv | gemmed watch - --model plant.gemmed --state plant.state --json
   gemmed watch readings.jsonl --model plant.gemmed --rows --json
 
-Rows are CSV with a header or JSON, one object a line. Empty cells and absent keys are missing
-readings. A line is printed when a fault begins, when its kind is known better, and when it ends.
+Rows are CSV with a header, or JSON with one object per line. Empty cells and absent keys are
+missing readings. A line is printed when a fault begins, when its kind changes, and when it ends.
 Kinds: stuck, drift, offset, scale, spikes, noisy, swapped, missing; unusual for the whole plant.
 
-With --state everything that is remembered is in one file, which is written after every event and
-every five seconds. The same command continues where it stopped, also after a crash. Rows up to the
+--state keeps everything that is remembered in one file, written after every event and every five
+seconds. The same command continues where it stopped, also after a crash. Rows up to the
 last time in the state are skipped. Without --order, as many rows of a file are skipped as were
 read; a pipe continues with its next row. An event that was printed just before a crash can be
 printed again.
@@ -350,10 +349,10 @@ printed again.
     add(
         watch,
         {
-            "--state FILE": "go on from this file, and keep it",
-            "--adapt ROWS:float": "take slow drifts of single sensors for normal, within about "
-            "this many rows",
-            "--rows": "also print what is said of every row",
+            "--state FILE": "continue from this file, and keep it up to date",
+            "--adapt ROWS:float": "drifts of single sensors that take longer than about this "
+            "many rows count as normal",
+            "--rows": "also print the scores and alarms of every row",
             "--json": "print JSON lines",
         },
     )
@@ -365,7 +364,7 @@ def _add_features(commands: Any) -> None:
         commands,
         "features",
         "features:run",
-        "MFCC features of recordings",
+        "write MFCC features of recordings",
         "Write MFCC features of the segments of recordings; defaults as in the paper.",
         """The manifest is a table (CSV, Parquet, Excel) with the columns path, label and perhaps
 subject, sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV,
@@ -381,7 +380,7 @@ Columns: path, label, subject, sensor, segment, start, end, window_start (second
 silent, clipped, padded, offset, truncated, then MFCCs (m0000, ...) or components (p00, ...).
 
 A recording that cannot be used is named on standard error with its problem. The others are used.
-Exit code: 0 all done, 3 some recordings could not be used, 2 none could, or a wrong call.
+Exit code: 0 if all could be used, 3 if some could not, 2 if none could or an option is wrong.
 Finished recordings are kept in the folder OUT.parts: the same command does only what is missing.
 """,
     )
@@ -393,19 +392,20 @@ Finished recordings are kept in the folder OUT.parts: the same command does only
             **JOBS,
             **JSON,
             **RAW_CELLS,
-            "--rate:float": "sample rate (default: the most common one)",
-            "--segments=24": "segments a recording, or 'all' that fit (default: 24)",
-            "--segment-seconds:float": "(default: so that they cover the recording)",
-            "--overlap=0.75": "of segments (default: 0.75)",
-            "--window=1.5": "seconds of strongest response (default: 1.5)",
-            "--frames=150": "frames a window (default: 150)",
-            "--frame-seconds=0.05": "length of a frame (default: 0.05)",
-            "--mfcc=13": "coefficients (default: 13)",
+            "--rate:float": "sample rate in Hz (default: the most common one)",
+            "--segments=24": "segments per recording, or 'all' that fit (default: 24)",
+            "--segment-seconds:float": "length of a segment (default: so that they cover the "
+            "recording)",
+            "--overlap=0.75": "share that neighbouring segments have in common (default: 0.75)",
+            "--window=1.5": "seconds of the loudest part of a segment that is used (default: 1.5)",
+            "--frames=150": "frames per window (default: 150)",
+            "--frame-seconds=0.05": "length of a frame in seconds (default: 0.05)",
+            "--mfcc=13": "MFCC coefficients per frame (default: 13)",
             "--mels=40": "mel filters (default: 40)",
-            "--f-min=0.0": "lowest frequency (default: 0)",
-            "--f-max:float": "highest frequency (default: rate / 2)",
-            "--components:int": "principal components a sensor instead of MFCCs",
-            "--join": "sensors side by side, one row a subject and segment",
+            "--f-min=0.0": "lowest frequency in Hz (default: 0)",
+            "--f-max:float": "highest frequency in Hz (default: rate / 2)",
+            "--components:int": "write this many principal components per sensor instead of MFCCs",
+            "--join": "write one row per subject and segment, with all sensors side by side",
         },
         out=REQUIRED,
         segments={"type": _count_or_all},
@@ -421,8 +421,8 @@ def _add_experiments(commands: Any) -> None:
         commands,
         "reproduce",
         "experiments:reproduce",
-        "redo figures of the paper on simulated data",
-        "Redo figures of the paper: numbers (CSV, JSON) and pictures (PNG).",
+        "reproduce figures of the paper on simulated data",
+        "Reproduce figures of the paper as numbers (CSV, JSON) and pictures (PNG).",
         """examples:
   gemmed reproduce boundary scores --out results
   gemmed reproduce all --quick
@@ -475,12 +475,13 @@ Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test sam
         ring,
         {
             "--out": "file to write",
-            "--per-class=100": "training samples a class",
-            "--test-per-class=2000": "test samples a class",
+            "--per-class=100": "training samples per class (default: 100)",
+            "--test-per-class=2000": "test samples per class (default: 2000)",
             "--radius=55.0": "radius of the ring (default: 55)",
-            "--corruption=0.2": "share of anomalies",
-            "--layout=paper|separated": None,
-            "--seed=0": None,
+            "--corruption=0.2": "share of anomalies in the training samples (default: 0.2)",
+            "--layout=paper|separated": "means of the classes: as printed in the paper, or apart "
+            "from each other",
+            "--seed=0": "seed of random draws (default: 0)",
             **JSON,
         },
         out=REQUIRED,
@@ -505,11 +506,11 @@ segment is faulty, and whether it counts as an anomaly).
         footsteps,
         {
             "--out": "folder to write",
-            "--humans=84": "humans alone (default: 84)",
-            "--animals=66": "humans leading an animal (default: 66)",
-            "--duration=13.5": "seconds a recording (default: 13.5)",
-            "--healthy": "the same without faults",
-            "--seed=0": None,
+            "--humans=84": "number of humans alone (default: 84)",
+            "--animals=66": "number of humans leading an animal (default: 66)",
+            "--duration=13.5": "seconds per recording (default: 13.5)",
+            "--healthy": "without faults of sensors",
+            "--seed=0": "seed of random draws (default: 0)",
             **JSON,
         },
         out=REQUIRED,
@@ -518,7 +519,7 @@ segment is faulty, and whether it counts as an anomaly).
         commands,
         "completion",
         "main:complete",
-        "print a script for completion in a shell",
+        "print a script for tab completion",
         "Print a script that completes commands, options and files of gemmed.",
         """examples:
   eval "$(gemmed completion bash)"                 (in ~/.bashrc)

@@ -73,7 +73,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = OneLineParser(
         prog="gemmed",
-        description="Robust large-margin classification of data with corrupted samples.",
+        description="Find wrong labels and bad measurements in a table, and train a classifier "
+        "that they do not mislead.",
         epilog="gemmed COMMAND --help explains a command, with examples.",
     )
     parser.add_argument("--version", action="version", version=f"gemmed {__version__}")

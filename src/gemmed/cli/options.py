@@ -37,26 +37,26 @@ RAW_CELLS = {
     "they are; without it they get ' in front, so that a spreadsheet does not run them"
 }
 SPANS = {
-    "--spans FILE": "when which sensor is broken, as CSV, Parquet or JSON by its name; of several "
-    "sensors"
+    "--spans FILE": "file for the faults of single sensors, with start and end: .csv, .parquet or "
+    ".json; for tables and recordings of several sensors"
 }
 JSON = {"--json": "print a summary as JSON"}
 JOBS = {f"--jobs={os.cpu_count() or 1}": "processes (default: all cores)"}
 READING = {
-    "--sheet NAME": "of an Excel file (default: the first)",
-    "--encoding NAME": "of a CSV file (default: utf-8)",
+    "--sheet NAME": "sheet of an Excel file (default: the first)",
+    "--encoding NAME": "encoding of a CSV file (default: utf-8)",
     "--missing TEXT ...": "cells that mean 'no value', besides empty ones, NA, NaN, null, None "
     "and ?",
-    "--header=auto|yes|no": "whether the first row holds the names (default: auto, unless it holds "
-    "numbers only)",
-    "--comment TEXT": "what lines to skip begin with, or none (default: # if such lines are on "
-    "top)",
+    "--header=auto|yes|no": "whether the first row has the column names; auto (default): yes, "
+    "unless it has numbers only",
+    "--comment TEXT": "skip lines that begin with this text, or none (default: #, if the file "
+    "begins with such lines)",
     "--decimal .|,": "decimal mark of all numbers; the other one separates thousands (default: "
     "found for each column)",
 }
 COLUMNS = {
     "--group COLUMN": "rows of one group (a person, a recording) are held out together",
-    "--weight COLUMN": "how often each row counts",
+    "--weight COLUMN": "weight of each row; 2 counts as two equal rows",
     "--prior COLUMN": "probability that each row is correct, before the fit; 0 and 1 are "
     "certainties",
     "--known COLUMN": "true label of rows that were checked by hand, empty elsewhere; leave "
@@ -76,63 +76,64 @@ ROWS_AND_WORDS = {
     "--min-class-rows N=2": "classes with fewer rows are left out (default: 2)",
 }
 CLASSIFIER = {
-    "--base=auto|forest|boosting|none": "a classifier whose held-out predictions count beside "
-    "those of the kernel; auto (default): a random forest where the rows are in memory, "
-    "boosting for 20,000 and more of two classes",
-    "--kernel=tuned|rbf|rational_quadratic|linear|poly": "tuned (default) is rbf",
+    "--base=auto|forest|boosting|none": "second classifier, whose held-out predictions are "
+    "combined with those of the kernel classifier; auto (default): a random forest if the rows "
+    "are in memory, boosting from 20,000 rows of two classes on",
+    "--kernel=tuned|rbf|rational_quadratic|linear|poly": "kernel function; tuned (default) is rbf",
     "--gamma=tuned": "width of rbf and rational_quadratic, scale of poly: a number, tuned "
     "(default: by leave-one-out predictions), auto (1 / number of features) or scale (also divided "
     "by their variance)",
-    "--degree=3": "of poly (default: 3)",
-    "--C=3.0": "above 1; larger allows less margin error (default: 3)",
-    "--neighbors K=10": "neighbours (default: 10)",
-    "--components M=auto": "landmarks that stand for the rows of a large table (default: auto, "
-    "none up to 2,000 rows of two classes, above 5 for each root of their number)",
-    "--max-iter N=200": None,
-    "--seed=0": "of the random splits (default: 0)",
+    "--degree=3": "degree of the poly kernel (default: 3)",
+    "--C=3.0": "penalty of margin errors, above 1; larger values allow fewer (default: 3)",
+    "--neighbors K=10": "number of nearest neighbours (default: 10)",
+    "--components M=auto": "number of landmarks, which stand for the rows of a large table; auto "
+    "(default): none up to 2,000 rows of two classes, then 5 times the square root of the number "
+    "of rows, at least 500",
+    "--max-iter N=200": "most steps of the solver (default: 200)",
+    "--seed=0": "seed of random draws (default: 0)",
 }
 UNLABELLED = {
-    "--unlabelled FILE": "CSV or Parquet file for predictions and p-values of the rows that are "
-    "not learned from because they have no label or are of a rare class"
+    "--unlabelled FILE": "write predictions and p-values of rows without a label, or of a class "
+    "that is left out, as CSV or Parquet"
 }
 RECORDINGS = {
     "--recordings=auto|yes|no": "whether the table is a manifest with the columns path, label and "
     "perhaps start, end (default: auto, if path names sound files)",
-    "--rate:float": "sample rate (default: the most common one)",
-    "--window:float": "seconds of strongest response (default: what most recordings last, at most "
-    "1.5)",
-    "--segments=1": "overlapping segments a recording (default: 1)",
-    "--mfcc=13": "coefficients (default: 13)",
+    "--rate:float": "sample rate in Hz (default: the most common one)",
+    "--window:float": "seconds of the loudest part that is used (default: the length of most "
+    "recordings, at most 1.5)",
+    "--segments=1": "overlapping segments per recording (default: 1)",
+    "--mfcc=13": "MFCC coefficients per frame (default: 13)",
     "--mels=40": "mel filters (default: 40)",
     "--sound-components N:int": f"principal components of the MFCCs (default: {MAX_COMPONENTS}, "
     "fewer for few files)",
     "--jobs=1": "processes that read files (default: 1)",
 }
 SENSORS = {
-    "--sensors=auto|together|apart": "recordings of one subject at the same time by different "
-    "sensors: one sample with a view a sensor, of which some may be broken, or each by itself "
-    "(default: together, if the manifest has the columns subject and sensor)"
+    "--sensors=auto|together|apart": "together: recordings of one subject at the same time are one "
+    "sample, of which single sensors may be broken; apart: each recording is a sample; auto "
+    "(default): together, if the manifest has the columns subject and sensor"
 }
 SENSOR_COLUMNS = {
-    "--sensor": "columns of a sensor; columns of no sensor are not used",
-    "--prefix MARK": "columns with the same text before the last MARK are one sensor: with _ "
-    "pump_x and pump_y are the sensor pump",
-    "--order COLUMN": "time of each row: seconds, another number, or dates; after a gap of more "
-    "than three usual steps the past is forgotten (default: rows follow each other)",
+    "--sensor": "the columns of one sensor; columns of no sensor are not used",
+    "--prefix MARK": "columns with the same text before the last MARK are one sensor; with "
+    "--prefix _ the columns pump_x and pump_y are the sensor pump",
+    "--order COLUMN": "time of each row: seconds, another number, or dates; a gap of more than "
+    "three usual steps starts a new recording (default: each row is one step after the one before)",
 }
 NORMAL = {
     "--normal TABLE": "CSV or Parquet file of normal rows",
-    "--model MODEL": "what --save has written, instead of normal rows",
-    "--save MODEL": "keep what was learned in a file",
-    "--false-alarms RATE": "allowed rows with a false alarm, of all sensors together: 1 (default) "
-    "is one row in a thousand, 2/day two rows a day (--order in seconds or as dates)",
-    "--window ROWS=32": "rows over which means are taken (default: 32); longer finds slower drifts",
-    "--seed=0": "of random draws (default: 0)",
+    "--model MODEL": "file of an earlier --save, instead of --normal",
+    "--save MODEL": "save what was learned to a file for --model",
+    "--false-alarms RATE": "allowed rate of rows with a false alarm of any sensor: a number per "
+    "thousand rows (default: 1), or per time such as 2/day (--order in seconds or dates)",
+    "--window ROWS=32": "rows over which means are taken (default: 32); more find slower drifts",
+    "--seed=0": "seed of random draws (default: 0)",
 }
 CLUSTER = {
     "--scheduler ADDRESS": "fit on a Dask cluster: tls://HOST:PORT or tcp://HOST:PORT of its "
     "scheduler, or local for worker processes on this computer (needs gemmed[dask])",
-    "--workers N:int": "worker processes of local (default: one a core)",
+    "--workers N:int": "worker processes of --scheduler local (default: one per core)",
     "--tls-ca FILE": "certificate authority for tls:// (default: as Dask is configured)",
     "--tls-cert FILE": "certificate for tls:// (default: as Dask is configured)",
     "--tls-key FILE": "key of the certificate for tls:// (default: as Dask is configured)",
