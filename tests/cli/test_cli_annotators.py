@@ -53,7 +53,7 @@ def test_what_makes_no_sense_is_refused(answers, capsys):
 
 @pytest.fixture
 def long_answers(tmp_path):
-    """One answer a row, of a crowd with one careless worker."""
+    """One answer per row, of a crowd with one careless worker."""
     rng = np.random.default_rng(1)
     lines = ["item,worker,answer,seconds"]
     for item in range(150):

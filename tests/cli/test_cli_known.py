@@ -42,7 +42,7 @@ def test_known_labels_that_make_no_sense(folder, capsys, tmp_path):
     with_known(folder, tmp_path / "k.csv", lambda text: text[::-1])
     command = ("fit", tmp_path / "k.csv", *FIT, "--out", tmp_path / "m", "--known", "checked")
     said = refusal(capsys, *command)
-    assert "column 'checked'" in said and "row 1, which is no class of the target" in said
+    assert "column 'checked'" in said and "row 1, which is not a class of the target" in said
     with_known(folder, tmp_path / "k.csv", lambda text: text + "e")
     assert "(did you mean '" in refusal(capsys, *command)
     with_known(folder, tmp_path / "k.csv")

@@ -279,11 +279,11 @@ def test_wrong_input_is_named():
     refused(r"known_labels has shape \(240, 2\)", np.ones((240, 2)))
     unknown = known.copy()
     unknown[7] = 4
-    refused(r"known_labels\[7\]=4 is no class of y: use one of 0, 1, or None", unknown)
+    refused(r"known_labels\[7\]=4 is not a class of y: use one of 0, 1, or None", unknown)
     unknown[7] = "1"
-    refused(r"known_labels\[7\]='1' is no class of y", unknown)
+    refused(r"known_labels\[7\]='1' is not a class of y", unknown)
     unknown[7] = [1]
-    refused(r"known_labels\[7\]=\[1\] is no class of y", unknown)
+    refused(r"known_labels\[7\]=\[1\] is not a class of y", unknown)
     refused("no sample .* is of class 1: it cannot be learned", np.zeros(240))
     wrong = int(np.flatnonzero(y != truth)[0])
     right = next(i for i, label in enumerate(known) if label == y[i])

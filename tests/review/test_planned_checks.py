@@ -137,7 +137,7 @@ def test_a_goal_for_the_flags_draws_flagged_rows_only(session, tmp_path):
         session.mark(rows[-1], "bad", None, "ann")
     assert found["reached"] and set(rows) < flagged
     assert (found["answered"], found["picked"]) == (len(rows), 1)
-    least = re.search(r"at least ([\d.]+)% of the \d+ flagged rows are faulty", found["sentence"])
+    least = re.search(r"at least ([\d.]+) % of the \d+ flagged rows are faulty", found["sentence"])
     assert float(least[1]) >= 60.0
     # The panel's interval has two ends, the goal is one-sided.
     assert 100.0 * found["precision"][1] <= float(least[1])
@@ -193,7 +193,7 @@ def test_kappa_of_reviewers(tmp_path):
     assert (pair.reviewers, pair.n_rows, pair.n_same) == (("ann", "bob"), 20, 18)
     # By chance they agree on .6 * .5 + .4 * .5 = .5 of the rows.
     assert pair.kappa == pytest.approx((0.9 - 0.5) / 0.5)
-    assert "kappa 0.80" in pair.sentence() and "errs in about 5%" in pair.sentence()
+    assert "kappa 0.80" in pair.sentence() and "errs in about 5 %" in pair.sentence()
     say(30, "right", "cyd")
     say(30, "right", "dee")
     kappas = {pair.reviewers: pair.kappa for pair in agreements(store.standing())}

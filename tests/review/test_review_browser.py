@@ -258,7 +258,7 @@ def test_flags_are_checked_until_enough_are_right(browser, start, tmp_path):
             break
         tab.expect(".origin").to_contain_text("random draw")
         tab.press("b")
-    tab.expect("#checks.reached #goal").to_contain_text("The goal of 50.0% is reached")
+    tab.expect("#checks.reached #goal").to_contain_text("The goal of 50.0 % is reached")
     tab.check(own={urlsplit(running.address).netloc})
 
 

@@ -116,7 +116,7 @@ def test_a_mark_and_its_undo(table):
         ({"row": True, "mark": "right", "reviewer": "a"}, "row must be a whole number"),
         ({"row": 1, "mark": "right", "label": 3, "reviewer": "a"}, "label a text"),
         ({"row": 1, "mark": "nice", "reviewer": "a"}, "mark='nice' is unknown"),
-        ({"row": 1, "mark": "wrong", "label": "dead", "reviewer": "a"}, "is no class"),
+        ({"row": 1, "mark": "wrong", "label": "dead", "reviewer": "a"}, "is not a class"),
         ({"row": 1, "mark": "right", "reviewer": ""}, "reviewer='' must be a name"),
     ],
 )

@@ -99,8 +99,8 @@ def test_a_refit_that_fails_leaves_the_last_fit(session):
     ("row", "kind", "label", "reviewer", "words"),
     [
         (1, "nice", None, "ann", "mark='nice' is unknown: use right"),
-        (1, "wrong", None, "ann", "label=None is no class of the table"),
-        (1, "wrong", "dead", "ann", "label='dead' is no class of the table"),
+        (1, "wrong", None, "ann", "label=None is not a class of the table"),
+        (1, "wrong", "dead", "ann", "label='dead' is not a class of the table"),
         (1, "wrong", "own", "ann", "has the label 'own' already: mark it right"),
         (1, "right", "gesund", "ann", "mark='right' takes no label"),
         (1, "right", None, "  ", "reviewer='  ' must be a name"),

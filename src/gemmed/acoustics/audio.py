@@ -127,7 +127,7 @@ def audio_length(path: str | os.PathLike[str]) -> tuple[int, float]:
 def resample(signal: Any, rate: float, new_rate: float) -> FloatArray:
     """A signal (n_samples,) at another rate, by band-limited interpolation (soxr, high quality).
 
-    ``rate`` and ``new_rate`` are samples a second, as it is and as it should be.
+    ``rate`` and ``new_rate`` are samples per second, as it is and as it should be.
 
     Examples
     --------

@@ -137,7 +137,7 @@ def reduce_table(table: FeatureTable, n_components: int) -> tuple[FeatureTable, 
 
 
 def join_sensors(table: FeatureTable) -> FeatureTable:
-    """One row a subject and segment, with the features of all sensors side by side.
+    """One row per subject and segment, with the features of all sensors side by side.
 
     Segments that some sensor lacks are left out. Flags are true if they are for some sensor.
     Features are named ``SENSOR_NAME``; sensors are in the order of their names (numbers by value).

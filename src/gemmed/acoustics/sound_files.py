@@ -300,7 +300,7 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> FloatArray:
-        """MFCCs, one row a recording: shape (n_recordings, n_mfcc * n_windows)."""
+        """MFCCs, one row per recording: shape (n_recordings, n_mfcc * n_windows)."""
         if self.n_segments != 1:
             raise ValueError(
                 f"n_segments={self.n_segments}: rows would be segments; use read, or n_segments=1"

@@ -189,7 +189,7 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
         if not 1 <= self.n_components <= min(len(X), size):
             raise ValueError(
                 f"n_components={self.n_components} must be between 1 and {min(len(X), size)}: "
-                f"X has {len(X)} samples and {size} features a block"
+                f"X has {len(X)} samples and {size} features per block"
             )
         blocks = [_components(part, self.n_components) for part in np.split(X, self.n_blocks, 1)]
         self.means_, self.components_, self.variance_kept_, self.power_kept_ = (

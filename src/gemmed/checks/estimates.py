@@ -210,7 +210,7 @@ def compare_slices(
     check_level(level)
     groups = np.asarray(slices).astype(str)
     if groups.shape != (len(plan),):
-        raise ReviewError(f"slices has shape {groups.shape}: one group a row ({len(plan)}) needed")
+        raise ReviewError(f"slices has shape {groups.shape}: give one group per row ({len(plan)})")
     names = np.unique(groups)
     each = 1.0 - (1.0 - level) / len(names)
     return {

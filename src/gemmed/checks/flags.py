@@ -32,8 +32,8 @@ class Flags(NamedTuple):
         """The same in words."""
         by = "guaranteed by checks" if self.basis == "checked" else "by the model, not checked"
         return (
-            f"{int(self.rows.sum())} rows are flagged; at most {self.fdr:.0%} of them are expected "
-            f"to be false ({by})."
+            f"{int(self.rows.sum())} rows are flagged; at most {100 * self.fdr:.0f} % of them are "
+            f"expected to be false ({by})."
         )
 
 

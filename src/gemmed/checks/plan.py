@@ -159,7 +159,7 @@ def plan_checks(
     if strata is not None:
         groups = np.unique(np.asarray(strata).astype(str), return_inverse=True)[1]
         if groups.shape != (n_rows,):
-            raise ReviewError(f"strata has shape {groups.shape}: one group a row ({n_rows}) needed")
+            raise ReviewError(f"strata has shape {groups.shape}: give one group per row ({n_rows})")
         sizes = np.bincount(groups) / n_rows
         wanted = (1.0 - STRATA_TILT) * sizes + STRATA_TILT / len(sizes)
         weights = weights * (wanted / np.bincount(groups, weights))[groups]
@@ -176,7 +176,7 @@ def checked_proba(values: Any) -> FloatArray:
         proba = np.column_stack([proba, np.zeros(len(proba))])
     if proba.ndim != 2 or proba.shape[1] != 2 or not len(proba):
         raise ReviewError(
-            f"fault_proba has shape {proba.shape}: one number a row is needed, or two (wrong "
+            f"fault_proba has shape {proba.shape}: give one number per row, or two (wrong "
             "label, bad measurement)"
         )
     if not (np.isfinite(proba).all() and proba.min() >= 0.0 and proba.max() <= 1.0):

@@ -41,25 +41,28 @@ class StoppingState(NamedTuple):
 
     def sentence(self) -> str:
         """The same in words."""
-        start = f"With {self.level:.0%} confidence"
+        start = f"With {100 * self.level:.0f} % confidence"
         if self.highest is None:
             what = {"fault": "rows", "wrong": "labels", "bad": "measurements"}[self.kind]
             word = "faulty" if self.kind == "fault" else self.kind
-            text = f"at most {self.bound:.1%} of the {self.n_rows} unchecked {what} are {word}."
+            bound = f"{100 * self.bound:.1f} %"
+            text = f"at most {bound} of the {self.n_rows} unchecked {what} are {word}."
             of = ""
         else:
-            text = f"at least {self.bound:.1%} of the {self.n_rows} flagged rows are faulty."
+            text = (
+                f"at least {100 * self.bound:.1f} % of the {self.n_rows} flagged rows are faulty."
+            )
             of = " of flagged rows"
         if self.reached:
-            return f"{start} {text} The goal of {self.goal:.1%} is reached: you can stop."
+            return f"{start} {text} The goal of {100 * self.goal:.1f} % is reached: you can stop."
         if self.next_step == "stop":
             return (
-                f"{start} fewer than {self.goal:.1%} of the {self.n_rows} flagged rows are faulty: "
-                "no further check can reach this goal."
+                f"{start} fewer than {100 * self.goal:.1f} % of the {self.n_rows} flagged rows "
+                "are faulty: no further check can reach this goal."
             )
         return (
-            f"{start} {text} The goal is {self.goal:.1%}: about {self.expected_more} more checks"
-            f"{of} are expected to be needed."
+            f"{start} {text} The goal is {100 * self.goal:.1f} %: about {self.expected_more} more "
+            f"checks{of} are expected to be needed."
         )
 
 

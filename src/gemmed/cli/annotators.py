@@ -20,7 +20,7 @@ from .terminal import fit_progress, note, print_json, print_table, say, warnings
 from .training import other_classifier, report_left_out
 
 MIN_DOUBT = 0.2
-"""Probability from which on the likeliest label may be wrong for a row to be called unclear."""
+"""Probability from which on the most likely label may be wrong for a row to be called unclear."""
 REFUSED_OPTIONS = (
     "target", "weight", "prior", "known", "each", "unlabelled", "plan", "strata", "pred_probs",
     "embeddings", "sensor", "prefix", "order", "spans",
@@ -72,8 +72,8 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
             [
                 own.name,
                 own.n_answers,
-                f"{own.share.mean:.1%}",
-                f"{own.share.low:.1%} to {own.share.high:.1%}",
+                f"{100 * own.share.mean:.1f} %",
+                f"{100 * own.share.low:.1f} % to {100 * own.share.high:.1f} %",
             ]
             for own in shown
         ],
@@ -112,7 +112,7 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
     if len(columns) < 2 or len(set(columns)) < len(columns):
         raise ValueError(
             f"--annotators {' '.join(options.annotators)}: name two different columns or more, one "
-            "for each annotator; a table with one answer a row (item, annotator, label) is read "
+            "for each annotator; a table with one answer per row (item, annotator, label) is read "
             f"by: {_command(options, list(table.columns[:3]))}"
         )
     table.require_columns(columns, "annotators")
@@ -153,7 +153,7 @@ def _command(options: argparse.Namespace, names: list[str]) -> str:
 
 
 def _long(options: argparse.Namespace, table: Table) -> Answers:
-    """One answer a row."""
+    """One answer per row."""
     item, annotator, label = options.answers
     if len({item, annotator, label}) < 3:
         raise ValueError(f"--answers {' '.join(options.answers)}: name three different columns")

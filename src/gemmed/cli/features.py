@@ -117,7 +117,9 @@ def _check_call(options: argparse.Namespace) -> None:
     if options.components is not None and options.components < 1:
         raise ValueError(f"components={options.components} must be at least 1")
     if options.rate is not None and not 1 <= options.rate <= 1e7:
-        raise ValueError(f"rate={options.rate:g} must be between 1 and 10,000,000 samples a second")
+        raise ValueError(
+            f"rate={options.rate:g} must be between 1 and 10,000,000 samples per second"
+        )
     if Path(options.out).suffix not in (".parquet", ".csv"):
         raise ValueError(f"--out {options.out!r} must end in .parquet or .csv")
     if Path(options.out).is_dir():
@@ -210,6 +212,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
         )
     for reduction in summary["components"]:
         say(
-            f"sensor {reduction['sensor']}: components hold {reduction['variance_kept']:.1%} of "
-            f"the variance, {reduction['power_kept']:.1%} of the power"
+            f"sensor {reduction['sensor']}: components hold "
+            f"{100 * reduction['variance_kept']:.1f} % of the variance, "
+            f"{100 * reduction['power_kept']:.1f} % of the power"
         )

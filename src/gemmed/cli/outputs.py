@@ -105,7 +105,7 @@ def note_formulas(n_cells: int) -> None:
 def write_spans(
     records: list[dict[str, Any]], fields: Sequence[str], path: str, *, raw_cells: bool = False
 ) -> None:
-    """Write faults as stretches of time, one a row or a JSON object."""
+    """Write faults as stretches of time, one per row or JSON object."""
     if _is_json(path):
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")

@@ -57,8 +57,8 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     features = pca.fit(segments.mfcc[used]).transform(segments.mfcc)
     note(
         f"recordings at {reader.rate_:g} Hz, windows of {reader.settings_['window']:g} s, "
-        f"{pca.n_components} components with {pca.variance_kept_[0]:.0%} of the variance: the "
-        "model keeps them"
+        f"{pca.n_components} components with {100 * pca.variance_kept_[0]:.0f} % of the variance: "
+        "the model keeps them"
     )
     given = {name: values[order] for name, values in known.options.items()}
     if reader.n_segments > 1 and "groups" not in given:

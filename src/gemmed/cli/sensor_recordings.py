@@ -1,6 +1,6 @@
 """Recordings of several sensors: those of one subject at the same time are one sample.
 
-It has a view a sensor. A recording that cannot be used is a missing sensor, and the sample stays.
+It has a view per sensor. A recording that cannot be used is a missing sensor, and the sample stays.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Samples(NamedTuple):
 
 
 def train_on_sensors(options: argparse.Namespace, table: Table) -> Training:
-    """Read the recordings of a manifest and fit a model with a view a sensor."""
+    """Read the recordings of a manifest and fit a model with a view per sensor."""
     options.target = options.target or LABEL
     classifier, known = classifier_of_sensors(options), known_of(options, table)
     moments = _moments(table)
@@ -108,7 +108,7 @@ def is_sensor_model(model: Any) -> bool:
 def predict_sensors(
     model: Any, table: Table | None, *, proba: bool, rate: float | None, spans: str | None
 ) -> tuple[dict[str, Any], bool]:
-    """New columns for a manifest, one entry a recording, and whether some could not be used.
+    """New columns for a manifest, one entry per recording, and whether some could not be used.
 
     The prediction is that of the moment; ``broken_proba`` is P(broken) of the recording's sensor.
 

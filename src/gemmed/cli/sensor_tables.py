@@ -154,7 +154,7 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
 
 
 def classifier_of_sensors(options: argparse.Namespace) -> Any:
-    """The classifier with a view a sensor that the options ask for, not fitted."""
+    """The classifier with a view per sensor that the options ask for, not fitted."""
     for name in ("prior", "known", "each", "plan", "strata", "pred_probs", "embeddings"):
         if getattr(options, name, None):
             raise ValueError(
@@ -164,7 +164,7 @@ def classifier_of_sensors(options: argparse.Namespace) -> Any:
 
 
 def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training:
-    """Fit a table with a view a sensor."""
+    """Fit a table with a view per sensor."""
     classifier, known = classifier_of_sensors(options), known_of(options, table)
     uses = (options.target, options.group, options.weight, *getattr(options, "id", ()))
     views = views_of(options, table, [name for name in uses if name is not None])

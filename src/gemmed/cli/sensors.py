@@ -111,14 +111,14 @@ def _fitted(
     achieved, low, high = monitor.achieved_rate_
     note(
         f"{len(monitor.sensor_names_)} sensors, {len(X)} normal rows; false alarms of the "
-        f"plant in held-out normal rows: {achieved:.3%} ({low:.3%} to {high:.3%}), allowed for the "
-        f"plant and for each sensor: {rate:.3%}"
+        f"plant in held-out normal rows: {100 * achieved:.3f} % ({100 * low:.3f} % to "
+        f"{100 * high:.3f} %), allowed for the plant and for each sensor: {100 * rate:.3f} %"
     )
     if monitor.promised_rate_ > rate:
         note(
             f"the normal rows are worth {monitor.n_independent_:.3g} independent stretches: they "
-            f"can guarantee a false-alarm rate of {monitor.promised_rate_:.2%}; a smaller one "
-            "holds if later rows resemble them"
+            f"can guarantee a false-alarm rate of {100 * monitor.promised_rate_:.2f} %; a smaller "
+            "one holds if later rows resemble them"
         )
     return monitor
 

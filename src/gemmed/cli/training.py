@@ -244,8 +244,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
 def sensor_lines(summary: dict[str, Any]) -> list[str]:
     """How often sensors fail, for people."""
     return [
-        f"sensor {name:7s} broken {rates['share']:.1%} of the time, {rates['mean_burst']:.1f} "
-        "samples at a time"
+        f"sensor {name:7s} broken {100 * rates['share']:.1f} % of the time, "
+        f"{rates['mean_burst']:.1f} samples at a time"
         for name, rates in summary.get("sensors", {}).items()
     ]
 

@@ -78,7 +78,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
     annotator_rates_ : array of shape (n_annotators, n_classes, n_classes)
         P(answer | true label), rows are true labels.
     n_answers_ : array of shape (n_annotators,)
-    bases_ : list of the further members, fitted to the likeliest labels
+    bases_ : list of the further members, fitted to the most likely labels
     probability_slope_ : float
         Log-odds for a unit of the decision function.
     duality_gap_, n_iter_, converged_ : float, int, bool

@@ -125,8 +125,8 @@ def bases_of(base: Any, n_jobs: int | None, n_samples: int, n_classes: int) -> l
     for one in bases:
         if not (hasattr(one, "predict_proba") and is_classifier(one)):
             raise ValueError(
-                f"base={one!r} has no predict_proba, or is no classifier: use one that has, such "
-                "as RandomForestClassifier(), or CalibratedClassifierCV(LinearSVC())."
+                f"base={one!r} has no predict_proba, or is not a classifier: use one that has, "
+                "such as RandomForestClassifier(), or CalibratedClassifierCV(LinearSVC())."
             )
     return bases
 
@@ -281,7 +281,7 @@ def fit_with_states(
 ) -> Any:
     """The classifier fitted to every likely label of a row, with its probability as weight.
 
-    One that takes no weights is fitted to the likeliest labels of rows that are more likely good.
+    One that takes no weights is fitted to the most likely labels of rows that are more likely good.
     """
     model = seeded(base, seed)
     if not takes_weights(model):

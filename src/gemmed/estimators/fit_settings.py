@@ -164,8 +164,8 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
         if place is None:
             shown = ", ".join(map(repr, names[:10])) + ", ..." * (len(names) > 10)
             raise ValueError(
-                f"known_labels[{sample}]={label!r} is no class of y: use one of {shown}, or None "
-                "where the true label is not known."
+                f"known_labels[{sample}]={label!r} is not a class of y: use one of {shown}, or "
+                "None where the true label is not known."
             )
         found[sample] = place
     return found if np.any(found >= 0) else None

@@ -119,7 +119,7 @@ default="tuned"
         Share of the samples of each true class that have another label.
     label_confusion_ : array of shape (n_classes, n_classes)
         Row: given label, column: true label. Expected share of the samples with this given label.
-    bases_ : list of the further members, fitted to the likeliest labels
+    bases_ : list of the further members, fitted to the most likely labels
     held_out_accuracy_ : float
         Share of the given labels that predictions without the sample agree with.
     held_out_accuracy_interval_ : tuple of two floats
@@ -396,9 +396,9 @@ default="tuned"
             low, high = self.held_out_accuracy_interval_
             warn_of_class(
                 "held-out predictions are no better than the shares of the classes (accuracy "
-                f"{self.held_out_accuracy_:.0%}, 90 % interval {low:.0%} to {high:.0%}): no label "
-                "can be judged. Add columns that tell the classes apart, or more rows; check that "
-                "rows and labels are in the same order",
+                f"{100 * self.held_out_accuracy_:.0f} %, 90 % interval {100 * low:.0f} % to "
+                f"{100 * high:.0f} %): no label can be judged. Add columns that tell the classes "
+                "apart, or more rows; check that rows and labels are in the same order",
                 NoSignalWarning,
                 stacklevel=2,
             )

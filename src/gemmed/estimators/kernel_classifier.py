@@ -205,7 +205,7 @@ class KernelMarginClassifier(ClassifierMixin, BaseEstimator):
         """Class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
         A sigmoid of the decision value whose slope was fitted to approximate leave-one-out margins
-        of the trusted training samples; with more than two classes, one a class, normalised.
+        of the trusted training samples; with more than two classes, one per class, normalised.
         """
         scaled = self.decision_function(X) * self.probability_slope_
         if scaled.ndim == 1:
@@ -253,7 +253,7 @@ def probability_slope(
 
 
 def parameters_of(space: FunctionSpace, coefficients: FloatArray) -> tuple[FloatArray, ...]:
-    """Parameters in the space of the functions with these coefficients, one a column."""
+    """Parameters in the space of the functions with these coefficients, one per column."""
     columns = coefficients.reshape(len(coefficients), -1)
     return tuple(space.from_coefficients(own) for own in columns.T)
 

@@ -2,7 +2,7 @@
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
 and averaged over (docs/research/model.md, sections 10 and 11). Settings of it are GEMMEDClassifier
-(one label a sample), AnnotatorGEMMEDClassifier (several answers a sample) and MEDClassifier
+(one label per sample), AnnotatorGEMMEDClassifier (several answers per sample) and MEDClassifier
 (everything is trusted: the refit alone). Nothing here knows an estimator.
 """
 
@@ -86,7 +86,7 @@ class StateFit(NamedTuple):
     candidates: list[Candidate]
     posterior: StatePosterior
     answers: TrueLabels | None
-    """What several answers a sample say; None if each sample has one label."""
+    """What several answers per sample say; None if each sample has one label."""
     state_proba: FloatArray
     """Nominal, wrong label, bad measurement; shape (n_samples, 3)."""
     true_label: FloatArray
@@ -95,7 +95,7 @@ class StateFit(NamedTuple):
     slopes: FloatArray
     """Log-odds for a unit of each member's score, shape (n_members,)."""
     bases: list[Any]
-    """Further members, fitted to the likeliest labels."""
+    """Further members, fitted to the most likely labels."""
     seconds: dict[str, float]
     """What was spent on each part of the fit."""
 

@@ -325,7 +325,7 @@ def _true_labels(table: Table, name: str, known: Known, *, merged: bool) -> np.n
         if str(cells[row]) not in labels:
             raise TableError(
                 f"column {name!r} of {table.name} (known) has {str(cells[row])!r} in row "
-                f"{table.row_number(row)}, which is no class of the target"
+                f"{table.row_number(row)}, which is not a class of the target"
                 f"{did_you_mean(str(cells[row]), labels)}: use one of its labels, "
                 "or leave the cell empty where the true label is not known"
             )

@@ -314,7 +314,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
 
 
 def check_labels_to_sort(y: Any, n_samples: int) -> np.ndarray:
-    """Labels of a detector, one a sample, of types that have an order."""
+    """Labels of a detector, one per sample, of types that have an order."""
     labels: np.ndarray = column_or_1d(y)
     if len(labels) != n_samples:
         raise ValueError(f"y has {len(labels)} labels for {n_samples} samples of X.")

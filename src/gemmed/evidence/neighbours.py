@@ -175,7 +175,7 @@ def default_splits(n_members: int) -> int:
 
 
 def random_halves(centrality: FloatArray, n_splits: int, seed: int) -> np.ndarray:
-    """Random splits into halves, one a row: 0 and 1 for the two sides.
+    """Random splits into halves, one per row: 0 and 1 for the two sides.
 
     Samples are paired by their distance to the centre and each pair is split by a coin. That makes
     the halves alike, and the splits independent of the order of the samples.

@@ -44,7 +44,7 @@ class AnnotatorFindings(NamedTuple):
 
     @property
     def unclear(self) -> Any:
-        """Rows whose likeliest label may be wrong."""
+        """Rows whose most likely label may be wrong."""
         return self.ranked[self.ranked["doubt"] > self.threshold]
 
     def sentences(self) -> list[str]:
@@ -53,9 +53,9 @@ class AnnotatorFindings(NamedTuple):
         verb = "is" if n_unclear == 1 else "are"
         wrong = float(self.ranked["doubt"].sum())
         found = [
-            f"{n_unclear:,} of {counted(n, 'row')} {verb} unclear: the likeliest label is wrong "
+            f"{n_unclear:,} of {counted(n, 'row')} {verb} unclear: the most likely label is wrong "
             f"with a probability above {percent(self.threshold)}. Expected number of rows whose "
-            f"likeliest label is wrong: {wrong:,.0f}.",
+            f"most likely label is wrong: {wrong:,.0f}.",
         ]
         if np.isnan(self.correlation):
             found.append(
@@ -101,7 +101,7 @@ def annotator_findings(
     Parameters
     ----------
     names : how the rows are called, by the name of the column
-    threshold : probability that the likeliest label is wrong, above which a row is unclear
+    threshold : probability that the most likely label is wrong, above which a row is unclear
     """
     import pandas as pd
 

@@ -68,7 +68,7 @@ def settled_by_labels(
 class Audited:
     """Rows, how a person reads them, and the classifier that was fitted to them.
 
-    Arrays have one entry a row that has a label; ``fitted`` are positions among these.
+    Arrays have one entry per row that has a label; ``fitted`` are positions among these.
     """
 
     name: str

@@ -166,7 +166,7 @@ class Findings:
         return rows[np.lexsort((~is_label, turn))]
 
     def likeliest_label(self, row: int) -> tuple[str, float] | None:
-        """The likeliest label by predictions without the row, and its probability."""
+        """The most likely label by predictions without the row, and its probability."""
         if not self.judges_labels:
             return None
         best = int(np.argmax(self.held_out[row]))

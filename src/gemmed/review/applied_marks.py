@@ -23,7 +23,7 @@ class Known(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """Labels and options of a fit with what is known; arrays have one entry a row."""
+    """Labels and options of a fit with what is known; arrays have one entry per row."""
 
     corrected: np.ndarray
     """Labels as they should be."""

@@ -353,8 +353,8 @@ class Agreement(NamedTuple):
         # Two reviewers who err independently at a small rate differ at about twice that rate.
         rate = (1.0 - self.n_same / self.n_rows) / 2.0
         return (
-            f"{text} Each then errs in about {rate:.0%} of the checks. The shares can be off by "
-            "as much: intervals do not count errors of reviewers."
+            f"{text} Each then errs in about {100 * rate:.0f} % of the checks. The shares can be "
+            "off by as much: intervals do not count errors of reviewers."
         )
 
 

@@ -111,12 +111,16 @@ class PlannedChecks:
             goal, mixes_picks = float(meta["plan_goal"]), meta["plan_picks"] == "yes"
             only_flagged = meta.get("plan_only_flagged") == "yes"
         except (LookupError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
-            raise ReviewError(f"{name} is damaged: begin again with another --marks") from error
+            raise ReviewError(
+                f"{name} is damaged: start again with another file for --marks"
+            ) from error
         plan = plan_from(record, name)
         if len(plan) != len(rows) or not 0.0 < goal < 1.0:
-            raise ReviewError(f"{name} is damaged: begin again with another --marks")
+            raise ReviewError(f"{name} is damaged: start again with another file for --marks")
         if plan.digest != meta.get("sha256"):
-            raise ReviewError(f"{name} is for another table: begin again with another --marks")
+            raise ReviewError(
+                f"{name} is for another table: start again with another file for --marks"
+            )
         return cls(plan, rows, flagged, goal, mixes_picks, only_flagged)
 
     def save(self, store: MarkStore) -> None:
@@ -254,7 +258,7 @@ class PlannedChecks:
             "by_class": {
                 name: [one.share, one.low, one.high] for name, one in found.items() if one.n_checks
             },
-            "by_class_note": f"the {len(found)} intervals hold together at {LEVEL:.0%}",
+            "by_class_note": f"the {len(found)} intervals hold together at {100 * LEVEL:.0f} %",
         }
 
 
@@ -302,7 +306,7 @@ def take_plan(
         )
     elif plan is not None and not np.array_equal(plan.order, checks.plan.order):
         raise ReviewError(
-            f"--plan: the draws in {name} are other ones; begin again with another --marks"
+            f"--plan: the draws in {name} are other ones; start again with another file for --marks"
         )
     elif not np.array_equal(checks.rows, findings.audited.table_rows):
         raise ReviewError(

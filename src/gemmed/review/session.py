@@ -387,7 +387,7 @@ class ReviewSession:
         if kind == "wrong":
             if label not in self.subject.classes:
                 raise ReviewError(
-                    f"label={label!r} is no class of the table: use one of "
+                    f"label={label!r} is not a class of the table: use one of "
                     f"{', '.join(self.subject.classes)}"
                 )
             if label == given:

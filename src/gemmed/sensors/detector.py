@@ -98,7 +98,7 @@ class FaultFinder(BaseEstimator):
 
 
 class SensorDetector(FaultFinder):
-    """Broken sensors of samples without labels, one indicator a sensor, in bursts.
+    """Broken sensors of samples without labels, one indicator per sensor, in bursts.
 
     What :class:`~gemmed.SensorGEMMEDClassifier` learns from readings alone: where they lie, whether
     the columns of a sensor fit each other, and whether sensors agree (three are needed).

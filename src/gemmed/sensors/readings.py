@@ -29,7 +29,7 @@ MAX_SCALED_DEVIATIONS = 8.0
 MIN_WIDTH = 0.05
 """Of the standard deviation: columns that hardly ever move have no narrower robust one."""
 RIDGE = 0.1
-"""On the diagonal of covariances of columns in robust units, times their number a sample."""
+"""On the diagonal of covariances of columns in robust units, times their number per sample."""
 MIN_COLUMNS_FOR_MISFIT = 5
 """Columns of a sensor from which on they can contradict each other."""
 MIN_COLUMNS_FOR_NEIGHBOURS = 4

@@ -60,7 +60,7 @@ def inject_fault(
     ----------
     signal : array-like of shape (n_samples,), full scale is 1
     kind : one of ``FAULT_KINDS``
-    rate : samples a second
+    rate : samples per second
     rng : random generator
     level : amplitude of the healthy signal to which the severity refers; by default four times the
         root mean square of ``signal``, about the height of its peaks
@@ -77,7 +77,7 @@ def inject_fault(
     if kind not in FAULT_KINDS:
         raise ValueError(f"kind={kind!r} is unknown: use one of {', '.join(FAULT_KINDS)}.")
     if not rate > 0:
-        raise ValueError(f"rate={rate!r} must be positive: samples a second.")
+        raise ValueError(f"rate={rate!r} must be positive: samples per second.")
     values = np.array(signal, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise ValueError(

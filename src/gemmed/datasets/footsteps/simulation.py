@@ -112,7 +112,7 @@ def make_footsteps(
     n_human : subjects that walk alone
     n_animal : subjects that lead an animal
     duration : seconds a recording
-    rate : samples a second, at least 2000
+    rate : samples per second, at least 2000
     faults : "realistic" (or True) or "strong", the mix of faults; False gives what healthy sensors
         would have recorded of the same subjects
     random_state : seed; a subject depends on the seed and its own name only
@@ -178,7 +178,7 @@ def iter_footsteps(
     if not duration > 0:
         raise ValueError(f"duration={duration!r} must be positive: seconds.")
     if rate < 2000:
-        raise ValueError(f"rate={rate!r} must be at least 2000 samples a second.")
+        raise ValueError(f"rate={rate!r} must be at least 2000 samples per second.")
     if random_state < 0:
         raise ValueError(f"random_state={random_state!r} must not be negative.")
     mix = "realistic" if faults is True else faults

@@ -125,7 +125,7 @@ def show_spectrograms(path: Path) -> None:
 
 
 def show_timelines(detected: Mapping[str, str], size: Size, path: Path) -> None:
-    """True spans of faults and those found in the first split: a line a subject, a panel a sensor.
+    """True and found spans of faults of the first split: a line per subject, a panel per sensor.
 
     Parameters
     ----------

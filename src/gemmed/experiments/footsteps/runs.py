@@ -39,7 +39,7 @@ OF_PAPER = ("SVM", "MED", *ROD_FRACTIONS, "GEM+SVM", "GEM+MED", REFERENCE)
 """Methods of the paper's tables, all on concatenated components."""
 METHODS = (*OF_PAPER, LATE, NEWER)
 PARTS = ("raw", "scaled", "views", "indicators", "at use", "bursts")
-"""The sensor model part by part: concatenated raw components, scaled ones, one function a sensor,
+"""The sensor model part by part: concatenated raw components, scaled ones, one function per sensor,
 indicators in training, at use as well, and their dependence over time (the whole)."""
 SCANNED_SPLITS = 1
 """Splits in which ROD is tried with further fractions: the first."""

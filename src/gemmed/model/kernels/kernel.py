@@ -191,7 +191,7 @@ class Kernel:
         if not np.all(np.isfinite(matrix)):
             raise UnscaledDataError(
                 f"kernel={self.name!r} is not finite between some samples: scale X "
-                "(StandardScaler), or mend the kernel function."
+                "(StandardScaler), or correct the kernel function."
             )
         if self.has_width:
             matrix.flat[:: len(matrix) + 1] = self.function_variance + self.bias_variance

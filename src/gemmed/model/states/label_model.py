@@ -315,7 +315,7 @@ def flip_probabilities(true_label: FloatArray, signs: FloatArray) -> FloatArray:
 
 
 def certainty(true_label: FloatArray) -> FloatArray:
-    """How much the likeliest label exceeds chance, from 0 to 1; shape (n_samples,)."""
+    """How much the most likely label exceeds chance, from 0 to 1; shape (n_samples,)."""
     n_classes = true_label.shape[1]
     found: FloatArray = (n_classes * true_label.max(axis=1) - 1.0) / (n_classes - 1)
     return np.clip(found, 0.0, 1.0)
