@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from gemmed import GEMMEDClassifier
-from gemmed.estimators.table_columns import Roles
+from gemmed.estimators.table_columns import training_data
 from gemmed.report.html_report import HtmlReport
 from gemmed.review.marks import MarkStore, attach
 from gemmed.review.session import ReviewSession
-from gemmed.review.subjects import TableSubject
+from gemmed.review.subjects import table_subject
 from gemmed.rows.tables import read_table
 
 N_COLUMNS = 12
@@ -59,10 +59,11 @@ def main():
         attach(store, table, path, "label", match=False)
         subject = timed(
             "columns",
-            lambda: TableSubject(
+            lambda: table_subject(
                 table,
-                Roles("label", drop=("id",)),
+                training_data(table, "label", drop=("id",)),
                 GEMMEDClassifier(random_state=0),
+                target="label",
                 identifiers=("id",),
             ),
         )

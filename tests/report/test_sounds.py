@@ -34,11 +34,11 @@ def pixels(png):
 
 def test_measures_of_a_tone(tmp_path):
     found = measures(read_audio(written(tmp_path, tone())))
-    assert found.seconds == pytest.approx(1.0)
-    assert found.level_db == pytest.approx(20 * np.log10(0.5 / np.sqrt(2)), abs=0.05)
-    assert found.centre_hz == pytest.approx(1000.0, abs=5)
-    assert found.crossings == pytest.approx(2000.0, abs=5)
-    assert found.clipped == 0 and found.quiet_share == 0
+    assert found["duration (s)"] == pytest.approx(1.0)
+    assert found["level (dB)"] == pytest.approx(20 * np.log10(0.5 / np.sqrt(2)), abs=0.05)
+    assert found["spectral centre (Hz)"] == pytest.approx(1000.0, abs=5)
+    assert found["zero crossings per second"] == pytest.approx(2000.0, abs=5)
+    assert found["flat tops per second"] == 0 and found["quiet share"] == 0
 
 
 def test_a_tone_is_a_line_in_the_spectrogram(tmp_path):

@@ -6,11 +6,11 @@ import pytest
 from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError
 from gemmed.estimators.explanation import Verdicts
-from gemmed.estimators.table_columns import Roles
+from gemmed.estimators.table_columns import training_data
 from gemmed.report.audited import Settled
 from gemmed.report.findings import Findings
 from gemmed.review.applied_marks import Known, apply_marks
-from gemmed.review.subjects import TableSubject
+from gemmed.review.subjects import table_subject
 from gemmed.rows.tables import read_table
 
 MODEL = GEMMEDClassifier(random_state=0)
@@ -95,7 +95,8 @@ def flipped(tmp_path_factory):
 
 def test_the_page_shows_rows_as_corrected(flipped):
     path, truth, wrong, bad = flipped
-    subject = TableSubject(read_table(path), Roles("way"), MODEL)
+    table = read_table(path)
+    subject = table_subject(table, training_data(table, "way"), MODEL, target="way")
     first = Findings(subject.fit(Known({}, frozenset())))
     checked = first.order()[:30]
     seen, out = checked[~bad[checked]], checked[bad[checked]]

@@ -8,11 +8,11 @@ import pytest
 
 from gemmed import GEMMEDClassifier
 from gemmed._core.exceptions import ReviewError, TableError
-from gemmed.estimators.table_columns import Roles
+from gemmed.estimators.table_columns import training_data
 from gemmed.review.corrected import export
 from gemmed.review.marks import MarkStore, attach
 from gemmed.review.session import ReviewSession
-from gemmed.review.subjects import TableSubject
+from gemmed.review.subjects import table_subject
 from gemmed.rows.tables import read_table
 from reviewed import write_patients
 
@@ -25,10 +25,11 @@ def open_session(path, *, match=False, fit=True):
     except ReviewError:
         store.close()
         raise
-    subject = TableSubject(
+    subject = table_subject(
         table,
-        Roles("diagnosis", drop=("patient",)),
+        training_data(table, "diagnosis", drop=("patient",)),
         GEMMEDClassifier(base=None, random_state=0),
+        target="diagnosis",
         identifiers=("patient",),
     )
     session = ReviewSession(subject, store, path, "ann")

@@ -169,9 +169,8 @@ def _audited(
         training.classifier,
         target=options.target,
         identifiers=tuple(dict.fromkeys((*identifiers, *further))),
-        labels=labels,
-        settled=settled,
     )
+    audited = replace(audited, labels=labels.astype(str), settled=settled)
     return replace(audited, arguments=review_arguments(options)), None
 
 

@@ -14,12 +14,13 @@ from .._core.optional import require
 from .._core.words import counted
 from ..acoustics.manifest import LABEL, lists_recordings
 from ..checks import load_plan
+from ..estimators.table_columns import training_data
 from ..review.corrected import export
 from ..review.marks import MarkStore, attach
 from ..review.planned_checks import N_CHECKS, strata_of
 from ..review.server import make_app
 from ..review.session import ReviewSession, checked_name
-from ..review.subjects import RecordingSubject, Subject, TableSubject
+from ..review.subjects import Subject, recordings_subject, table_subject
 from ..rows.tables import Table, read_table
 from .options import option_name, reading_of
 from .outputs import check_outputs, note_formulas
@@ -102,30 +103,22 @@ def _subject(options: argparse.Namespace, table: Table) -> Subject:
     table.require_columns(list(identifiers), "id")
     if lists_recordings(table):
         require("soundfile", "recordings need", "audio")
-        recordings = RecordingSubject(
-            table,
-            options.target,
-            classifier,
-            identifiers=identifiers,
-            group=options.group,
+        subject = recordings_subject(
+            table, options.target, classifier, identifiers=identifiers, group=options.group
         )
-        for problem in recordings.problems[:5]:
+        for problem in subject.problems[:5]:
             note(f"left out: {problem}")
-        if len(recordings.problems) > 5:
-            note(f"and {len(recordings.problems) - 5} more recordings that cannot be used")
-        return recordings
-    further = () if options.group is None else (options.group,)
-    subject = TableSubject(
-        table,
-        roles_of(options, not_features=identifiers),
-        classifier,
-        scaling=options.scaling,
-        handling=handling_of(options),
-        identifiers=tuple(dict.fromkeys((*identifiers, *further))),
+        if len(subject.problems) > 5:
+            note(f"and {len(subject.problems) - 5} more recordings that cannot be used")
+        return subject
+    roles, further = roles_of(options, not_features=identifiers), (options.group,)
+    named = dict.fromkeys((*identifiers, *(name for name in further if name is not None)))
+    data = training_data(table, **roles._asdict(), handling=handling_of(options))
+    report_notes(data.notes)
+    report_left_out(data.plan, data.n_unlabelled)
+    return table_subject(
+        table, data, classifier, target=options.target, scaling=options.scaling, identifiers=named
     )
-    report_notes(subject.data.notes)
-    report_left_out(subject.data.plan, subject.data.n_unlabelled)
-    return subject
 
 
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:

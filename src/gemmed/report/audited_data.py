@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..estimators.table_preparation import TablePreparation
 from ..rows.cells import Note
 from ..rows.foreign_frames import in_pandas
 from ..rows.tables import Table
-from .audited import Audited, Settled
+from .audited import Audited
 from .findings import Findings
 from .html_report import HtmlReport
 
@@ -30,20 +30,14 @@ def audited_table(
     classifier: Any,
     *,
     target: str,
-    identifiers: tuple[str, ...] = (),
-    labels: np.ndarray | None = None,
-    fitted: np.ndarray | None = None,
-    settled: Settled | None = None,
+    identifiers: Iterable[str] = (),
 ) -> Audited:
-    """Rows of a table and the classifier that was fitted to them.
+    """Rows of a table and the classifier that is fitted to them.
 
     Parameters
     ----------
     X : what the classifier saw of all rows of ``data``
     identifiers : columns that name the rows; the unnamed first column of a file always does
-    labels : those to show, if not those of the table; shape (n_rows,)
-    fitted : positions, among the rows with a label, of those that were fitted; all by default
-    settled : what a person has settled
     """
     rows = data.rows
     named = {name: table.text(name)[0][rows] for name in identifiers}
@@ -53,15 +47,14 @@ def audited_table(
         name=table.name.strip("'"),
         target=target,
         table_rows=rows,
-        labels=(data.labels if labels is None else labels).astype(str),
+        labels=data.labels.astype(str),
         frame=data.frame,
         categories=list(data.plan.categories),
         X=np.asarray(X, dtype=float),
         classifier=classifier,
-        fitted=np.arange(len(rows)) if fitted is None else fitted,
+        fitted=np.arange(len(rows)),
         identifiers=named,
         facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
-        settled=settled,
         cells=table.frame.iloc[rows].reset_index(drop=True),
     )
 

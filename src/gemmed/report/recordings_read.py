@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,37 +12,24 @@ from .._core.progress import reported
 from .._core.types import BoolArray, FloatArray
 from ..acoustics.audio import read_audio
 from ..acoustics.features import FeatureSettings
-from ..acoustics.sound_files import RecordingMFCC, SoundFile, features_of_audio
-from .sounds import Measures, measures, sound_for_page
+from ..acoustics.sound_files import RecordingMFCC, SoundFile, features_of_audio, sound_files
+from .sounds import measures, sound_for_page
 
 MIN_TRUSTED = 5
 """Trusted recordings of a class that a place in time can be compared with."""
 FRAME_QUANTILE = 0.99
 """Share of the frames of trusted recordings that is not called a place of a fault."""
-NAMES = {
-    "seconds": "duration (s)",
-    "level_db": "level (dB)",
-    "peak_db": "peak (dB)",
-    "clipped": "flat tops per second",
-    "offset": "offset",
-    "quiet_share": "quiet share",
-    "centre_hz": "spectral centre (Hz)",
-    "width_hz": "spectral width (Hz)",
-    "crossings": "zero crossings per second",
-}
 
 
 class Recording(NamedTuple):
-    """A recording of the manifest that could be read."""
+    """A recording that could be read."""
 
-    path: str
-    start: float | None
-    end: float | None
+    file: SoundFile
     mfcc: FloatArray
     """Shape (n_mfcc, n_frames)."""
     window_start: float
     """Seconds from the beginning of the recording."""
-    measures: Measures
+    measures: dict[str, float]
 
 
 class Recordings:
@@ -55,13 +41,14 @@ class Recordings:
     """
 
     def __init__(self, files: Sequence[SoundFile]) -> None:
+        files = sound_files(files)
         settings, rate = _settings(files)
         self.problems: dict[int, str] = {}
         """Numbers of files that cannot be used, and why."""
         found: dict[int, Recording] = {}
-        for i, (path, start, end) in enumerate(reported("recordings", files, len(files))):
+        for i, file in enumerate(reported("recordings", files, len(files))):
             try:
-                found[i] = _read(Path(path), start, end, settings, rate)
+                found[i] = _read(file, settings, rate)
             except (AudioFileError, OSError) as error:
                 self.problems[i] = str(error)
         self.used = np.array(sorted(found), dtype=np.intp)
@@ -85,8 +72,7 @@ class Recordings:
         """What is measured of the recordings, as a DataFrame."""
         import pandas as pd
 
-        values = np.array([recording.measures for recording in self._found], dtype=float)
-        return pd.DataFrame(values, columns=[NAMES[name] for name in Measures._fields])
+        return pd.DataFrame([recording.measures for recording in self._found])
 
     def places(self, number: int, alike: BoolArray) -> list[dict[str, Any]]:
         """Where in time a recording is unlike others.
@@ -125,7 +111,7 @@ class Recordings:
         """A recording for the page; inside it, unless there are addresses of file and picture."""
         own, places = self._found[number], self.places(number, alike)
         audio, picture = (None, None) if urls is None else urls
-        sound = sound_for_page(own.path, own.start, own.end, places, url=audio, picture_url=picture)
+        sound = sound_for_page(*own.file, places, url=audio, picture_url=picture)
         notes = [f"Unlike its class: {place['text']}." for place in places]
         sound["notes"] = [*notes, *sound["notes"]]
         return sound
@@ -140,18 +126,11 @@ def _settings(files: Sequence[SoundFile]) -> tuple[FeatureSettings, float | None
     return FeatureSettings(**reader.settings_), reader.rate_
 
 
-def _read(
-    path: Path,
-    start: float | None,
-    end: float | None,
-    settings: FeatureSettings,
-    rate: float | None,
-) -> Recording:
-    audio = read_audio(path, rate=rate, start=start, end=end)
+def _read(file: SoundFile, settings: FeatureSettings, rate: float | None) -> Recording:
+    audio = read_audio(file.path, rate=rate, start=file.start, end=file.end)
     features = features_of_audio(settings, audio).features
     mfcc = features.mfcc[0].reshape(settings.n_mfcc, settings.n_windows)
-    window_start = float(features.window_starts[0])
-    return Recording(str(path), start, end, mfcc, window_start, measures(audio))
+    return Recording(file, mfcc, float(features.window_starts[0]), measures(audio))
 
 
 def _runs(chosen: np.ndarray) -> list[tuple[int, int]]:

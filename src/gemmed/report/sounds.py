@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,29 +29,12 @@ MAX_MARK_GAP_SECONDS, MAX_MARKED_PLACES = 0.05, 20
 """Seconds between flat tops that are marked together, and number of marks."""
 
 
-class Measures(NamedTuple):
-    """What a person may read off a recording."""
+def measures(audio: Audio) -> dict[str, float]:
+    """What a person may read off a recording.
 
-    seconds: float
-    level_db: float
-    """Root mean square without the mean, in decibels of full scale."""
-    peak_db: float
-    clipped: float
-    """Flat tops a second."""
-    offset: float
-    """Mean of the signal, full scale is 1."""
-    quiet_share: float
-    """Share of the time more than 40 dB below the loudest tenth of a second."""
-    centre_hz: float
-    """Centre of gravity of the spectrum."""
-    width_hz: float
-    """Spread around it."""
-    crossings: float
-    """Changes of sign a second."""
-
-
-def measures(audio: Audio) -> Measures:
-    """Measure a recording."""
+    Levels are in decibels of full scale. The quiet share is the part of the time more than 40 dB
+    below the loudest 20 ms. The spectral centre is the mean frequency, its width the deviation.
+    """
     signal, rate = audio.signal - audio.signal.mean(), audio.sample_rate
     seconds = len(signal) / rate
     spectrum = np.abs(np.fft.rfft(signal)) ** 2
@@ -63,17 +46,17 @@ def measures(audio: Audio) -> Measures:
     parts = signal[: len(signal) // size * size].reshape(-1, size)
     levels = _decibels(np.sqrt(np.mean(parts**2, axis=1))) if len(parts) else np.zeros(1)
     signs = np.signbit(signal)
-    return Measures(
-        seconds,
-        float(_decibels(np.sqrt(np.mean(signal**2)))),
-        float(_decibels(np.abs(signal).max())),
-        len(audio.clipped) / seconds,
-        audio.offset,
-        float(np.mean(levels < levels.max() - 40.0)),
-        centre,
-        float(np.sqrt(weights @ (frequencies - centre) ** 2)),
-        float(np.sum(signs[1:] != signs[:-1])) / seconds,
-    )
+    return {
+        "duration (s)": seconds,
+        "level (dB)": float(_decibels(np.sqrt(np.mean(signal**2)))),
+        "peak (dB)": float(_decibels(np.abs(signal).max())),
+        "flat tops per second": len(audio.clipped) / seconds,
+        "offset": audio.offset,
+        "quiet share": float(np.mean(levels < levels.max() - 40.0)),
+        "spectral centre (Hz)": centre,
+        "spectral width (Hz)": float(np.sqrt(weights @ (frequencies - centre) ** 2)),
+        "zero crossings per second": float(np.sum(signs[1:] != signs[:-1])) / seconds,
+    }
 
 
 def notes_of(audio: Audio) -> list[str]:

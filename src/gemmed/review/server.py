@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core.exceptions import GemmedError
 from .._core.optional import require
-from ..acoustics.audio import read_audio
+from ..acoustics import SoundFile, read_audio
 from ..report.pages import page_file, templates
 from ..report.sounds import spectrogram_png
 from .corrected import BAD_ROWS, export
@@ -274,32 +274,33 @@ class _Pages:
     def audio(self, request: Any) -> Any:
         from starlette.responses import FileResponse, PlainTextResponse
 
-        path = self._recording(request)[0]
-        if path is None or not Path(path).is_file():
+        file = self._recording(request)
+        if file is None or not Path(file.path).is_file():
             return PlainTextResponse("no such recording", 404)
-        kind = mimetypes.guess_type(path)[0] or ""
-        return FileResponse(path, media_type=kind if kind.startswith("audio/") else "audio/wav")
+        kind = mimetypes.guess_type(file.path)[0] or ""
+        return FileResponse(
+            file.path, media_type=kind if kind.startswith("audio/") else "audio/wav"
+        )
 
     def spectrogram(self, request: Any) -> Any:
         from starlette.responses import PlainTextResponse, Response
 
-        path, start, end = self._recording(request)
-        if path is None:
+        file = self._recording(request)
+        if file is None:
             return PlainTextResponse("no such recording", 404)
         try:
-            picture = spectrogram_png(read_audio(path, start=start, end=end))
+            picture = spectrogram_png(read_audio(file.path, start=file.start, end=file.end))
         except (GemmedError, OSError) as error:
             return PlainTextResponse(str(error), 404)
         return Response(picture, media_type="image/png")
 
-    def _recording(self, request: Any) -> tuple[str | None, float | None, float | None]:
-        """File and seconds of a recording of the manifest, by the number of its row."""
+    def _recording(self, request: Any) -> SoundFile | None:
+        """A recording of the manifest, by the number of its row."""
         try:
             position = self._session.position_of(_whole(request.path_params["row"]) or 0)
         except LookupError:
-            return None, None, None
-        subject = self._session.subject
-        return subject.recording(position), *subject.bounds(position)
+            return None
+        return self._session.subject.file(position)
 
 
 def _reviewer(given: Any) -> str:

@@ -346,12 +346,11 @@ class ReviewSession:
             for name, (cells, present) in self._other_columns.items()
             if present[row - 1]
         }
-        if self.subject.recording(position) is not None:
-            sample["sound"] = self.subject.sound(
-                position, fitted.findings.audited, urls=(f"/audio/{row}", f"/spectrogram/{row}")
-            )
+        if self.subject.recordings is not None:
+            urls = f"/audio/{row}", f"/spectrogram/{row}"
+            sample["sound"] = self.subject.sound(position, fitted.findings.audited, urls)
             for near in sample["neighbours"]:
-                start, end = self.subject.bounds(self.position_of(near["row"]))
+                _, start, end = self.subject.recordings[self.position_of(near["row"])].file
                 address = f"/audio/{near['row']}"
                 near["sound"] = {"audio": address, "start": start or 0.0, "end": end}
         return sample

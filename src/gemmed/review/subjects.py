@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._core.exceptions import ReviewError, TableError
-from .._core.types import FloatArray
+from ..acoustics import SoundFile
 from ..acoustics.manifest import files_of
 from ..acoustics.transformers import SegmentPCA
-from ..estimators.table_columns import Handling, Roles, TrainingData, table_pipeline, training_data
+from ..estimators.table_columns import TrainingData, table_pipeline
 from ..report.audited_data import audited_table
 from ..report.findings import Audited
 from ..report.recordings_read import Recordings
@@ -21,180 +23,136 @@ COMPONENTS = 50
 """As ``gemmed audit`` takes."""
 
 
+@dataclass(eq=False)
 class Subject:
-    """Rows that are reviewed; those of a table have no recordings."""
+    """Rows that are reviewed."""
 
     table: Table
-    target: str
-    rows: np.ndarray
-    """Positions in the table of the rows with a label."""
-    labels: np.ndarray
-    """As text, shape (n_rows,)."""
-    classes: list[str]
+    unfitted: Audited
+    """What is shown of the rows, with a classifier to fit."""
+    y: np.ndarray
+    """Labels as the classifier takes them, shape (n_rows,)."""
+    options: Mapping[str, np.ndarray]
+    """Of ``fit``."""
+    recordings: Recordings | None = None
+    problems: list[str] = field(default_factory=list)
+    """Recordings that cannot be used, with the reason."""
+
+    def __post_init__(self) -> None:
+        self.target, self.rows = self.unfitted.target, self.unfitted.table_rows
+        self.labels = self.y.astype(str)
+        self.classes = [str(label) for label in np.unique(self.y)]
 
     def fit(self, known: Known) -> Audited:
         """Fit with what is known."""
-        raise NotImplementedError
-
-    def sound(
-        self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
-    ) -> dict[str, Any] | None:
-        """The recording of a row for the page, or None; with addresses of file and picture."""
-        return None
-
-    def recording(self, row: int) -> str | None:
-        """The file of a row's recording, or None."""
-        return None
-
-    def bounds(self, row: int) -> tuple[float | None, float | None]:
-        """Seconds in that file between which the recording lies."""
-        return None, None
-
-
-class TableSubject(Subject):
-    """A table with a label column.
-
-    Parameters
-    ----------
-    classifier : not fitted
-    scaling : of numbers, "robust" or "standard"
-    handling : of spellings, duplicates and rare classes
-    identifiers : columns that name the rows
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        roles: Roles,
-        classifier: Any,
-        *,
-        scaling: str = "robust",
-        handling: Handling | None = None,
-        identifiers: tuple[str, ...] = (),
-    ) -> None:
-        self.table = table
-        self.target = roles.target
-        self.data: TrainingData = training_data(table, **roles._asdict(), handling=handling)
-        self.rows = self.data.rows
-        self.labels = self.data.labels.astype(str)
-        self.classes = [str(label) for label in np.unique(self.data.labels)]
-        self._identifiers = identifiers
-        self._classifier = classifier
-        columns = table_pipeline(classifier, self.data.frame, self.data.plan, scaling=scaling)[0]
-        self._X = columns.transform_frame(self.data.frame)
-
-    def fit(self, known: Known) -> Audited:
-        """Fit with what is known."""
-        data = self.data
-        marked = apply_marks(data.labels, self.labels, known, data.options)
-        return audited_table(
-            self.table,
-            data,
-            self._X,
-            marked.fit(self._classifier, self._X),
-            target=self.target,
-            identifiers=self._identifiers,
-            settled=marked.settled,
-            labels=marked.corrected,
-            fitted=marked.kept,
-        )
-
-
-class RecordingSubject(Subject):
-    """Recordings with labels.
-
-    Parameters
-    ----------
-    table : columns path, the labels, perhaps start and end (seconds in the file)
-    group : column of recordings that are held out together
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        target: str,
-        classifier: Any,
-        *,
-        identifiers: tuple[str, ...] = (),
-        group: str | None = None,
-    ) -> None:
-        table.require_columns([target], "target")
-        if group is not None:
-            table.require_columns([group], "group")
-        labels, present = table.labels(target)
-        self.table, self.target, self._group = table, target, group
-        self._classifier = classifier
-        self._identifiers = tuple(dict.fromkeys((*identifiers, "path")))
-        positions = np.flatnonzero(present)
-        listed = files_of(table)
-        files = [listed[i] for i in positions]
-        self._recordings = Recordings(files)
-        self.problems = [
-            f"row {positions[i] + 1}, {files[i][0]!r}: {problem}"
-            for i, problem in self._recordings.problems.items()
-        ]
-        """Recordings that cannot be used, with the reason."""
-        if not len(self._recordings):
-            first = f" ({self.problems[0]})" if self.problems else ""
-            raise ReviewError(f"{table.name}: none of the recordings can be used{first}")
-        self.rows = positions[self._recordings.used]
-        self._labels = labels[self.rows]
-        self.labels = self._labels.astype(str)
-        self.classes = [str(label) for label in np.unique(self._labels)]
-        if len(self.classes) < 2:
-            raise TableError(
-                f"column {target!r} of {table.name} (target) has one class only in the recordings "
-                "that can be used: two are needed"
-            )
-        flat = self._recordings.mfcc.reshape(len(self.rows), -1)
-        n = min(COMPONENTS, len(flat) - 1, flat.shape[1])
-        self._X: FloatArray = SegmentPCA(n).fit_transform(flat)
-
-    def fit(self, known: Known) -> Audited:
-        """Fit with what is known."""
-        options: dict[str, np.ndarray] = {}
-        if self._group is not None:
-            options["groups"] = self.table.text(self._group)[0][self.rows].astype(str)
-        marked = apply_marks(self._labels, self.labels, known, options)
-        n_frames = self._recordings.mfcc.shape[2]
-        facts = [("recordings that cannot be used", problem) for problem in self.problems]
-        return Audited(
-            name=self.table.name.strip("'"),
-            target=self.target,
-            table_rows=self.rows,
+        marked = apply_marks(self.y, self.labels, known, self.options)
+        return replace(
+            self.unfitted,
+            classifier=marked.fit(self.unfitted.classifier, self.unfitted.X),
             labels=marked.corrected.astype(str),
-            frame=self._recordings.frame(),
-            categories=[],
-            X=self._X,
-            classifier=marked.fit(self._classifier, self._X),
             fitted=marked.kept,
             settled=marked.settled,
-            identifiers={name: self.table.text(name)[0][self.rows] for name in self._identifiers},
-            facts=[
-                (
-                    "judged by",
-                    f"{self._recordings.mfcc.shape[1]} MFCCs in {n_frames} frames of the strongest "
-                    f"{self._recordings.step * n_frames:.2g} s, {self._X.shape[1]} components; "
-                    "the columns shown describe the recordings and are not what they are judged by",
-                ),
-                *facts,
-            ],
-            cells=self.table.frame.iloc[self.rows].reset_index(drop=True),
         )
 
-    def recording(self, row: int) -> str | None:
-        return self._recordings[row].path
+    def file(self, row: int) -> SoundFile | None:
+        """The recording of a row, if the rows are recordings."""
+        return None if self.recordings is None else self.recordings[row].file
 
-    def sound(
-        self, row: int, audited: Audited, *, urls: tuple[str, str] | None = None
-    ) -> dict[str, Any]:
-        """The recording of a row for the page; inside it, unless there are addresses."""
+    def sound(self, row: int, audited: Audited, urls: tuple[str, str]) -> dict[str, Any]:
+        """The recording of a row for the page, with the addresses of file and picture."""
+        assert self.recordings is not None
         alike = np.zeros(len(self.rows), dtype=bool)
         alike[audited.fitted] = audited.classifier.nominal_proba_ >= 0.5
         if audited.settled:
             alike[audited.settled.rows], alike[audited.settled.bad] = True, False
         alike &= audited.labels == audited.labels[row]
-        return self._recordings.sound(row, alike, urls=urls)
+        return self.recordings.sound(row, alike, urls=urls)
 
-    def bounds(self, row: int) -> tuple[float | None, float | None]:
-        return self._recordings[row].start, self._recordings[row].end
+
+def table_subject(
+    table: Table,
+    data: TrainingData,
+    classifier: Any,
+    *,
+    target: str,
+    scaling: str = "robust",
+    identifiers: Iterable[str] = (),
+) -> Subject:
+    """Rows of a table with a label column.
+
+    Parameters
+    ----------
+    data : what is learned from
+    classifier : not fitted
+    scaling : of numbers, "robust" or "standard"
+    identifiers : columns that name the rows
+    """
+    columns = table_pipeline(classifier, data.frame, data.plan, scaling=scaling)[0]
+    X = columns.transform_frame(data.frame)
+    shown = audited_table(table, data, X, classifier, target=target, identifiers=identifiers)
+    return Subject(table, shown, data.labels, data.options)
+
+
+def recordings_subject(
+    table: Table,
+    target: str,
+    classifier: Any,
+    *,
+    identifiers: Iterable[str] = (),
+    group: str | None = None,
+) -> Subject:
+    """Recordings with labels.
+
+    Parameters
+    ----------
+    table : manifest
+    group : column of recordings that are held out together
+    """
+    table.require_columns([target], "target")
+    if group is not None:
+        table.require_columns([group], "group")
+    labels, present = table.labels(target)
+    positions, listed = np.flatnonzero(present), files_of(table)
+    files = [listed[i] for i in positions]
+    recordings = Recordings(files)
+    problems = [
+        f"row {positions[i] + 1}, {files[i].path!r}: {problem}"
+        for i, problem in recordings.problems.items()
+    ]
+    if not len(recordings):
+        first = f" ({problems[0]})" if problems else ""
+        raise ReviewError(f"{table.name}: none of the recordings can be used{first}")
+    rows = positions[recordings.used]
+    if len(np.unique(labels[rows])) < 2:
+        raise TableError(
+            f"column {target!r} of {table.name} (target) has one class only in the recordings "
+            "that can be used: two are needed"
+        )
+    flat = recordings.mfcc.reshape(len(rows), -1)
+    X = SegmentPCA(min(COMPONENTS, len(flat) - 1, flat.shape[1])).fit_transform(flat)
+    n_mfcc, n_frames = recordings.mfcc.shape[1:]
+    judged_by = (
+        f"{n_mfcc} MFCCs in {n_frames} frames of the strongest {recordings.step * n_frames:.2g} s, "
+        f"{X.shape[1]} components; the columns shown describe the recordings and are not what they "
+        "are judged by"
+    )
+    named = dict.fromkeys((*identifiers, "path"))
+    shown = Audited(
+        name=table.name.strip("'"),
+        target=target,
+        table_rows=rows,
+        labels=labels[rows].astype(str),
+        frame=recordings.frame(),
+        categories=[],
+        X=X,
+        classifier=classifier,
+        fitted=np.arange(len(rows)),
+        identifiers={name: table.text(name)[0][rows] for name in named},
+        facts=[
+            ("judged by", judged_by),
+            *(("recordings that cannot be used", problem) for problem in problems),
+        ],
+        cells=table.frame.iloc[rows].reset_index(drop=True),
+    )
+    groups = {} if group is None else {"groups": table.text(group)[0][rows].astype(str)}
+    return Subject(table, shown, labels[rows], groups, recordings, problems)
