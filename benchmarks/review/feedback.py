@@ -26,14 +26,14 @@ from gemmed import GEMMEDClassifier
 sys.path.insert(0, str(Path(__file__).parents[1] / "states"))
 from protocol import average_precision, damage, split
 
-USUAL = 0.95
+PRIOR_NOMINAL = 0.95
 
 
 def options_of(way, given, truth, checked):
     """Labels and options of the next fit."""
     if way == "first fit":
         return given, {}
-    prior = np.full(len(given), USUAL)
+    prior = np.full(len(given), PRIOR_NOMINAL)
     if way == "corrected":
         labels = given.copy()
         labels[checked], prior[checked] = truth[checked], 1.0

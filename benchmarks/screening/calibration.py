@@ -12,7 +12,7 @@ import numpy as np
 from gemmed import GEMMEDClassifier
 from gemmed.datasets import make_ring
 from gemmed.evidence.screening import conformal_p_values, screen, trust_points
-from gemmed.model.kernels.landmarks import TRUSTED
+from gemmed.model.kernels.landmarks import MIN_TRUST
 
 RATES = (0.01, 0.05, 0.1)
 
@@ -101,7 +101,7 @@ def schemes(X, z, trust, share):
         "auto (gap)": lambda new: automatic.p_values(new).p_values,
         "true share given": lambda new: known.p_values(new).p_values,
         "all samples": lambda new: everything.p_values(new).p_values,
-        "only trusted": lambda new: by_weights(everything, 1.0 * (ordered >= TRUSTED), new),
+        "only trusted": lambda new: by_weights(everything, 1.0 * (ordered >= MIN_TRUST), new),
         "trust as weights": lambda new: by_weights(everything, ordered, new),
         "auto, max of classes": lambda new: automatic.p_values(new).class_p_values.max(axis=1),
     }

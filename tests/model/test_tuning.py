@@ -243,7 +243,7 @@ def test_leaving_out_candidates_does_not_change_the_choice(kernel, monkeypatch):
         start = Kernel(kernel, gamma=1.0 / 6.0)
         quick, few = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(tuning, "SCREENED_FROM", 10**9)
+            patch.setattr(tuning, "MIN_SCREENED_ROWS", 10**9)
             patch.setattr(tuning, "MAX_LOSS_RISE_NATS", np.inf)
             full, candidates = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
         expected = 12 if kernel == "rbf" else 10

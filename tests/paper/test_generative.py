@@ -306,9 +306,9 @@ def test_rounds_lead_to_the_same_solution(monkeypatch):
     np.testing.assert_allclose(rounds.multipliers, once.multipliers, atol=1e-3)
     assert rounds.certificate.dual == pytest.approx(once.certificate.dual, abs=1e-8)
     # Both forms of the curvature.
-    monkeypatch.setattr(classes, "THIN", 0.0)
+    monkeypatch.setattr(classes, "MAX_FACTOR_RATIO", 0.0)
     dense = solve_generative(problem, max_iter=300, tol=1e-10)
-    monkeypatch.setattr(classes, "THIN", 1e9)
+    monkeypatch.setattr(classes, "MAX_FACTOR_RATIO", 1e9)
     thin = solve_generative(problem, max_iter=300, tol=1e-10)
     assert dense.certificate.dual == pytest.approx(thin.certificate.dual, abs=1e-8)
 

@@ -22,9 +22,9 @@ from .segments import (
 )
 
 LEVEL_QUANTILE = 0.1
-QUIET = 1e-5
+MIN_AMPLITUDE = 1e-5
 """Added to amplitudes before logarithms: -100 dB of full scale."""
-AT_EXTREME = 0.999
+MIN_CLIPPED_SHARE = 0.999
 """Share of the largest amplitude from which on a sample is at the limit."""
 
 
@@ -284,14 +284,14 @@ def summaries_of_windows(
     """Summaries of windows, shape (n_windows, n_columns)."""
     coefficients = cepstrum(window_spectra(settings, windows, sample_rate), settings.n_mfcc)
     spread = windows - windows.mean(axis=1, keepdims=True)
-    rms = np.sqrt(np.mean(spread**2, axis=1)) + QUIET
-    peak = np.abs(windows).max(axis=1) + QUIET
+    rms = np.sqrt(np.mean(spread**2, axis=1)) + MIN_AMPLITUDE
+    peak = np.abs(windows).max(axis=1) + MIN_AMPLITUDE
     kurtosis = np.mean((spread / rms[:, None]) ** 4, axis=1)
-    power = np.abs(np.fft.rfft(spread, axis=1)) ** 2 + QUIET**2
+    power = np.abs(np.fft.rfft(spread, axis=1)) ** 2 + MIN_AMPLITUDE**2
     flatness = np.log(power).mean(axis=1) - np.log(power.mean(axis=1))
     least = 0.5 / windows.shape[1]
     repeated = np.mean(np.diff(windows, axis=1) == 0.0, axis=1)
-    at_limit = np.mean(np.abs(windows) >= AT_EXTREME * peak[:, None], axis=1)
+    at_limit = np.mean(np.abs(windows) >= MIN_CLIPPED_SHARE * peak[:, None], axis=1)
     columns = [
         np.log(rms),
         np.log(peak / rms),

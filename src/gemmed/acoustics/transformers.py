@@ -19,7 +19,7 @@ from .._core.types import FloatArray
 from .features import FeatureSettings, window_features
 from .segments import SegmentBounds, cut_windows, strongest_starts
 
-RESOLVED = 1e-8
+MIN_SQUARED_SCALE_SHARE = 1e-8
 """Share of the largest squared scale above which products of samples resolve a component."""
 
 
@@ -244,7 +244,7 @@ def _leading_components(centred: FloatArray, count: int) -> FloatArray:
         # The few leading vectors of the products of samples take a fifth of the time.
         last = [n_samples - count, n_samples - 1]
         squares, vectors = linalg.eigh(centred @ centred.T, subset_by_index=last)
-        if squares[0] > RESOLVED * squares[-1]:
+        if squares[0] > MIN_SQUARED_SCALE_SHARE * squares[-1]:
             components = ((vectors / np.sqrt(squares)).T @ centred)[::-1]
             largest = np.argmax(np.abs(components), axis=1)
             signs = np.sign(components[np.arange(count), largest])

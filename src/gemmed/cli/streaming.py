@@ -53,7 +53,7 @@ IN_MEMORY_OPTIONS = (
 ANSWER_SECONDS = 10
 """Seconds a scheduler may take to answer."""
 LOCAL = "local"
-QUIET = {
+DASK_SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -244,7 +244,7 @@ def cluster(options: argparse.Namespace) -> AbstractContextManager[Any]:
 def _local(n_workers: int | None) -> Iterator[Any]:
     require("cryptography", "--scheduler local needs", "dask")
     dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
-    with dask.config.set(QUIET), warnings.catch_warnings(), without_interrupts():
+    with dask.config.set(DASK_SETTINGS), warnings.catch_warnings(), without_interrupts():
         warnings.simplefilter("ignore")  # of ports
         try:
             made = distributed.LocalCluster(

@@ -33,7 +33,7 @@ MAX_RATE = 0.5
 
 NOISE = 3.0
 """Standard deviation of the noise added by "feature noise"."""
-STUCK_AT = 3.0
+STUCK_DISTANCE_DEVIATIONS = 3.0
 """Distance from the mean at which a stuck sensor reads."""
 BLOCK_NOISE = 2.0
 """Standard deviation of what a failed block reads."""
@@ -205,7 +205,7 @@ def _wrong_features(
     elif kind == "stuck sensor":
         n_stuck = max(1, round(n_features / 3))
         sensors = rng.choice(n_features, n_stuck, replace=False)
-        X[np.ix_(rows, sensors)] = STUCK_AT * rng.choice([-1.0, 1.0], n_stuck)
+        X[np.ix_(rows, sensors)] = STUCK_DISTANCE_DEVIATIONS * rng.choice([-1.0, 1.0], n_stuck)
     else:
         width = max(1, n_features // 2)
         start = int(rng.integers(n_features - width + 1))

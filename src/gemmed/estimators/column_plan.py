@@ -26,7 +26,7 @@ MIN_IDENTIFIER_SHARE = 0.95
 """A text column in which this share of the values is unique names rows."""
 MIN_FREE_TEXT_WORDS = 3.0
 """Words of a cell, on average, from which on a column of many values is free text."""
-WHOLE = re.compile(r"^(-?\d+)\.0+$")
+WHOLE_NUMBER = re.compile(r"^(-?\d+)\.0+$")
 """3.0 and 3 are one code: software writes whole numbers as the one or the other."""
 MIN_ROWS_FOR_UNIQUENESS = 10
 """In shorter tables unique values prove nothing."""
@@ -185,7 +185,7 @@ class _Planner:
             return
         other = variants(cells.tolist())
         known = sorted({other.get(cell, cell) for cell in cells.tolist()})
-        self.words[name] = [WHOLE.sub(r"\1", word) for word in known]
+        self.words[name] = [WHOLE_NUMBER.sub(r"\1", word) for word in known]
         if other:
             self.note(
                 "spelling",
@@ -265,7 +265,7 @@ def feature_frame(table: Table, plan: ColumnPlan) -> Any:
     for name in plan.categories:
         cells, present = table.text(name)
         codes, distinct = pd.factorize(cells)
-        spelt = np.array([WHOLE.sub(r"\1", cell) for cell in distinct], dtype=object)
+        spelt = np.array([WHOLE_NUMBER.sub(r"\1", cell) for cell in distinct], dtype=object)
         if name in plan.words:
             spelt = in_known_spelling(spelt, plan.words[name])
         values = spelt[codes] if len(codes) else cells

@@ -14,7 +14,7 @@ from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
 from ..evidence.neighbours import MAX_REFERENCES
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
-from ..model.kernels.landmarks import TRUSTED
+from ..model.kernels.landmarks import MIN_TRUST
 from ..rows.blocks import BlockRows
 from ..rows.foreign_frames import frame_of
 from .column_reasons import learn_columns
@@ -118,9 +118,9 @@ def some_of_each_class(nominal: FloatArray, class_index: np.ndarray) -> FloatArr
     for z in np.unique(class_index):
         members = np.flatnonzero(class_index == z)
         half = -(-len(members) // 2)
-        if np.count_nonzero(nominal[members] >= TRUSTED) < half:
+        if np.count_nonzero(nominal[members] >= MIN_TRUST) < half:
             best = members[np.argsort(-nominal[members], kind="stable")[:half]]
-            trust[best] = np.maximum(trust[best], TRUSTED)
+            trust[best] = np.maximum(trust[best], MIN_TRUST)
     return trust
 
 

@@ -24,7 +24,7 @@ MAX_SHARE_WITH_RARE_VALUES = 0.05
 """Where more of the rows have rare values (names, codes), a rare value is not odd."""
 MAX_COLUMNS_IN_WORDS = 4
 """Columns that are put into words; all are in the numbers."""
-FAR, NEAR = 1.5, 0.2
+MIN_FAR_RATIO, MAX_DENSE_RATIO = 1.5, 0.2
 """Distances of the nearest rows, over the usual one, that are worth a sentence."""
 
 
@@ -174,11 +174,11 @@ class Reasons:
                 f"from {verdict.label!r}; 95 % of its trusted rows are below {size_text(limit)}."
             )
         crowding = verdict.crowding
-        if crowding is not None and crowding >= FAR:
+        if crowding is not None and crowding >= MIN_FAR_RATIO:
             sentences.append(
                 f"The nearest rows of its class are {crowding:.1f} times as far away as usual."
             )
-        elif crowding is not None and crowding <= NEAR:
+        elif crowding is not None and crowding <= MAX_DENSE_RATIO:
             sentences.append(
                 f"It is in a dense cluster: the nearest rows of its class are at {crowding:.2g} of "
                 "the usual distance."

@@ -16,7 +16,7 @@ from scipy import special, stats
 from scipy.cluster import hierarchy
 
 from .._core.types import BoolArray, FloatArray
-from .scaled_along import RECURRING
+from .scaled_along import MIN_RECURRENCE_RATIO
 
 MIN_GROUP_ROWS = 5
 """Members of a group: a row, and the neighbours that its density and the agreement of labels rest
@@ -28,18 +28,18 @@ PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
 repeat the same readings. Of scattered rows they are 0."""
 MIN_NEIGHBOUR_ERROR = 0.02
 """Disagreement of neighbours at least: no table is so clean that one label decides."""
-WITH_ERRORS, MORE_ERRORS = 0.1, 0.1
+ERRONEOUS_PART_PROBA, ADDED_ERROR_RATE = 0.1, 0.1
 """Probability that a part of the data has more wrong labels than the rest, and their share."""
-ONE_LABEL = 0.05
+SAME_LABEL_PROBA = 0.05
 """Probability that all bad measurements of a group have one label."""
-WIDTHS = (0.7, 10.0)
+CLUSTER_WIDTH_PRIOR = (0.7, 10.0)
 """Standard deviation of the logarithm of the widths of clusters; how many of them tighter faults
 may be, at most."""
 MIN_SHARE_OUTSIDE = 0.2
 """Share of the rows of a label that lie elsewhere, or the label is what a dense cluster is."""
 MAX_STUCK_VALUES = 2
 """Values at which one sensor is stuck; a continuous column has no more that rows share."""
-MIN_MAJORITY_SHARE, FILLED_IN = 0.6, 0.1
+MIN_MAJORITY_SHARE, MAX_FILLED_DEVIATIONS = 0.6, 0.1
 """Share that counts as most: of rows stuck in one column or another (Jaccard), of a row's readings,
 of distinct values among the others in a continuous column. Deviations from the mean or median of
 these within which a shared value was filled in."""
@@ -74,9 +74,9 @@ class Labels(NamedTuple):
             share = min(share, 1.0 - 1e-6)
             return float(n * (agreement * np.log(share) + (1.0 - agreement) * np.log1p(-share)))
 
-        bad = [np.log(0.5 - 0.5 * ONE_LABEL) + likelihood(share) for share in self.chance]
-        bad.append(np.log(ONE_LABEL) + tightness + likelihood(1.0))
-        prior = [0.5 - 0.5 * WITH_ERRORS] * 2 + [WITH_ERRORS]
+        bad = [np.log(0.5 - 0.5 * SAME_LABEL_PROBA) + likelihood(share) for share in self.chance]
+        bad.append(np.log(SAME_LABEL_PROBA) + tightness + likelihood(1.0))
+        prior = [0.5 - 0.5 * ERRONEOUS_PART_PROBA] * 2 + [ERRONEOUS_PART_PROBA]
         part = np.log(prior) + [likelihood(share) for share in self.part]
         return float(special.logsumexp(bad) - special.logsumexp(part))
 
@@ -94,7 +94,7 @@ def labels_elsewhere(class_index: np.ndarray, nearest: np.ndarray, part: BoolArr
     agreement = float(np.mean(class_index[nearest[~part]] == class_index[~part, None]))
     by_chance, pure = float(shares @ shares), 1.0 - MIN_NEIGHBOUR_ERROR
     agreement = min(agreement, pure)
-    with_errors = by_chance + (agreement - by_chance) * (1.0 - 2.0 * MORE_ERRORS) ** 2
+    with_errors = by_chance + (agreement - by_chance) * (1.0 - 2.0 * ADDED_ERROR_RATE) ** 2
     return Labels((by_chance, 1.0 / len(shares)), (agreement, pure, with_errors))
 
 
@@ -183,7 +183,7 @@ def _lonely_branches(tree: FloatArray) -> list[BoolArray]:
 
 def _tightness(log_core: FloatArray, inside: BoolArray) -> float:
     """Log Bayes factor of the width of a group, zero where it is no tighter than others."""
-    spread_of_clusters, widest = WIDTHS
+    spread_of_clusters, widest = CLUSTER_WIDTH_PRIOR
     usual = log_core[~inside]
     spread = np.hypot(usual.std(), spread_of_clusters)
     tightness = (float(np.median(usual)) - float(np.median(log_core[inside]))) / spread
@@ -232,7 +232,7 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     of the others), and limits at which the others end. Stray values count for neither.
     """
     distinct, counts = np.unique(column, return_counts=True)
-    many = counts > RECURRING * len(column) / len(distinct)
+    many = counts > MIN_RECURRENCE_RATIO * len(column) / len(distinct)
     n_others = int(counts[~many].sum())
     is_continuous = np.sum(~many) >= MIN_MAJORITY_SHARE * n_others and n_others > len(column) / 2
     if not np.any(many) or np.sum(many) > MAX_STUCK_VALUES or not is_continuous:
@@ -241,7 +241,9 @@ def _shared_numbers(column: FloatArray) -> FloatArray:
     inner = others[n_others // 20 : n_others - n_others // 20]
     low, high, deviation = inner[0], inner[-1], float(inner.std())
     centres = np.array([others.mean(), np.median(others)])
-    is_natural = np.any(np.abs(shared[:, None] - centres) <= FILLED_IN * deviation, axis=1)
+    is_natural = np.any(
+        np.abs(shared[:, None] - centres) <= MAX_FILLED_DEVIATIONS * deviation, axis=1
+    )
     is_natural |= (shared >= high) & (shared <= high + deviation)
     is_natural |= (shared <= low) & (shared >= low - deviation)
     result: FloatArray = shared[~is_natural]

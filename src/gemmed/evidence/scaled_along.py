@@ -213,7 +213,7 @@ def _with_one_more(ordered: FloatArray, shares: FloatArray) -> tuple[FloatArray,
     return bounds, fraction
 
 
-RECURRING = 5.0
+MIN_RECURRENCE_RATIO = 5.0
 """A row that occurs so many times as often as the average row of its class is a recurring value (a
 silent sensor, a default). It will occur in new data, too."""
 
@@ -262,7 +262,7 @@ def _recurring(equal: np.ndarray, class_index: np.ndarray) -> BoolArray:
     pairs = np.column_stack([class_index, equal])
     distinct, times = np.unique(pairs, axis=0, return_counts=True)
     usual = np.bincount(class_index) / np.bincount(distinct[:, 0])
-    recurring = times > RECURRING * usual[distinct[:, 0]]
+    recurring = times > MIN_RECURRENCE_RATIO * usual[distinct[:, 0]]
     # Copies with another label are the same rows.
     of_set = np.zeros(int(equal.max()) + 1, dtype=bool)
     of_set[distinct[recurring, 1]] = True

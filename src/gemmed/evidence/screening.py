@@ -24,13 +24,13 @@ from .._core.exceptions import (
     warn_of_class,
 )
 from .._core.types import BoolArray, FloatArray
-from ..model.kernels.landmarks import TRUSTED
+from ..model.kernels.landmarks import MIN_TRUST
 from .distances import Distances, blocks, euclidean, from_products, mean_of_smallest
 from .neighbours import MAX_REFERENCES, for_class
 from .scaled_along import FittedScale, one_of_each, training_distances
 
 DIGITS = 9
-TIE = 10.0**-DIGITS
+MAX_TIE_DIFFERENCE = 10.0**-DIGITS
 """Statistics that differ by less than this share are equal but for rounding."""
 
 
@@ -56,7 +56,7 @@ def conformal_p_values(
     order = np.argsort(calibration, kind="stable")
     # Entry j: weight of the samples from rank j upwards.
     above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
-    lowered = statistics - TIE * np.abs(statistics)
+    lowered = statistics - MAX_TIE_DIFFERENCE * np.abs(statistics)
     first = np.searchsorted(calibration[order], lowered, side="left")
     own = float(weights.max(initial=0.0)) or 1.0
     result: FloatArray = (own + above[first]) / (own + above[0])
@@ -265,7 +265,7 @@ def trust_distances(
         _split(np.flatnonzero(counted & (class_index == z)), max_references, rng)
         for z in range(n_classes)
     ]
-    references = np.concatenate([pool[trust[pool] >= TRUSTED] for pool, _ in parts])
+    references = np.concatenate([pool[trust[pool] >= MIN_TRUST] for pool, _ in parts])
     calibration = np.concatenate([members for _, members in parts])
     used = usable_neighbors(references, calibration, class_index, groups, n_neighbors, names)
     kin = _kin(groups, copies)
@@ -274,7 +274,7 @@ def trust_distances(
     own = means[np.arange(len(calibration)), own_class]
     if not np.all(np.isfinite(own)):
         raise UnscaledDataError("distances between samples overflow: scale X (StandardScaler).")
-    trusted = trust[calibration] >= TRUSTED
+    trusted = trust[calibration] >= MIN_TRUST
     scales = np.array([class_scale(own[trusted & (own_class == z)]) for z in range(n_classes)])
     kept = ~anomalous_samples(own, own_class, trust[calibration], contamination, n_classes)
     n_calibrating = np.bincount(own_class, minlength=n_classes)
@@ -404,13 +404,15 @@ def _split(
 
 
 Contamination = Literal["auto"] | float | FloatArray
-GAP_WIDTH = 0.5
+MIN_GAP_SHARE = 0.5
 """Smallest gap, as a share of the middle 80 % of the trusted samples on the same scale."""
-GAP_LEVEL = 0.05
+MAX_GAP_CHANCE = 0.05
 """Chance, at most, that clean data with a Pareto tail show a gap somewhere."""
 
 
-def beyond_gap(scores: FloatArray, trusted: BoolArray, *, level: float = GAP_LEVEL) -> BoolArray:
+def beyond_gap(
+    scores: FloatArray, trusted: BoolArray, *, level: float = MAX_GAP_CHANCE
+) -> BoolArray:
     """Distrusted samples that lie beyond a gap in the scores of their class.
 
     Above the median of the trusted samples take the logarithms of the distinct scores. If the
@@ -448,7 +450,7 @@ def beyond_gap(scores: FloatArray, trusted: BoolArray, *, level: float = GAP_LEV
     spacings = beyond * gaps
     earlier = np.cumsum(spacings) - spacings
     middle = np.quantile(np.log(np.maximum(scores[trusted], positive.min())), (0.1, 0.9))
-    wide = gaps >= GAP_WIDTH * (middle[1] - middle[0])
+    wide = gaps >= MIN_GAP_SHARE * (middle[1] - middle[0])
     tried = np.flatnonzero(2 * distrusted >= beyond)
     tried = tried[tried >= 1]
     p_values = (1.0 + spacings[tried] / earlier[tried]) ** -tried.astype(float)
@@ -502,7 +504,7 @@ def anomalous_samples(
     for z in range(n_classes):
         members = np.flatnonzero(own_class == z)
         left_out[members] = (
-            beyond_gap(own[members], trust[members] >= TRUSTED)
+            beyond_gap(own[members], trust[members] >= MIN_TRUST)
             if automatic
             else least_trusted(own[members], trust[members], float(shares[z]))
         )
@@ -530,7 +532,7 @@ def usable_neighbors(
         if available < 1:
             raise DegenerateDataError(
                 f"screening{for_class(name)}: {len(trusted_groups)} samples are trusted (at least "
-                f"{TRUSTED:g}), and some sample finds none outside its own group. Add samples, "
+                f"{MIN_TRUST:g}), and some sample finds none outside its own group. Add samples, "
                 "groups, or trust."
             )
         if available < n_neighbors:

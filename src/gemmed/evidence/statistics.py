@@ -22,7 +22,7 @@ from .distances import (
     reference_set,
 )
 from .neighbours import Neighbourhood, plan_references, scale_by_median
-from .screening import TIE
+from .screening import MAX_TIE_DIFFERENCE
 
 
 class AnomalyStatistic(Protocol):
@@ -80,7 +80,7 @@ class AverageRank:
     @staticmethod
     def _rank(ordered: FloatArray, d: FloatArray) -> FloatArray:
         # Distances that differ by rounding are equal, whichever way they were computed.
-        return np.searchsorted(ordered, d * (1.0 + TIE), side="right") / len(ordered)
+        return np.searchsorted(ordered, d * (1.0 + MAX_TIE_DIFFERENCE), side="right") / len(ordered)
 
 
 def plan_within(X: FloatArray, neighbourhood: Neighbourhood, label: object) -> ReferencePlan:

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from .._core.types import FloatArray
 from .odd_groups import usual_distance
 
-NEAR = 0.1
+MAX_COPY_DISTANCE_RATIO = 0.1
 """Largest distance of near copies, as a share of the usual distance to the nearest neighbour."""
 
 
@@ -53,7 +53,7 @@ def find_conflicts(X: FloatArray, labels: np.ndarray) -> list[LabelConflict]:
     place = place.reshape(-1)
     n, n_columns = len(points), X.shape[1]
     pairs = np.empty((0, 2), dtype=np.intp)
-    limit = usual_distance(points) * min(NEAR, (1.0 / n) ** (1.0 / n_columns))
+    limit = usual_distance(points) * min(MAX_COPY_DISTANCE_RATIO, (1.0 / n) ** (1.0 / n_columns))
     if n > 1 and limit > 0.0:
         pairs = spatial.cKDTree(points).query_pairs(limit, output_type="ndarray")
     links = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))

@@ -42,10 +42,10 @@ FORMAT, FORMAT_VERSION = "gemmed-model", 2
 HEADER, PAYLOAD = "header.json", "model.skops"
 HEADER_LIMIT = 1_000_000
 """Bytes; ten thousand column names need about a tenth of it."""
-MODEL_ROOMS = {"estimators", "evidence", "io", "model", "paper", "sensors"}
+MODEL_PACKAGES = {"estimators", "evidence", "io", "model", "paper", "sensors"}
 """Packages whose classes hold numbers and options only; estimators are trusted anywhere."""
 
-HARMLESS = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
+VALUE_TYPES = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
 transformers of scikit-learn 1.6 a list of columns."""
 TREE = "sklearn.tree._tree.Tree"
@@ -314,7 +314,7 @@ def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> 
         found = skops_io.get_untrusted_types(data=payload)
     except Exception as error:  # see load_model
         raise ModelFileError(f"{what}: its content is not valid ({error!r})") from error
-    known = HARMLESS | set(trusted)
+    known = VALUE_TYPES | set(trusted)
     foreign = [name for name in found if name not in known and not _is_own_class(name)]
     if foreign:
         raise ModelFileError(
@@ -325,7 +325,7 @@ def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> 
 
 
 def _is_own_class(name: str) -> bool:
-    """Whether a full name is that of an estimator of gemmed, or of a class in MODEL_ROOMS."""
+    """Whether a full name is that of an estimator of gemmed, or of a class in MODEL_PACKAGES."""
     from sklearn.base import BaseEstimator
 
     module_name, _, class_name = name.rpartition(".")
@@ -339,7 +339,7 @@ def _is_own_class(name: str) -> bool:
     # A name that a module merely imports (a function, the class of another package) is not its own.
     if not isinstance(found, type) or _full_name(found) != name:
         return False
-    return rest.split(".")[0] in MODEL_ROOMS or issubclass(found, BaseEstimator)
+    return rest.split(".")[0] in MODEL_PACKAGES or issubclass(found, BaseEstimator)
 
 
 def _check_is_fitted(model: Any) -> None:

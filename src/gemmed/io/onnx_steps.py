@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 
 from .._core.exceptions import ModelExportError
-from ..estimators.column_plan import WHOLE
+from ..estimators.column_plan import WHOLE_NUMBER
 from ..estimators.table_preparation import FarLimit, TablePreparation
 from ..rows.cells import key_of
 from ..rows.table import MISSING_TEXT
@@ -188,6 +188,6 @@ def _spellings(position: dict[str, int], *, merged: bool) -> dict[str, int]:
             others = (word.lower(), word.upper(), word.capitalize(), word.title())
         for other in others:
             keys.setdefault(other, i)
-        if WHOLE.sub(r"\1", f"{word}.0") == word:
+        if WHOLE_NUMBER.sub(r"\1", f"{word}.0") == word:
             keys.setdefault(f"{word}.0", i)
     return keys

@@ -26,7 +26,13 @@ NO_FEATURE = -2
 MAX_TREES = 1_000_000
 NOT_STORED = {"estimator", "estimator_", "estimators_", "estimator_params"}
 """Attributes of a forest that follow from its class or from the arrays."""
-KEPT = {"classes_", "do_early_stopping_", "n_features_in_", "train_score_", "validation_score_"}
+STORED_ATTRIBUTES = {
+    "classes_",
+    "do_early_stopping_",
+    "n_features_in_",
+    "train_score_",
+    "validation_score_",
+}
 """Attributes of boosted trees that are stored as they are. What predictions do not need (bins,
 losses and random numbers of the fit) is not stored."""
 NAMES = "feature_names_in_"
@@ -187,7 +193,7 @@ def _max_features(wanted: Any, n_features: int) -> int:
 class StoredBoosting(_Stored):
     """A fitted ``HistGradientBoostingClassifier`` of numbers.
 
-    Its state is a dictionary with ``params``, ``attributes`` (those of KEPT) and ``baseline``
+    Its state has ``params``, ``attributes`` (those of STORED_ATTRIBUTES) and ``baseline``
     (scores before the first tree). ``counts`` has the number of nodes of each tree, round by round.
     ``nodes`` has, for each field, the values of all nodes of all trees.
     """
@@ -196,7 +202,7 @@ class StoredBoosting(_Stored):
 
     @staticmethod
     def _state(model: Any) -> dict[str, Any]:
-        names = [name for name in (*sorted(KEPT), NAMES) if name in vars(model)]
+        names = [name for name in (*sorted(STORED_ATTRIBUTES), NAMES) if name in vars(model)]
         return {
             "params": model.get_params(deep=False),
             "attributes": {name: vars(model)[name] for name in names},
@@ -219,7 +225,10 @@ class StoredBoosting(_Stored):
 
         model = HistGradientBoostingClassifier(**params)
         model._validate_params()
-        _demand(KEPT <= set(attributes) <= KEPT | {NAMES}, f"attributes {list(attributes)!r:.80}")
+        _demand(
+            STORED_ATTRIBUTES <= set(attributes) <= STORED_ATTRIBUTES | {NAMES},
+            f"attributes {list(attributes)!r:.80}",
+        )
         n_features, classes = attributes["n_features_in_"], attributes["classes_"]
         _demand(_is_count(n_features), f"n_features_in_={n_features!r:.40}")
         _demand(type(classes) is np.ndarray and classes.ndim == 1, "classes that are no array")

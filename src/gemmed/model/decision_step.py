@@ -107,7 +107,7 @@ def class_scores(values: FloatArray) -> FloatArray:
     return values if values.shape[1] > 1 else np.hstack([-0.5 * values, 0.5 * values])
 
 
-STEEPEST = 1e3
+MAX_SLOPE = 1e3
 MAX_MARGINS = 400
 """Held-out margins to which the slope is fitted: more of them do not make it better."""
 
@@ -126,7 +126,7 @@ def fit_slope(margins: FloatArray, weights: FloatArray) -> float:
         terms = target * special.log_expit(logits) + (1.0 - target) * special.log_expit(-logits)
         return -float(weights @ terms)
 
-    limit = np.log(STEEPEST)
+    limit = np.log(MAX_SLOPE)
     best = optimize.minimize_scalar(cost, bounds=(-limit, limit), method="bounded")
     return float(np.exp(best.x))
 

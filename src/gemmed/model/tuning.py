@@ -40,7 +40,7 @@ MAX_LOSS_RISE_NATS = 0.01
 MAX_FUNCTIONS = 6
 """Decision functions that are judged where there are more classes: the loss is a mean over them,
 and the time of the choice would grow with their number."""
-SCREENED_FROM = 300
+MIN_SCREENED_ROWS = 300
 """Rows from which on half of them choose which candidates all of them compare."""
 MAX_SECOND_LOOK_NATS = 0.04
 """Nats above the best of half of the rows up to which a candidate is worth a second look."""
@@ -175,7 +175,7 @@ def tune_kernel(
     )
     report("kernel", total=search.n_candidates)
     wanted = None
-    if len(X) >= SCREENED_FROM and search.n_candidates > 1:
+    if len(X) >= MIN_SCREENED_ROWS and search.n_candidates > 1:
         half = subsample_rows(signs, weights, SCREENING_SEED, limit=len(X) // 2)
         part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
         own = None if groups is None else groups[half]

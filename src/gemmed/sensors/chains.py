@@ -30,7 +30,7 @@ from .._core.types import FloatArray
 SHARE_PRIOR = (1.2, 8.0)
 PERSISTENCE_PRIOR = (1.5, 1.5)
 """Beta priors: most sensors work most of the time; bursts may be short or long."""
-WIDEST = 12.0
+MAX_ABSOLUTE_LOG_ODDS = 12.0
 """Log-odds of share and persistence stay within this."""
 FIRST_SHARE, FIRST_COMMON_SHARE, FIRST_PERSISTENCE = 0.05, 0.02, 0.5
 """Where learning starts."""
@@ -38,9 +38,9 @@ GAIN, MAX_ROUNDS = 1e-4, 40
 """Rounds stop when the log-posterior of the rates hardly rises."""
 TOLERANCE, MAX_SWEEPS = 1e-6, 60
 """Largest change of a probability at which messages are final."""
-KEPT_MESSAGE = 0.5
-"""Share of the old message that is kept after ``DAMPED_FROM`` sweeps, against oscillation."""
-DAMPED_FROM = 10
+DAMPING_SHARE = 0.5
+"""Share of the old message that is kept after ``N_UNDAMPED_SWEEPS`` sweeps, against oscillation."""
+N_UNDAMPED_SWEEPS = 10
 
 
 MAX_SHARED = 9
@@ -245,7 +245,7 @@ def infer(
         said = _Said(factors, walk.cavity, n_views)
         now = special.expit(walk.cavity + said.field)
         residual = float(np.max(np.abs(now - probability), initial=0.0)) if sweep else np.inf
-        kept = KEPT_MESSAGE if sweep >= DAMPED_FROM else 0.0
+        kept = DAMPING_SHARE if sweep >= N_UNDAMPED_SWEEPS else 0.0
         field, probability = kept * field + (1.0 - kept) * said.field, now
         if residual <= TOLERANCE:
             break
@@ -414,6 +414,11 @@ def likeliest(counts: Counts, start: Chain, *, bursts: bool = True) -> Chain:
         return -value - chain.log_prior
 
     middle = [start.share, max(start.persistence, 1e-3)][: 2 if bursts else 1]
-    x = np.clip(special.logit(middle), -WIDEST + 1.0, WIDEST - 1.0)
-    found = optimize.minimize(cost, x, method="L-BFGS-B", bounds=[(-WIDEST, WIDEST)] * len(x))
+    x = np.clip(special.logit(middle), -MAX_ABSOLUTE_LOG_ODDS + 1.0, MAX_ABSOLUTE_LOG_ODDS - 1.0)
+    found = optimize.minimize(
+        cost,
+        x,
+        method="L-BFGS-B",
+        bounds=[(-MAX_ABSOLUTE_LOG_ODDS, MAX_ABSOLUTE_LOG_ODDS)] * len(x),
+    )
     return chain_at(found.x if found.fun <= cost(x) else x)

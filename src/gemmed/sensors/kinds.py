@@ -33,7 +33,7 @@ MIN_SPIKE_MOVES, MIN_SPIKE_CONTRAST = 2.0, 1.8
 """Log of mean squared moves over normal ones, and over that of the median."""
 MIN_SCALE_GAIN, MIN_LEVEL_GAIN = 0.5, 0.8
 """Gains in log variance of r."""
-RELATED = 0.6
+MIN_CORRELATION = 0.6
 """Correlation of z and e of a sensor that still measures."""
 MIN_WHITENESS = -2.5
 """Log of squared moves over twice the variance, both by medians: 0 for white noise."""
@@ -118,7 +118,7 @@ def _explained(part: _Part) -> str:
     memory = float(centred[1:] @ centred[:-1]) / max(float(centred @ centred), 1e-12)
     if part.swap_gain > CLEAR_SWAP:
         return "swapped"
-    if median_move < STILL and relation < RELATED and _whiteness(z) > MIN_WHITENESS:
+    if median_move < STILL and relation < MIN_CORRELATION and _whiteness(z) > MIN_WHITENESS:
         return "stuck"
     if part.swap_gain > POSSIBLE_SWAP:
         return "swapped"
@@ -129,8 +129,8 @@ def _explained(part: _Part) -> str:
         # From 0 for the usual memory to 1 for white noise.
         white = _log(np.mean(moves**2) / max(float(z.var()), 1e-9) / part.usual_move)
         is_white = white > 0.5 * _log(2.0 / part.usual_move)
-        return "noisy" if is_white and (relation < RELATED or memory < 0.2) else "scale"
-    if mean_move < STILL + 0.5 and relation < RELATED:
+        return "noisy" if is_white and (relation < MIN_CORRELATION or memory < 0.2) else "scale"
+    if mean_move < STILL + 0.5 and relation < MIN_CORRELATION:
         return "stuck"
     return _level_or_scale(part, r)
 

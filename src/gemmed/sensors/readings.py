@@ -36,13 +36,13 @@ MIN_COLUMNS_FOR_NEIGHBOURS = 4
 """Columns of a sensor."""
 MIN_SENSORS_FOR_DISAGREEMENT = 3
 """Sensors."""
-BROKEN_SCORE = 3.0
+MIN_BROKEN_SCORE = 3.0
 GRID = np.linspace(-6.0, 40.0, 400)
 MAX_NATS = 8.0
 """No reading says more than this."""
 PRIOR_WEIGHT = 3.0
 """Weight of broken readings that the prior of their group has."""
-SHRINK = 0.2
+COVARIANCE_SHRINKAGE = 0.2
 """Of covariances towards their diagonal."""
 
 
@@ -169,7 +169,7 @@ def first_guess(statistics: FloatArray) -> FloatArray:
     below = np.quantile(statistics, 0.16, axis=0)
     width = np.maximum(middle - below, 1e-6)
     score = np.max((statistics - middle) / width, axis=1)
-    return np.where(score > BROKEN_SCORE, 0.9, 0.02)
+    return np.where(score > MIN_BROKEN_SCORE, 0.9, 0.02)
 
 
 def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
@@ -185,18 +185,22 @@ def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
     spread = (statistics - centre) * np.sqrt(good + 1e-9)[:, None]
     covariance = spread.T @ spread / (good.sum() + 1e-9)
     diagonal = np.diag(np.diag(covariance)) + 1e-8 * np.eye(len(covariance))
-    covariance = (1.0 - SHRINK) * covariance + SHRINK * diagonal + 1e-8 * np.eye(len(covariance))
+    covariance = (
+        (1.0 - COVARIANCE_SHRINKAGE) * covariance
+        + COVARIANCE_SHRINKAGE * diagonal
+        + 1e-8 * np.eye(len(covariance))
+    )
     deviations = np.sqrt(np.diag(covariance))
-    # A prior group lies BROKEN_SCORE deviations up in every statistic.
+    # A prior group lies MIN_BROKEN_SCORE deviations up in every statistic.
     total = broken.sum() + PRIOR_WEIGHT
-    middle = (broken @ statistics + PRIOR_WEIGHT * (centre + BROKEN_SCORE * deviations)) / total
+    middle = (broken @ statistics + PRIOR_WEIGHT * (centre + MIN_BROKEN_SCORE * deviations)) / total
     away = (statistics - middle) * np.sqrt(broken)[:, None]
     within = covariance + (away.T @ away) / total
     direction = _without_negatives(within, middle - centre)
     along = statistics @ direction
     m0, s0 = _middle_and_width(along, good + 1e-9)
     z = (along - m0) / s0
-    m1 = max((float(broken @ z) + PRIOR_WEIGHT * BROKEN_SCORE) / total, BROKEN_SCORE)
+    m1 = max((float(broken @ z) + PRIOR_WEIGHT * MIN_BROKEN_SCORE) / total, MIN_BROKEN_SCORE)
     s1 = np.sqrt((float(broken @ (z - m1) ** 2) + PRIOR_WEIGHT) / total)
     s1 = float(np.clip(s1, 1.0, m1))
     log_ratio = 0.5 * GRID**2 - 0.5 * ((GRID - m1) / s1) ** 2 - np.log(s1)

@@ -20,7 +20,7 @@ SENSOR_POSITIONS = np.array([-6.0, -2.0, 2.0, 6.0])
 SPEED_OF_SOUND = 343.0
 ABSORPTION = 0.6
 """Decibels a metre at 1 kHz over ground with low plants, proportional to the frequency."""
-NEAREST = 1.0
+REFERENCE_METRES = 1.0
 """Metres at which an impact of strength 1 has its nominal amplitude."""
 IMPACT_SECONDS = 0.22
 FULL_SCALE = 0.35
@@ -243,7 +243,11 @@ def footstep_sound(
         decibels = -ABSORPTION * frequencies / 1000.0 * distance[:, None]
         # The shift by a fraction of a sample keeps the time differences between sensors exact.
         shift = np.exp(-2j * np.pi * frequencies / rate * (arrival - first)[:, None])
-        gain = NEAREST / np.maximum(distance, NEAREST)[:, None] * 10.0 ** (decibels / 20.0)
+        gain = (
+            REFERENCE_METRES
+            / np.maximum(distance, REFERENCE_METRES)[:, None]
+            * 10.0 ** (decibels / 20.0)
+        )
         heard = np.fft.irfft(waves * gain * shift, length, axis=1)
         inside = first < n_samples
         places = first[inside, None] + np.arange(length)

@@ -20,7 +20,7 @@ BAYES_ERROR = {"separated": 1.695, "paper": 23.975}
 LINEAR_UP_TO = 0.5
 """Points of excess error up to which the axis is linear; logarithmic beyond."""
 EXCESS_TICKS = (-0.5, -0.25, 0, 0.25, 0.5, 1, 2, 5, 10, 20, 50)
-ALIKE = 1e-12
+MAX_EQUAL_DIFFERENCE = 1e-12
 """Curves that differ by less are drawn once, with both names."""
 
 
@@ -218,7 +218,14 @@ def _merged(rows: Rows, keys: tuple[str, ...]) -> Rows:
         means.setdefault(row["method"], []).append(row["mean"])
     names: dict[str, list[str]] = {}
     for method in _distinct(rows, "method"):
-        twin = next((n for n in names if np.allclose(means[n], means[method], ALIKE, ALIKE)), None)
+        twin = next(
+            (
+                n
+                for n in names
+                if np.allclose(means[n], means[method], MAX_EQUAL_DIFFERENCE, MAX_EQUAL_DIFFERENCE)
+            ),
+            None,
+        )
         names.setdefault(method if twin is None else twin, []).append(method)
     return [{**r, "method": ", ".join(names[r["method"]])} for r in rows if r["method"] in names]
 

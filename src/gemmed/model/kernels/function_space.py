@@ -24,7 +24,7 @@ SINGLE_PRECISION_FROM = 300
 """Size of a Newton system from which on it is factorised in single precision, in half the time.
 
 Its solution is then refined in double precision: a direction with errors of 1e-4 would stall."""
-REFINED = 1e-8
+MAX_REFINED_RESIDUAL = 1e-8
 """Relative residual of a refined solution."""
 MAX_REFINEMENTS = 6
 
@@ -209,7 +209,7 @@ class GramSpace(FunctionSpace):
         solution = solve_factored(factor, right)
         if factor.dtype == np.float64:
             return solution
-        wanted = REFINED * float(np.linalg.norm(right))
+        wanted = MAX_REFINED_RESIDUAL * float(np.linalg.norm(right))
         padded = np.zeros(self.n_samples)
         for _ in range(MAX_REFINEMENTS):
             padded[active] = root * solution
@@ -325,7 +325,7 @@ def variances_of_functions(
     return [space.posterior_variances(own, some) for own, some in each]
 
 
-LARGE_VARIANCE = 1e6
+MIN_UNSCALED_VARIANCE = 1e6
 """Prior variance of f above which data are taken for unscaled."""
 MAX_ABSOLUTE_VALUE = 1e150
 """Features must stay below it: their squares must not overflow."""
@@ -379,7 +379,7 @@ def function_space(kernel: Kernel, X: FloatArray) -> tuple[FunctionSpace, FloatA
 
 def _warn_of_large_variance(variances: FloatArray) -> None:
     typical = float(np.median(variances))
-    if typical > LARGE_VARIANCE:
+    if typical > MIN_UNSCALED_VARIANCE:
         warnings.warn(
             f"the kernel gives the decision function a prior variance of about {typical:.2g}, "
             "against margins of 1: scale X (StandardScaler).",

@@ -48,7 +48,7 @@ solves another system anyway."""
 VARIANCE_REDUCTION = 0.1
 """The same for posterior variances, whose relative error is the square of it."""
 MAX_STEPS = 200
-PRECISION = 1e-6
+RELATIVE_PRECISION = 1e-6
 """Relative precision of sums over the rows."""
 ROWS_PER_LANDMARK = 2
 """Size of the sample of rows. More of them save fewer passes than they cost."""
@@ -141,7 +141,7 @@ class LandmarkSpace(WeightParameters):
         residual = _as_columns(self.from_coefficients(pull)) - start
         whole = np.linalg.norm(residual + start, axis=0)
         left = np.linalg.norm(residual, axis=0) / np.maximum(whole, 1e-300)
-        residual = np.where(left > PRECISION, residual, 0.0)
+        residual = np.where(left > RELATIVE_PRECISION, residual, 0.0)
         reduction = np.clip(np.sqrt(left), REDUCTION_NEAR, REDUCTION_FAR)
         found = start + self._solve(_as_columns(curvature), residual, reduction)
         return found.reshape(parameters.shape)

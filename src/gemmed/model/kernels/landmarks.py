@@ -159,7 +159,7 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray) -> NystroemMap:
     return NystroemMap(kernel, landmarks[kept], np.asfortranarray(np.tril(factor[:rank, :rank])))
 
 
-TRUSTED = 0.5
+MIN_TRUST = 0.5
 """Samples below this probability are never landmarks, nor references of new samples."""
 ROWS_PER_MEAN, MIN_ROWS_PER_MEAN = 20, 4
 """Rows for each landmark of which means are taken, and how few of them leave landmarks rows."""
@@ -184,7 +184,7 @@ def feature_map(
     if kernel.name == "linear":
         n_columns = rows.take(np.zeros(1, dtype=np.intp)).shape[1]
         return LinearMap(n_columns, kernel.function_variance, kernel.bias_variance)
-    usable = trust >= TRUSTED
+    usable = trust >= MIN_TRUST
     for z in np.unique(class_index):  # a class in which nobody is trusted has its better half
         own = class_index == z
         if not np.any(usable[own]):

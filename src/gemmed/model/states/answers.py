@@ -17,7 +17,7 @@ answers can show that the label most of them agree on is wrong. Two readings are
 The data bound chi. Let corr be the correlation of the residuals of two answers to a sample under
 (50), and A the share of pairs of answers that agree. We assume, with corr_95 its 95 % quantile:
 
-    chi <= (1 - A) min(1, corr_95 / FULL_CORRELATION)
+    chi <= (1 - A) min(1, corr_95 / MIN_UNLIMITED_CORRELATION)
 
 Intervals hold under both readings, for the share of right answers among those given and for the
 rate behind it. Probabilities of labels and mean accuracies take chi / 2.
@@ -35,11 +35,11 @@ from ..._core.types import FloatArray
 from .label_model import LabelModel
 from .posterior import LEVEL, StatePosterior, infer_states
 
-STRENGTH = 4.0
+N_PRIOR_ANSWERS = 4.0
 """Answers that the common mean counts for, in every row of an annotator's rates."""
 MAX_ROUNDS, MAX_SETTLED_CHANGE = 100, 1e-4
 N_SWEEPS, N_BURN_IN = 300, 100
-FULL_CORRELATION = 0.1
+MIN_UNLIMITED_CORRELATION = 0.1
 """Correlation from which on the answers do not limit shared errors any further."""
 
 
@@ -167,7 +167,7 @@ def common_prior(counts: FloatArray) -> FloatArray:
     k = counts.shape[1]
     right = float(np.trace(counts.sum(axis=0)))
     mean = min(max((right + 1.0) / (float(counts.sum()) + 2.0), 1.05 / k), 0.98)
-    return STRENGTH * (mean * np.eye(k) + (1.0 - mean) / (k - 1) * (1.0 - np.eye(k)))
+    return N_PRIOR_ANSWERS * (mean * np.eye(k) + (1.0 - mean) / (k - 1) * (1.0 - np.eye(k)))
 
 
 class Accuracies(NamedTuple):
@@ -193,7 +193,7 @@ def accuracies_of(answers: Answers, found: TrueLabels, rng: np.random.Generator)
     agreement = _pair_agreement(answers)
     bound = 0.0
     if len(correlations):
-        largest = float(np.quantile(correlations, (1.0 + LEVEL) / 2.0)) / FULL_CORRELATION
+        largest = float(np.quantile(correlations, (1.0 + LEVEL) / 2.0)) / MIN_UNLIMITED_CORRELATION
         bound = (1.0 - agreement) * min(max(largest, 0.0), 1.0)
     readings = []
     for share in (0.0, bound):
@@ -306,7 +306,9 @@ def _drawn_rates(counts: FloatArray, n_answers: np.ndarray, rng: np.random.Gener
     counts : right answers by draw and annotator
     """
     mean = (counts.sum(axis=1, keepdims=True) + 1.0) / (n_answers.sum() + 2.0)
-    return rng.beta(counts + STRENGTH * mean, n_answers - counts + STRENGTH * (1.0 - mean))
+    return rng.beta(
+        counts + N_PRIOR_ANSWERS * mean, n_answers - counts + N_PRIOR_ANSWERS * (1.0 - mean)
+    )
 
 
 def _less_certain(labels: FloatArray, shares: FloatArray, share: float) -> FloatArray:

@@ -55,9 +55,9 @@ FIRST_MULTIPLIER = 0.1
 FIRST_SMOOTHING = 0.1
 MIN_SMOOTHING = 1e-7
 MAX_LOG_STEP = float(np.log(5.0))
-STALLED = 25
+MAX_STALLED_STEPS = 25
 SADDLE = 1e-2
-PATIENT = 4
+N_PATIENT_STEPS = 4
 MEMORY = 8
 
 
@@ -336,7 +336,10 @@ class _Search:
     @property
     def stalled(self) -> bool:
         """Nothing gained lately: rounding, not the number of steps, is what limits the gap."""
-        return len(self.history) > STALLED and self.history[-STALLED] == self.history[-1]
+        return (
+            len(self.history) > MAX_STALLED_STEPS
+            and self.history[-MAX_STALLED_STEPS] == self.history[-1]
+        )
 
     def step(self) -> None:
         """Minimise at the present tau, update both bounds, choose what to try next."""
@@ -362,7 +365,7 @@ class _Search:
             poor = True
         self.held = self.held + 1 if poor else 0
         # A shortfall measured at a poor W would mislead the search: stay, but not for ever.
-        if self.held == 0 or self.held > PATIENT:
+        if self.held == 0 or self.held > N_PATIENT_STEPS:
             self.visited.append((float(np.log(self.tau)), shortfall))
             self.tau *= float(np.exp(log_step))
 

@@ -24,7 +24,7 @@ from .mean_field import MeanField
 MAX_SAMPLES = 18
 MAX_FEATURES = 3
 SPACING = 0.85
-NEGLIGIBLE = 34.0
+MAX_INTEGRAND_NATS = 34.0
 """Nats below the maximum at which the integrand is cut off: exp(-34) is 2e-15."""
 N_STARTS = 24
 CHUNK = 2_000_000
@@ -261,14 +261,14 @@ class _WeightIntegral:
             nodes.append(cells)
             log_weights.append(values)
             highest = max(highest, float(values.max()))
-            heavy = values.reshape(len(frontier), -1).max(axis=1) > highest - NEGLIGIBLE
+            heavy = values.reshape(len(frontier), -1).max(axis=1) > highest - MAX_INTEGRAND_NATS
             around = (frontier[heavy][:, None, :] + sides).reshape(-1, dimension)
             fresh = {tuple(block) for block in around.tolist()} - seen
             seen |= fresh
             frontier = np.array(sorted(fresh), dtype=int).reshape(-1, dimension)
         log_weight = np.concatenate(log_weights)
         total = float(special.logsumexp(log_weight))
-        kept = log_weight > highest - NEGLIGIBLE - np.log(log_weight.size)
+        kept = log_weight > highest - MAX_INTEGRAND_NATS - np.log(log_weight.size)
         log_partition = total + dimension * np.log(SPACING / np.sqrt(2.0 * np.pi))
         return np.concatenate(nodes)[kept], np.exp(log_weight[kept] - total), log_partition
 

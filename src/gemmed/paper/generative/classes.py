@@ -29,7 +29,7 @@ MAX_ROUND_MULTIPLIERS = 400
 """Multipliers that join at a time: the worst first, others may turn out not to be needed."""
 FIRST_STEP = 0.3
 """Of the range of a multiplier, in the first Newton step of a round."""
-THIN = 0.7
+MAX_FACTOR_RATIO = 0.7
 """Columns of the factor of the curvature, for each multiplier, below which it is used."""
 RULES = ("likelihood", "log_likelihood")
 """What is integrated over means and covariances (G8), (G9)."""
@@ -290,7 +290,7 @@ def _restricted(
             nothing = np.zeros(len(working))
             return Quadratic(-np.inf, nothing, np.diag(nothing))
         bend: Curvature = problem.curvature(at, working)
-        if bend.factor.shape[1] < THIN * len(working):
+        if bend.factor.shape[1] < MAX_FACTOR_RATIO * len(working):
             return Quadratic(certificate.dual, certificate.gradient[working], bend)
         dense = -np.diag(bend.diagonal) - bend.factor @ bend.factor.T
         return Quadratic(certificate.dual, certificate.gradient[working], dense)
