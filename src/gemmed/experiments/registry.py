@@ -15,19 +15,16 @@ from .._core.exceptions import UnknownTargetError
 if TYPE_CHECKING:
     from .runner import Target
 
-ALL = "all"
-"""Stands for every target of the paper's simulation, which need no data and little time."""
+ALL = "all"  # Stands for every target of the paper's simulation, which need no data and little time
 SIMULATION, SOUND = "simulation", "on sound"
 
 
 class Entry(NamedTuple):
     """A target that can be made."""
 
-    factory: str
-    """``module:function`` in this package; its argument: quick or not."""
+    factory: str  # ``module:function`` in this package; its argument: quick or not
     default_runs: int
-    quick_runs: int
-    """Repetitions, and those that are enough to try it out."""
+    quick_runs: int  # Repetitions, and those that are enough to try it out
     family: str = SIMULATION
 
     def make(self, quick: bool = False) -> Target:

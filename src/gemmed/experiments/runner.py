@@ -23,20 +23,16 @@ from .._core.interrupts import without_interrupts
 from .files import read_json, write_json
 from .summary import Rows
 
-Result = dict[str, Any]
-"""What a run found: plain data, as JSON has them."""
-Runs = Mapping[str, Result]
-"""Results by the names of their tasks."""
-WATCH_EVERY = 1.0
-"""Seconds between two looks of a worker at its parent."""
+Result = dict[str, Any]  # What a run found: plain data, as JSON has them
+Runs = Mapping[str, Result]  # Results by the names of their tasks
+WATCH_EVERY = 1.0  # Seconds between two looks of a worker at its parent
 
 
 @dataclass(frozen=True)
 class Task:
     """One run: a function of plain arguments whose result is plain data (JSON)."""
 
-    name: str
-    """Path of its result below the folder of runs; equal tasks have equal names."""
+    name: str  # Path of its result below the folder of runs; equal tasks have equal names
     function: Callable[..., Result]
     arguments: Mapping[str, Any]
 
@@ -166,16 +162,11 @@ class Target:
     """One figure or table with its numbers."""
 
     description: str
-    tasks: Callable[[int], list[Task]]
-    """The runs it needs, for a number of repetitions."""
-    rows: Callable[[Runs, int], Rows]
-    """Its numbers, from the results of the runs."""
-    draw: Callable[[Rows, Path], None]
-    """Its picture, from its numbers."""
-    parameters: Mapping[str, Any]
-    """What the manifest says of data and methods."""
-    repeats: bool = True
-    """Whether it averages over runs; an example shows the first one only."""
+    tasks: Callable[[int], list[Task]]  # The runs it needs, for a number of repetitions
+    rows: Callable[[Runs, int], Rows]  # Its numbers, from the results of the runs
+    draw: Callable[[Rows, Path], None]  # Its picture, from its numbers
+    parameters: Mapping[str, Any]  # What the manifest says of data and methods
+    repeats: bool = True  # Whether it averages over runs; an example shows the first one only
     details: Callable[[Runs], Mapping[str, Any]] = lambda runs: {}
     """What the manifest says of the runs, such as times."""
     more_files: Callable[[Runs, int, Path], list[str]] = lambda runs, n_runs, folder: []

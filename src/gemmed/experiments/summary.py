@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Rows = list[dict[str, Any]]
-"""A table of numbers; all rows have the same columns."""
+Rows = list[dict[str, Any]]  # A table of numbers; all rows have the same columns
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

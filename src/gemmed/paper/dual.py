@@ -28,8 +28,7 @@ FIELD_LIMIT = 1e3
 A bound on a multiplier is a linear penalty for breaking its constraint, so every problem has a
 solution, even when a person's judgement of single samples contradicts the constraints."""
 
-LAM_MARGIN = 1e-9
-"""lam stays below c (1 - LAM_MARGIN); the dual tends to -infinity at c."""
+LAM_MARGIN = 1e-9  # lam stays below c (1 - LAM_MARGIN); the dual tends to -infinity at c
 
 
 class Multipliers(NamedTuple):
@@ -50,12 +49,9 @@ class Multipliers(NamedTuple):
 class Moments(NamedTuple):
     """What an engine computes at given multipliers."""
 
-    log_partition: float
-    """log Z; NaN where an engine (a sampler) cannot know it."""
-    nominal: FloatArray
-    """E[eta_n], shape (n_samples,)."""
-    margin: FloatArray
-    """E[eta_n y_n f_n], shape (n_samples,)."""
+    log_partition: float  # log Z; NaN where an engine (a sampler) cannot know it
+    nominal: FloatArray  # E[eta_n], shape (n_samples,)
+    margin: FloatArray  # E[eta_n y_n f_n], shape (n_samples,)
 
 
 @dataclass(frozen=True)
@@ -176,20 +172,16 @@ def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) 
 class Constraints(NamedTuple):
     """The constants of Definition 1 and of its priors."""
 
-    c: float
-    """Rate of the margin prior."""
-    coverage: float
-    """Least share of each class that is kept (beta-hat)."""
-    entropy_slack: float
-    """epsilon of gamma_z = (1 + epsilon) L*_z."""
+    c: float  # Rate of the margin prior
+    coverage: float  # Least share of each class that is kept (beta-hat)
+    entropy_slack: float  # epsilon of gamma_z = (1 + epsilon) L*_z
 
 
 class Built(NamedTuple):
     """The problem, and what prediction needs beside it."""
 
     problem: DualProblem
-    projection: FloatArray | None
-    """For indefinite kernels, see ``function_space``."""
+    projection: FloatArray | None  # For indefinite kernels, see ``function_space``
 
 
 def build_problem(

@@ -159,7 +159,7 @@ class GenerativeMEDClassifier(GaussianMarginClassifier):
     for every sample and every rival class k. Samples that keep their margin under the prior change
     nothing: with ``generative_weight=1`` the classifier is then the Bayesian form of quadratic
     discriminant analysis (of naive Bayes with ``covariance="diagonal"``). The derivation is in
-    docs/research/model.md ("Generative MED").
+    docs/research/generative.md.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     The first makes it a classifier (:class:`GenerativeMEDClassifier`), the second an anomaly
     detector: a point whose density is below the level is anomalous. One level holds for all
     samples, and an exponential prior says what it costs to lower it. The derivation is in
-    docs/research/model.md ("Robust MED with an oracle").
+    docs/research/generative.md.
 
     Parameters
     ----------

@@ -10,12 +10,10 @@ import numpy as np
 
 from ..._core.types import BoolArray, FloatArray
 
-CHAIN_STEP = 0.125
-"""Seconds between two steps of the chain that switches faults on and off."""
+CHAIN_STEP = 0.125  # Seconds between two steps of the chain that switches faults on and off
 
 
-STALE = "stale"
-"""The recorder hands out what its memory holds of an earlier recording."""
+STALE = "stale"  # The recorder hands out what its memory holds of an earlier recording
 
 
 class Fault(NamedTuple):
@@ -43,12 +41,9 @@ class Fault(NamedTuple):
 class FaultModel:
     """When one sensor fails, and how."""
 
-    share: float
-    """Share of the time spent in a fault, over many recordings."""
-    mean_burst: float
-    """Mean length of a burst, seconds."""
-    kinds: Mapping[str, float]
-    """Relative frequency of the kinds of fault."""
+    share: float  # Share of the time spent in a fault, over many recordings
+    mean_burst: float  # Mean length of a burst, seconds
+    kinds: Mapping[str, float]  # Relative frequency of the kinds of fault
 
 
 def inject_fault(

@@ -19,10 +19,8 @@ from .walk import (
     footstep_sound,
 )
 
-RATE = 4000
-"""Samples a second."""
-DURATION = 13.5
-"""Seconds: 24 segments of 2 seconds, each half a second after the one before."""
+RATE = 4000  # Samples a second
+DURATION = 13.5  # Seconds: 24 segments of 2 seconds, each half a second after the one before
 N_SENSORS = len(SENSOR_POSITIONS)
 N_HUMAN, N_ANIMAL = 84, 66
 HUMAN, HUMAN_WITH_ANIMAL = "human", "human_with_animal"
@@ -35,10 +33,8 @@ class FaultMix(NamedTuple):
 
     sensors: tuple[FaultModel, ...]
     """Each sensor on its own. Sensor 2 fails for long, sensor 4 most of the time."""
-    recorder: FaultModel
-    """What the four sensors share: cable, supply and recorder."""
-    stale: FaultModel
-    """The recorder repeats a part of an earlier walk, of either kind."""
+    recorder: FaultModel  # What the four sensors share: cable, supply and recorder
+    stale: FaultModel  # The recorder repeats a part of an earlier walk, of either kind
 
 
 def _mix(*sensors: tuple[float, float], recorder: float, stale: float) -> FaultMix:

@@ -13,10 +13,8 @@ from ..._core.types import FloatArray
 HEEL, TOE, FORE_HOOF, HIND_HOOF = range(4)
 HOOF_PHASES = ((HIND_HOOF, 0.0), (FORE_HOOF, 0.22), (HIND_HOOF, 0.5), (FORE_HOOF, 0.72))
 """Lateral sequence of a walking quadruped: left hind, left fore, right hind, right fore."""
-HOOF_SEPARATION = 1.0
-"""Metres between hind and fore feet."""
-SENSOR_POSITIONS = np.array([-6.0, -2.0, 2.0, 6.0])
-"""Along the line of sensors, metres."""
+HOOF_SEPARATION = 1.0  # Metres between hind and fore feet
+SENSOR_POSITIONS = np.array([-6.0, -2.0, 2.0, 6.0])  # Along the line of sensors, metres
 SPEED_OF_SOUND = 343.0
 ABSORPTION = 0.6
 """Decibels a metre at 1 kHz over ground with low plants, proportional to the frequency."""
@@ -31,48 +29,31 @@ FULL_SCALE = 0.35
 class Animal:
     """A quadruped led on a rope."""
 
-    mass: float
-    """Kilograms."""
-    stride_length: float
-    """Metres from one contact of a hoof to the next of the same hoof."""
-    behind: float
-    """Metres behind the human."""
-    beside: float
-    """Metres to the side of the human, away from the sensors."""
-    phase_jitter: float
-    """Standard deviation of a hoof beat, as a share of the stride."""
-    hardness: float
-    """Scale of the frequencies of an impact."""
+    mass: float  # Kilograms
+    stride_length: float  # Metres from one contact of a hoof to the next of the same hoof
+    behind: float  # Metres behind the human
+    beside: float  # Metres to the side of the human, away from the sensors
+    phase_jitter: float  # Standard deviation of a hoof beat, as a share of the stride
+    hardness: float  # Scale of the frequencies of an impact
 
 
 @dataclass(frozen=True)
 class Walker:
     """A human on a straight path past the sensors, alone or leading an animal."""
 
-    mass: float
-    """Kilograms."""
-    cadence: float
-    """Steps a minute."""
-    step_length: float
-    """Metres."""
-    step_jitter: float
-    """Standard deviation of a step interval, as a share of the interval."""
+    mass: float  # Kilograms
+    cadence: float  # Steps a minute
+    step_length: float  # Metres
+    step_jitter: float  # Standard deviation of a step interval, as a share of the interval
     asymmetry: float
     """Left steps come later by this share of the interval, and are weaker by as much."""
-    toe_delay: float
-    """Seconds from heel strike to toe strike."""
-    toe_strength: float
-    """Strength of the toe strike relative to the heel strike."""
-    hardness: float
-    """Scale of the frequencies of an impact: sole and ground."""
-    offset: float
-    """Closest distance of the path to the line of sensors, metres."""
-    heading: float
-    """Angle between the path and the line of sensors, radians."""
-    direction: int
-    """+1 or -1: which way along the line of sensors."""
-    passing_time: float
-    """When the middle of the line of sensors is passed, seconds."""
+    toe_delay: float  # Seconds from heel strike to toe strike
+    toe_strength: float  # Strength of the toe strike relative to the heel strike
+    hardness: float  # Scale of the frequencies of an impact: sole and ground
+    offset: float  # Closest distance of the path to the line of sensors, metres
+    heading: float  # Angle between the path and the line of sensors, radians
+    direction: int  # +1 or -1: which way along the line of sensors
+    passing_time: float  # When the middle of the line of sensors is passed, seconds
     animal: Animal | None
 
     @property
@@ -87,11 +68,9 @@ class Contacts(NamedTuple):
     times: FloatArray
     along: FloatArray
     """Position along the path, metres; 0 is where the middle of the sensors is passed."""
-    beside: FloatArray
-    """Metres to the side of the human's path."""
+    beside: FloatArray  # Metres to the side of the human's path
     strength: FloatArray
-    kind: npt.NDArray[np.int64]
-    """HEEL, TOE, FORE_HOOF or HIND_HOOF."""
+    kind: npt.NDArray[np.int64]  # HEEL, TOE, FORE_HOOF or HIND_HOOF
 
 
 def draw_walker(with_animal: bool, duration: float, rng: np.random.Generator) -> Walker:
@@ -184,15 +163,11 @@ def _animal_contacts(
 class ImpactSound(NamedTuple):
     """A struck surface: three damped modes and a burst of friction noise."""
 
-    frequencies: tuple[float, float, float]
-    """Hertz, before the hardness of sole, hoof and ground."""
-    decays: tuple[float, float, float]
-    """Seconds to 1/e."""
+    frequencies: tuple[float, float, float]  # Hertz, before the hardness of sole, hoof and ground
+    decays: tuple[float, float, float]  # Seconds to 1/e
     weights: tuple[float, float, float]
-    friction: float
-    """Amplitude of the noise burst."""
-    friction_decay: float
-    """Seconds to 1/e."""
+    friction: float  # Amplitude of the noise burst
+    friction_decay: float  # Seconds to 1/e
 
 
 IMPACT_SOUNDS = {
@@ -210,12 +185,9 @@ IMPACT_SOUNDS = {
 class Weather(NamedTuple):
     """Noise that is there without any fault."""
 
-    wind: float
-    """Amplitude of the wind at the microphones, of full scale."""
-    gustiness: float
-    """Standard deviation of the logarithm of the wind's strength over time."""
-    ambient: float
-    """Amplitude of distant sounds, half of them common to all sensors."""
+    wind: float  # Amplitude of the wind at the microphones, of full scale
+    gustiness: float  # Standard deviation of the logarithm of the wind's strength over time
+    ambient: float  # Amplitude of distant sounds, half of them common to all sensors
 
 
 def draw_weather(rng: np.random.Generator) -> Weather:

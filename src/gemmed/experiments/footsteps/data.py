@@ -25,14 +25,12 @@ SENSORS: dict[str, tuple[int, ...]] = {
 """Rows of the tables: sensors by the name of the row."""
 ALL = "1,2,3,4"
 N_COMPONENTS = 50
-WINDOW = 1.5
-"""Seconds around the strongest response of a segment."""
+WINDOW = 1.5  # Seconds around the strongest response of a segment
 ANOMALOUS_SHARE = 0.2
 """Share of that window that must be faulty for the segment to be an anomaly (0.3 seconds)."""
 SIMULATION_SEED = 60
 """Of the tables. Seeds 50 to 52 served development."""
-PAPER_SEED = 70
-"""Of the tables of the paper, under both mixes of faults."""
+PAPER_SEED = 70  # Of the tables of the paper, under both mixes of faults
 
 
 AUDIO, MANIFEST, FAULTS, SEGMENTS = "audio", "manifest.csv", "faults.csv", "segments.csv"
@@ -46,25 +44,20 @@ class Size(NamedTuple):
     n_train: int = 25
 
 
-FULL_SIZE = Size()
-"""As in the paper."""
+FULL_SIZE = Size()  # As in the paper
 
 
 class SegmentSet(NamedTuple):
     """All segments of all subjects."""
 
-    mfcc: npt.NDArray[np.float32]
-    """Shape (n_segments, n_sensors, n_features)."""
+    mfcc: npt.NDArray[np.float32]  # Shape (n_segments, n_sensors, n_features)
     summaries: npt.NDArray[np.float64]
     """Of the same windows, shape (n_segments, n_sensors, n_columns)."""
     y: npt.NDArray[np.int64]
     """0 for a human alone, 1 for a human with an animal, shape (n_segments,)."""
-    subjects: npt.NDArray[np.str_]
-    """Shape (n_segments,)."""
-    starts: npt.NDArray[np.float64]
-    """Seconds, shape (n_segments,)."""
-    physical: BoolArray
-    """The truth, shape (n_segments, n_sensors)."""
+    subjects: npt.NDArray[np.str_]  # Shape (n_segments,)
+    starts: npt.NDArray[np.float64]  # Seconds, shape (n_segments,)
+    physical: BoolArray  # The truth, shape (n_segments, n_sensors)
     stale: BoolArray
 
 
@@ -148,16 +141,12 @@ class Part(NamedTuple):
 
     components: list[FloatArray]
     """Principal components of each sensor, not scaled, shape (n_segments, n_components)."""
-    summaries: list[FloatArray]
-    """Summaries of the recorded windows, in which faults are looked for."""
+    summaries: list[FloatArray]  # Summaries of the recorded windows, in which faults are looked for
     y: np.ndarray
     subjects: np.ndarray
-    starts: FloatArray
-    """Seconds."""
-    physical: BoolArray
-    """The truth: physical faults, shape (n_segments, n_sensors)."""
-    stale: BoolArray
-    """Stale memory, of the same shape."""
+    starts: FloatArray  # Seconds
+    physical: BoolArray  # The truth: physical faults, shape (n_segments, n_sensors)
+    stale: BoolArray  # Stale memory, of the same shape
 
     @property
     def faulty(self) -> BoolArray:

@@ -25,16 +25,12 @@ from .data import SIMULATION_SEED, Size, simulated_segments
 
 FAULT_COLOUR = palette.ANOMALOUS.colour
 FRAME_SECONDS = 0.05
-DYNAMIC_RANGE = 60.0
-"""Decibels shown below the loudest."""
-SHOWN_SECONDS = 5.0
-"""Of a recording, in a spectrogram."""
-SHOWN_SUBJECTS = 24
-"""Subjects of each class in the timelines."""
+DYNAMIC_RANGE = 60.0  # Decibels shown below the loudest
+SHOWN_SECONDS = 5.0  # Of a recording, in a spectrogram
+SHOWN_SUBJECTS = 24  # Subjects of each class in the timelines
 NAMES = {LABELS[0]: "human alone", LABELS[1]: "human leading an animal"}
 WANTED = ("noise", "spikes", "hum", "dropout")
-PICTURE_SEED = 0
-"""Of the recordings that are shown; the tables have their own."""
+PICTURE_SEED = 0  # Of the recordings that are shown; the tables have their own
 
 
 def draw_tables(panels: Mapping[str, Rows], path: Path, *, hollow: str) -> None:

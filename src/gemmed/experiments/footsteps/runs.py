@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,8 +25,7 @@ from .data import ALL, FULL_SIZE, PAPER_SEED, SENSORS, SIMULATION_SEED, Size, Sp
 
 N_NEIGHBORS = 10
 FALSE_ALARM_RATE = 0.05
-N_RESTARTS = 1
-"""Of the mean field: a descent on 1,200 segments takes seconds."""
+N_RESTARTS = 1  # Of the mean field: a descent on 1,200 segments takes seconds
 FOLDS = 5
 COSTS = (2.0, 10.0)
 GAMMA_STEPS = (0.5, 1.0, 2.0, 4.0)
@@ -41,8 +41,7 @@ METHODS = (*OF_PAPER, LATE, NEWER)
 PARTS = ("raw", "scaled", "views", "indicators", "at use", "bursts")
 """The sensor model part by part: concatenated raw components, scaled ones, one function per sensor,
 indicators in training, at use as well, and their dependence over time (the whole)."""
-SCANNED_SPLITS = 1
-"""Splits in which ROD is tried with further fractions: the first."""
+SCANNED_SPLITS = 1  # Splits in which ROD is tried with further fractions: the first
 AT_FALSE_ALARMS = 0.02
 
 
@@ -206,10 +205,8 @@ def evaluate_split(
         for row, sensors in SENSORS.items():
             own = data.split_of(segments, train, components, sensors)
             run = _Row(own, split, seconds)
-            start = time.process_time()
-            X, _ = own.concatenated()
-            best = choose(X, own.train.y, own.train.subjects, split)
-            _add(seconds, "choice of parameters", start)
+            with _timed(seconds, "choice of parameters"):
+                best = choose(own.concatenated()[0], own.train.y, own.train.subjects, split)
             run.peers(best, scan and split < SCANNED_SPLITS)
             rows[row] = run.measures
             if paper_only:
@@ -251,63 +248,54 @@ class _Row:
         names = [*OF_PAPER]
         names += [f"ROD-{fraction:g}" for fraction in SCANNED_FRACTIONS if scan]
         for name in names:
-            start = time.process_time()
-            model = fit_peer(name, chosen, self._split, self._X, self._seed)
-            self._measure(name, model.predict(self._X_test))
-            if name in ROD_FRACTIONS:
-                alarms = rod_alarms(model, self._X, self._X_test, ROD_FRACTIONS[name])
-                self.measures[name].update(_detection(alarms[0], alarms[1], self._split))
-            elif name == "GEM+MED":
-                self.measures[name].update(_detection(model.screened_, ~self._nominal, self._split))
-            elif name == REFERENCE:  # the paper leaves test segments to GEM
-                alarms = model.nominal_proba_ < 0.5
-                self.measures[name].update(_detection(alarms, ~self._nominal, self._split))
-            _add(self._seconds, name, start)
+            with _timed(self._seconds, name):
+                model = fit_peer(name, chosen, self._split, self._X, self._seed)
+                self._measure(name, model.predict(self._X_test))
+                alarms: Any = None
+                if name in ROD_FRACTIONS:
+                    alarms = rod_alarms(model, self._X, self._X_test, ROD_FRACTIONS[name])
+                elif name == "GEM+MED":
+                    alarms = model.screened_, ~self._nominal
+                elif name == REFERENCE:  # the paper leaves test segments to GEM
+                    alarms = model.nominal_proba_ < 0.5, ~self._nominal
+                if alarms is not None:
+                    self.measures[name].update(_detection(*alarms, self._split))
 
     def late(self, chosen: dict[int, Chosen]) -> None:
-        start = time.process_time()
-        self._measure(LATE, (late_fusion(self._split, chosen) > 0).astype(int))
-        _add(self._seconds, LATE, start)
+        with _timed(self._seconds, LATE):
+            self._measure(LATE, (late_fusion(self._split, chosen) > 0).astype(int))
 
     def sensors(self) -> Any:
-        start = time.process_time()
-        model = fit_sensors(self._split, self._seed)
         test = self._split.test
         where: dict[str, Any] = {"order": test.starts, "groups": test.subjects}
-        self._measure(NEWER, model.predict(test.columns, **where))
-        found = model.screen(test.columns, **where).broken
-        train = model.broken_proba_ > 0.5
-        self.measures[NEWER].update(
-            _detection(np.any(train, axis=1), np.any(found, axis=1), self._split)
-        )
-        _add(self._seconds, NEWER, start)
+        with _timed(self._seconds, NEWER):
+            model = fit_sensors(self._split, self._seed)
+            self._measure(NEWER, model.predict(test.columns, **where))
+            alarms = model.broken_proba_ > 0.5, model.screen(test.columns, **where).broken
+            self.measures[NEWER].update(_detection(*(a.any(axis=1) for a in alarms), self._split))
         return model
 
     def oracle(self) -> None:
-        start = time.process_time()
-        model, columns = fit_oracle(self._split, self._seed)
-        self._measure(ORACLE, model.predict(columns))
-        _add(self._seconds, ORACLE, start)
+        with _timed(self._seconds, ORACLE):
+            model, columns = fit_oracle(self._split, self._seed)
+            self._measure(ORACLE, model.predict(columns))
 
     def parts(self) -> dict[str, dict[str, float]]:
         """The sensor model part by part; the last one is the whole."""
-        start = time.process_time()
         split, seed, test = self._split, self._seed, self._split.test
-        before = dict(self.measures)
-        side_by_side = np.hstack(test.components)
-        raw = fit_concatenated(split, seed, scale=False)
-        self._measure(PARTS[0], raw.predict(side_by_side))
-        scaled = fit_concatenated(split, seed, scale=True)
-        self._measure(PARTS[1], scaled.predict(side_by_side))
-        trusting = fit_sensors(split, seed, indicators=False)
-        self._measure(PARTS[2], trusting.predict(test.columns))
-        alone = fit_sensors(split, seed, bursts=False)
-        self._measure(PARTS[4], alone.predict(test.columns))
-        alone.at_use = False
-        self._measure(PARTS[3], alone.predict(test.columns))
+        before, side_by_side = dict(self.measures), np.hstack(test.components)
+        with _timed(self._seconds, "parts"):
+            for name, scale in ((PARTS[0], False), (PARTS[1], True)):
+                model = fit_concatenated(split, seed, scale=scale)
+                self._measure(name, model.predict(side_by_side))
+            trusting = fit_sensors(split, seed, indicators=False)
+            self._measure(PARTS[2], trusting.predict(test.columns))
+            alone = fit_sensors(split, seed, bursts=False)
+            self._measure(PARTS[4], alone.predict(test.columns))
+            alone.at_use = False
+            self._measure(PARTS[3], alone.predict(test.columns))
         found = {name: self.measures[name] for name in PARTS[:-1]}
         self.measures = before
-        _add(self._seconds, "parts", start)
         return found
 
     def _measure(self, name: str, answers: np.ndarray) -> None:
@@ -328,7 +316,11 @@ class _Row:
         }
 
 
-def _add(seconds: dict[str, float], name: str, start: float) -> None:
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Adds the processor time of a block to that of the method."""
+    start = time.process_time()
+    yield
     seconds[name] = seconds.get(name, 0.0) + time.process_time() - start
 
 

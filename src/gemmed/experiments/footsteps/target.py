@@ -25,8 +25,7 @@ class PaperTable(NamedTuple):
 
     title: str
     measure: str
-    further: tuple[str, ...]
-    """Measures that are written to the files as well."""
+    further: tuple[str, ...]  # Measures that are written to the files as well
     paper: Mapping[str, Mapping[str, tuple[float, float]]]
     """Mean and standard error by sensors and method, percent."""
 
@@ -112,10 +111,8 @@ class Verdict(NamedTuple):
     """How GEM-MED compares with the best method in one row of a table."""
 
     best: str
-    behind: float
-    """Mean paired difference of the best method to GEM-MED, 0 if GEM-MED is the best."""
-    error: float
-    """Standard error of that difference."""
+    behind: float  # Mean paired difference of the best method to GEM-MED, 0 if GEM-MED is the best
+    error: float  # Standard error of that difference
 
     @property
     def holds(self) -> bool:

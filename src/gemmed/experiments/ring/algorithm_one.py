@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._core.exceptions import ConstraintWarning
 from ...datasets import Layout, make_ring
 from ...paper import Exact, GEMMEDClassifier, PaperAlgorithm
 from ...paper.dual import DualProblem
@@ -81,8 +82,9 @@ def fitted(data: Any, engine: Any, **parameters: Any) -> tuple[GEMMEDClassifier,
         "linear", function_variance=1.0, bias_variance=1.0, engine=engine, **parameters
     )
     with warnings.catch_warnings():
-        # That some steps do not converge is what the figures show.
+        # That some steps do not converge, or give up a constraint, is what the figures show.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConstraintWarning)
         model.fit(data.X / length, data.y)
     return model, 100.0 * (1.0 - model.score(data.X_test / length, data.y_test))
 

@@ -28,20 +28,16 @@ from .grid import (
     training_set,
 )
 
-INTRO_RATE = 0.4
-"""Share of anomalies in the first figure."""
+INTRO_RATE = 0.4  # Share of anomalies in the first figure
 LEVEL, MASS = 0.1, 0.8
 """The level and the mass that the sets of the second figure are drawn for."""
 GRID = np.linspace(-8.0, 8.0, 4001)
-N_EDGES = 2
-"""Neighbours in the drawn graph, as in the paper's figure."""
-N_GRAPH = 24
-"""Samples a class in the drawn graph."""
+N_EDGES = 2  # Neighbours in the drawn graph, as in the paper's figure
+N_GRAPH = 24  # Samples a class in the drawn graph
 
 
 BOUNDARY_METHODS = ("SVM", "ROD-0.02", "ROD-0.2", NEWER, REFERENCE, ORACLE)
-CENTRE = 16
-"""Reach of the enlarged part of the boundaries."""
+CENTRE = 16  # Reach of the enlarged part of the boundaries
 SCORE_METHODS = (REFERENCE, NEWER, "ROD-0.02", "ROD-0.2", "ROD-0.6")
 
 

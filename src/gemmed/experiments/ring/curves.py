@@ -17,8 +17,7 @@ REFERENCE, ORACLE = "GEM-MED", "oracle"
 BAYES_ERROR = {"separated": 1.695, "paper": 23.975}
 """Error of the best classifier in percent: Phi(-1.5 sqrt 2) and Phi(-1 / sqrt 2)."""
 
-LINEAR_UP_TO = 0.5
-"""Points of excess error up to which the axis is linear; logarithmic beyond."""
+LINEAR_UP_TO = 0.5  # Points of excess error up to which the axis is linear; logarithmic beyond
 EXCESS_TICKS = (-0.5, -0.25, 0, 0.25, 0.5, 1, 2, 5, 10, 20, 50)
 MAX_EQUAL_DIFFERENCE = 1e-12
 """Curves that differ by less are drawn once, with both names."""

@@ -30,10 +30,8 @@ NOISE_RATE, CORRUPTION_RADIUS = 0.2, 55
 N_PER_CLASS = 100
 ROD_FRACTIONS = (0.02, 0.2, 0.6)
 RECALL_GRID = np.linspace(0.0, 1.0, 101)
-N_NEIGHBORS = 5
-"""k of the paper's simulation."""
-NEWER = "state model"
-"""``gemmed.GEMMEDClassifier``, the later model of this package."""
+N_NEIGHBORS = 5  # k of the paper's simulation
+NEWER = "state model"  # ``gemmed.GEMMEDClassifier``, the later model of this package
 
 
 def _rod(fraction: float, seed: int) -> RODClassifier:
@@ -134,8 +132,7 @@ def simulation_parameters(radii: Sequence[float], rates: Sequence[float]) -> dic
 
 
 CURVE_RADII = (15, 55)
-MINUS = f"minus_{REFERENCE}"
-"""Column of the paired difference."""
+MINUS = f"minus_{REFERENCE}"  # Column of the paired difference
 
 
 class RingCell(NamedTuple):

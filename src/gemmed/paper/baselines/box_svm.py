@@ -24,18 +24,14 @@ from ..._core.types import FloatArray
 from ...model.kernels.function_space import FeatureSpace, FunctionSpace
 
 MAX_STEPS = 60
-TO_BOUNDARY = 0.995
-"""Share of the way to the nearest bound that one interior-point step may go."""
-MIN_START_SHARE = 1e-2
-"""Of its cost, at which a multiplier starts: not too near to its bound."""
+TO_BOUNDARY = 0.995  # Share of the way to the nearest bound that one interior-point step may go
+MIN_START_SHARE = 1e-2  # Of its cost, at which a multiplier starts: not too near to its bound
 PATIENCE = 3
 """Further steps, once the gap is small enough, to find out which multipliers are at a bound."""
-RIDGE = 1e-13
-"""Added, relative to the trace, to a system that rounding has made indefinite."""
+RIDGE = 1e-13  # Added, relative to the trace, to a system that rounding has made indefinite
 LOOSE, TIGHT = 1e8, 1e-12
 """Weights that free a multiplier and that hold it, relative to the mean cost."""
-HELD_OUT_TOL = 1e-4
-"""Accuracy of the fits behind probabilities; only one slope is read off them."""
+HELD_OUT_TOL = 1e-4  # Accuracy of the fits behind probabilities; only one slope is read off them
 N_FOLDS = 5
 
 Solve = Callable[[FloatArray], FloatArray]
@@ -44,14 +40,11 @@ Solve = Callable[[FloatArray], FloatArray]
 class BoxSVM(NamedTuple):
     """A fitted support vector machine on the training points."""
 
-    alpha: FloatArray
-    """The multipliers a, shape (n_samples,); zero where c is zero."""
-    margins: FloatArray
-    """y f at all samples, those outside the fit too."""
+    alpha: FloatArray  # The multipliers a, shape (n_samples,); zero where c is zero
+    margins: FloatArray  # y f at all samples, those outside the fit too
     squared_norm: float
     primal: float
-    gap: float
-    """Primal minus dual: a bound on the error of either."""
+    gap: float  # Primal minus dual: a bound on the error of either
     n_iter: int
     converged: bool
 
@@ -107,10 +100,8 @@ def held_out_margins(
 class _System(NamedTuple):
     """What an interior-point step asks of G."""
 
-    multiply: Callable[[FloatArray], FloatArray]
-    """a -> G a."""
-    factorise: Callable[[FloatArray], Solve]
-    """w -> (r -> (G + diag(1 / w))^-1 r)."""
+    multiply: Callable[[FloatArray], FloatArray]  # a -> G a
+    factorise: Callable[[FloatArray], Solve]  # w -> (r -> (G + diag(1 / w))^-1 r)
 
 
 def _restrict(space: FunctionSpace, signs: FloatArray, active: np.ndarray) -> _System:

@@ -36,10 +36,8 @@ from ...estimators.whole_fit import fit_method
 from ...evidence.screening import conformal_p_values, conformal_threshold
 from ..generative.gaussian import Gaussian, log_partition, standard_prior
 
-MAD_TO_DEVIATION = 1.4826
-"""Standard deviation of a Gaussian over its median absolute deviation."""
-N_FOLDS = 10
-"""Folds behind the training scores."""
+MAD_TO_DEVIATION = 1.4826  # Standard deviation of a Gaussian over its median absolute deviation
+N_FOLDS = 10  # Folds behind the training scores
 MAX_RUNS = 5
 
 
@@ -53,8 +51,7 @@ class GaussianMED:
     lam: FloatArray
     posterior: Gaussian
     dual: float
-    gap: float
-    """Bound on the distance of the dual to its maximum."""
+    gap: float  # Bound on the distance of the dual to its maximum
     n_iter: int
 
     @property

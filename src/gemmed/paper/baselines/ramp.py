@@ -29,8 +29,7 @@ from .box_svm import HELD_OUT_TOL, BoxSVM, held_out_margins, solve_box_svm
 START_NEIGHBORS = 10
 START_SHARE = 0.5
 """Share of each class kept by the trimmed and the random starts: a clean majority is assumed."""
-LOWEST_MARGIN = -2.0
-"""Margins further out count as this one in the slope of the probabilities."""
+LOWEST_MARGIN = -2.0  # Margins further out count as this one in the slope of the probabilities
 
 
 @dataclass(frozen=True)

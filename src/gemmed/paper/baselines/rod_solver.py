@@ -64,18 +64,14 @@ MEMORY = 8
 class RodSolution(NamedTuple):
     """A solution of ROD with its certificate."""
 
-    eta: FloatArray
-    """Shape (n_samples,): relaxed indicator of being nominal."""
+    eta: FloatArray  # Shape (n_samples,): relaxed indicator of being nominal
     alpha: FloatArray
     """Shape (n_samples,): saddle-point multipliers; f = C sum_i alpha_i eta_i y_i k(x_i, .)."""
-    objective: float
-    """Upper bound: the value of (1) at (eta, M) is not above it."""
-    lower_bound: float
-    """No feasible (eta, M) has a smaller value."""
+    objective: float  # Upper bound: the value of (1) at (eta, M) is not above it
+    lower_bound: float  # No feasible (eta, M) has a smaller value
     n_iter: int
     converged: bool
-    factor: FloatArray
-    """Shape (n_samples, k): M = factor factor' off the diagonal, eta on it."""
+    factor: FloatArray  # Shape (n_samples, k): M = factor factor' off the diagonal, eta on it
 
     @property
     def duality_gap(self) -> float:
@@ -113,10 +109,8 @@ class LowerBound(NamedTuple):
     """A lower bound on (1), and how W may be improved if the bound is loose."""
 
     value: float
-    excess: float
-    """How far the dual matrix is from feasible; zero at a global minimum over W."""
-    direction: FloatArray
-    """Shape (r,): the direction of W in which it is violated most."""
+    excess: float  # How far the dual matrix is from feasible; zero at a global minimum over W
+    direction: FloatArray  # Shape (r,): the direction of W in which it is violated most
 
 
 def reduce_gram(G: FloatArray, C: float, min_nominal_share: float) -> ReducedProblem:

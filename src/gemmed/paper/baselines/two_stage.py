@@ -17,8 +17,7 @@ from ..._core.types import FloatArray
 from ...estimators.validation import check_groups, check_number, check_query_data
 from ...estimators.whole_fit import fit_method
 
-ROUNDING = 1e-9
-"""0.29 * 100 is 28.999..., and means 29 samples."""
+ROUNDING = 1e-9  # 0.29 * 100 is 28.999..., and means 29 samples
 
 
 def _classifier_has(name: str) -> Any:

@@ -27,8 +27,7 @@ from .gibbs import CONVERGED_R_HAT, Chains, integrate_dual_value, projected_grad
 
 Mode = Literal["convergent", "corrected", "printed"]
 MODES: tuple[Mode, ...] = ("convergent", "corrected", "printed")
-N_CHAINS = 10
-"""Persistent chains of the convergent mode, and chains behind the certificate."""
+N_CHAINS = 10  # Persistent chains of the convergent mode, and chains behind the certificate
 CONSTANT_SHARE = 0.2
 """Share of the steps before step sizes begin to fall as 1 / t in the convergent mode."""
 CONVERGED_GAIN = 5e-4

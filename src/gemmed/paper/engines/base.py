@@ -30,8 +30,7 @@ class Solution:
     """A solution of the dual problem, and how good it is."""
 
     multipliers: Multipliers
-    nominal: FloatArray
-    """E[eta_n], shape (n_samples,)."""
+    nominal: FloatArray  # E[eta_n], shape (n_samples,)
     dual_value: float
     duality_gap: float
     """Certificate: how much the objective of the engine can still improve, at most."""

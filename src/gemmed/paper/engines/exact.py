@@ -27,11 +27,9 @@ SPACING = 0.85
 MAX_INTEGRAND_NATS = 34.0
 """Nats below the maximum at which the integrand is cut off: exp(-34) is 2e-15."""
 N_STARTS = 24
-CHUNK = 2_000_000
-"""Numbers held per temporary array while passing over the grid."""
+CHUNK = 2_000_000  # Numbers held per temporary array while passing over the grid
 MAX_NODES = 2_000_000
-BLOCK = 4
-"""Nodes along each side of a block of the grid."""
+BLOCK = 4  # Nodes along each side of a block of the grid
 
 
 class DualCurvature(NamedTuple):

@@ -29,13 +29,10 @@ from .base import (
 )
 from .mean_field import MeanField
 
-CONVERGED_R_HAT = 1.1
-"""Chains that differ by more have not mixed: what they report is no solution."""
-INTEGRATION_NODES = 16
-"""Gauss-Legendre nodes of the thermodynamic integration of the dual value."""
+CONVERGED_R_HAT = 1.1  # Chains that differ by more have not mixed: what they report is no solution
+INTEGRATION_NODES = 16  # Gauss-Legendre nodes of the thermodynamic integration of the dual value
 OPTION_MINIMA = {"n_chains": 2, "n_draws": 4, "n_final_draws": 4, "burn_in": 0, "n_averaged": 0}
-FIRST_RADIUS = 0.1
-"""First trust region, in units of the scales of single multipliers."""
+FIRST_RADIUS = 0.1  # First trust region, in units of the scales of single multipliers
 
 
 @dataclass(frozen=True)
@@ -228,14 +225,10 @@ class SampledMoments(NamedTuple):
 
     There are about sqrt(n_draws) batches in each chain. They are nearly independent, so they give
     the Monte-Carlo error of the overall mean."""
-    margins: FloatArray
-    """The same of q(eta = 1 | f) y f."""
-    r_hat: float
-    """Largest split R-hat over E[eta_n]; 1 when the chains agree."""
-    effective_draws: float
-    """Smallest effective sample size over E[eta_n]."""
-    curvature: FloatArray
-    """Monte-Carlo Hessian of log Z, shape (n_samples + 4, n_samples + 4)."""
+    margins: FloatArray  # The same of q(eta = 1 | f) y f
+    r_hat: float  # Largest split R-hat over E[eta_n]; 1 when the chains agree
+    effective_draws: float  # Smallest effective sample size over E[eta_n]
+    curvature: FloatArray  # Monte-Carlo Hessian of log Z, shape (n_samples + 4, n_samples + 4)
 
     @property
     def nominal_error(self) -> FloatArray:

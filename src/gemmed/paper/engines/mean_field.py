@@ -32,14 +32,10 @@ from ..dual import FIELD_LIMIT, DualProblem, Multipliers
 from .base import Solution, Status, require_whole
 
 FORMS = ("collapsed", "factorised")
-ROUNDING = 1e-12
-"""Share of the objective below which a gap is rounding."""
-SHARE_KEPT = 0.5
-"""Share of each class from which a restart learns its first decision function."""
-MED_STEPS = 3
-"""Newton steps of that first function."""
-STEP_TOLERANCE = 1e-10
-"""Largest miss of a constraint in a step, as a mean over the class."""
+ROUNDING = 1e-12  # Share of the objective below which a gap is rounding
+SHARE_KEPT = 0.5  # Share of each class from which a restart learns its first decision function
+MED_STEPS = 3  # Newton steps of that first function
+STEP_TOLERANCE = 1e-10  # Largest miss of a constraint in a step, as a mean over the class
 LOGIT_TOLERANCE = 1e-11
 MAX_LOGIT_STEPS = 100
 

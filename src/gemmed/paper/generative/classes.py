@@ -1,4 +1,4 @@
-"""MED with Gaussian classes, with or without levels (model.md, Generative MED).
+"""MED with Gaussian classes, with or without levels (docs/research/generative.md).
 
     (G1)  F_n = log p(x_n | y_n) / p(x_n | k) + log pi_y / pi_k + b_y - b_k,    a rival k != y_n
     (G2)  E[xi_nk - F_nk] <= 0                   multiplier lam_nk
@@ -23,8 +23,7 @@ from ..._core.types import FloatArray
 from ...model.decision_step import margin_loss
 from .gaussian import Gaussian, log_partition
 
-LAM_MARGIN = 1e-9
-"""How near multipliers may come to their limits, relative to these."""
+LAM_MARGIN = 1e-9  # How near multipliers may come to their limits, relative to these
 MAX_ROUND_MULTIPLIERS = 400
 """Multipliers that join at a time: the worst first, others may turn out not to be needed."""
 FIRST_STEP = 0.3
@@ -47,10 +46,8 @@ class Certificate(NamedTuple):
 
     dual: float
     primal: float
-    gradient: FloatArray
-    """Of the dual with respect to all multipliers."""
-    level: float
-    """Expected level of (G3); minus infinity if there is none."""
+    gradient: FloatArray  # Of the dual with respect to all multipliers
+    level: float  # Expected level of (G3); minus infinity if there is none
 
     @property
     def gap(self) -> float:
@@ -216,10 +213,8 @@ class GenerativeSolution(NamedTuple):
 
     multipliers: FloatArray
     certificate: Certificate
-    n_iter: int
-    """Newton steps."""
-    converged: bool
-    """The gap is within the tolerance."""
+    n_iter: int  # Newton steps
+    converged: bool  # The gap is within the tolerance
 
 
 def solve_generative(

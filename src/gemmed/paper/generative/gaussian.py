@@ -1,4 +1,4 @@
-"""Gaussians with conjugate priors, updated by samples of any weight (model.md, section 12).
+"""Gaussians with conjugate priors, updated by samples of any weight (docs/research/generative.md).
 
 In maximum entropy discrimination a sample counts for its own class and against the others: weights
 may be negative. Then the distribution of mean and covariance may cease to exist; ``updated`` says
@@ -53,8 +53,7 @@ class NormalInverseWishart:
     count: float
     degrees: float
     scatter: FloatArray
-    factor: FloatArray
-    """Lower Cholesky factor of the scatter."""
+    factor: FloatArray  # Lower Cholesky factor of the scatter
 
     @classmethod
     def of(
@@ -148,8 +147,7 @@ class NormalGamma:
     mean: FloatArray
     count: float
     degrees: float
-    scatter: FloatArray
-    """Shape (d,)."""
+    scatter: FloatArray  # Shape (d,)
 
     @classmethod
     def of(cls, mean: FloatArray, count: float, degrees: float, scatter: FloatArray) -> NormalGamma:
