@@ -21,6 +21,8 @@ from gemmed import Solver
 from gemmed.acoustics import segment_features
 from gemmed.datasets import make_ring
 from gemmed.datasets.footsteps.simulation import RATE, iter_footsteps
+from gemmed.experiments.summary import markdown_table
+from gemmed.experiments.summary import mean_text as mean
 from gemmed.paper import GEMDetector, GEMMEDClassifier, MEDClassifier, TwoStageClassifier
 
 RADIUS, RATES = 55, (0.2, 0.3, 0.4, 0.5)
@@ -38,17 +40,8 @@ def gem_med(data, seed, **options):
     )
 
 
-def mean(values, digits=1):
-    error = np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
-
-
 def table(head, rows):
-    print("| " + " | ".join(head) + " |")
-    print("|---" * len(head) + "|")
-    for row in rows:
-        print("| " + " | ".join(str(cell) for cell in row) + " |", flush=True)
-    print()
+    print(markdown_table(head, [[str(cell) for cell in row] for row in rows]), flush=True)
 
 
 def svm_limit(n_seeds):

@@ -20,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from gemmed.datasets import make_ring
 from gemmed.experiments.footsteps import data as segments
 from gemmed.experiments.footsteps import runs
+from gemmed.experiments.summary import markdown_table, mean_text
 from gemmed.paper import GEMMEDClassifier
 
 CHANGED = {
@@ -71,24 +72,22 @@ def on_footsteps(options, mix, split):
 
 def table(head, settings, cells, measure, n_runs, digits):
     """One line for each setting, two columns for each cell."""
-    print(f"| constant | value | {' | '.join(head)} |")
-    print("|---" * (2 + len(head)) + "|")
     runs = {
         (setting, cell, run): measure(dict([setting] if setting[0] else []), cell, run)
         for cell in cells
         for run in range(n_runs)
         for setting in settings
     }
+    lines = []
     for name, value in settings:
-        shown = []
+        line = [f"`{name}`", f"{value:g}"] if name else ["SVM", ""]
         for cell in cells:
             own = np.array([runs[(name, value), cell, run] for run in range(n_runs)])
-            error = own.std(axis=0, ddof=1) / np.sqrt(n_runs)
-            first = f"{own[:, 0].mean():.{digits[0]}f} ± {error[0]:.{digits[0]}f}"
             second = own[:, 1].mean()
-            shown += [first, "" if np.isnan(second) else f"{second:.{digits[1]}f}"]
-        label = f"`{name}` | {value:g}" if name else "SVM |"
-        print(f"| {label} | {' | '.join(shown)} |", flush=True)
+            line += [mean_text(own[:, 0].tolist(), digits[0])]
+            line += ["" if np.isnan(second) else f"{second:.{digits[1]}f}"]
+        lines.append(line)
+    print(markdown_table(["constant", "value", *head], lines))
 
 
 def main():
