@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,3 +68,24 @@ def summarise(
                 )
             rows.append(row)
     return rows
+
+
+class Lead(NamedTuple):
+    """How far the best method leads the reference."""
+
+    best: str
+    mean: float  # Mean paired difference of the best method to the reference
+    error: float  # Standard error of that difference
+    holds: bool  # Whether the reference is the best, or within one standard error of it
+
+    def __str__(self) -> str:
+        return "0" if self.mean == 0 else f"{self.mean:.1f} ± {self.error:.1f} ({self.best})"
+
+
+def lead_of_best(rows: Rows, reference: str, *, smallest: bool = False) -> Lead:
+    """The lead of the best of the methods, one row each as :func:`summarise` makes them."""
+    best = (min if smallest else max)(rows, key=lambda row: row["mean"])
+    if best["method"] == reference:
+        return Lead(reference, 0.0, 0.0, True)
+    mean, error = best[f"minus_{reference}"], best["standard_error_of_difference"]
+    return Lead(best["method"], mean, error, abs(mean) <= error)

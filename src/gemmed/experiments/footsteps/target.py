@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...datasets.footsteps.simulation import DURATION, FAULT_MIXES, RATE, FaultMix
 from ..files import write_text
 from ..runner import Runs, Target, Task
-from ..summary import Rows, markdown_table, mean_and_error, mean_text, summarise
+from ..summary import Rows, lead_of_best, markdown_table, mean_and_error, mean_text, summarise
 from . import data, plots
 from . import runs as one_run
 from .data import ALL, FULL_SIZE, PAPER_SEED, SENSORS, SIMULATION_SEED, Size
@@ -107,34 +107,6 @@ def table_rows(runs_of_row: Mapping[str, Sequence[Methods]]) -> Rows:
     return rows
 
 
-class Verdict(NamedTuple):
-    """How GEM-MED compares with the best method in one row of a table."""
-
-    best: str
-    behind: float  # Mean paired difference of the best method to GEM-MED, 0 if GEM-MED is the best
-    error: float  # Standard error of that difference
-
-    @property
-    def holds(self) -> bool:
-        """Whether GEM-MED is the best or within one standard error of it."""
-        return self.behind <= self.error
-
-
-def verdict(runs: Sequence[Methods], measure: str) -> Verdict:
-    """Compare GEM-MED with the best method, split by split; the oracle does not take part."""
-    means = {
-        name: mean_and_error([run[name][measure] for run in runs])[0]
-        for name in METHODS
-        if measure in runs[0].get(name, {})
-    }
-    best = max(means, key=lambda name: means[name])
-    if best == REFERENCE:
-        return Verdict(best, 0.0, 0.0)
-    return Verdict(
-        best, *mean_and_error([run[best][measure] - run[REFERENCE][measure] for run in runs])
-    )
-
-
 def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
     """The three tables as Markdown, the paper's numbers in brackets."""
     lines: list[str] = []
@@ -150,12 +122,12 @@ def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
             "",
         ]
         held, cells_of_rows = 0, []
-        for sensors, runs in runs_of_row.items():
-            result = verdict(runs, table.measure)
-            held += result.holds
+        for sensors in runs_of_row:
             by_method = {r["method"]: r for r in chosen if r["sensors"] == sensors}
-            cells = [_cell(by_method[m], result.best) if m in by_method else "" for m in methods]
-            cells_of_rows.append([sensors, *cells, _difference(result)])
+            lead = lead_of_best([r for m, r in by_method.items() if m != ORACLE], REFERENCE)
+            held += lead.holds
+            cells = [_cell(by_method[m], lead.best) if m in by_method else "" for m in methods]
+            cells_of_rows.append([sensors, *cells, str(lead)])
         lines += [
             markdown_table(["sensors", *methods, f"best minus {REFERENCE}"], cells_of_rows),
             f"{REFERENCE} is the best or within one standard error of the best in {held} of "
@@ -170,30 +142,6 @@ DETECTION = {
     "detection_precision": "precision",
     "detection_accuracy": "accuracy",
 }
-
-
-def markdown_of_detection(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
-    """Recall, precision and overall accuracy of the alarms, all methods and rows."""
-    first = next(iter(runs_of_row.values()))[0]
-    methods = [name for name in METHODS if "detection_recall" in first.get(name, {})]
-    return _by_measure(runs_of_row, "measure", DETECTION, methods)
-
-
-def _by_measure(
-    runs_of_row: Mapping[str, Sequence[Methods]],
-    head: str,
-    measures: Mapping[str, str],
-    methods: Sequence[str],
-) -> str:
-    """A line for each row and measure, a column for each method."""
-    lines = [
-        [sensors, name, *(_mean(runs, method, measure) for method in methods)]
-        for sensors, runs in runs_of_row.items()
-        for measure, name in measures.items()
-    ]
-    return markdown_table(["sensors", head, *methods], lines)
-
-
 KINDS = {
     "corrupted_accuracy": "all",
     "healthy_accuracy": "healthy",
@@ -203,9 +151,18 @@ KINDS = {
 """Segments that are counted, by the name of the measure."""
 
 
-def markdown_of_kinds(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
-    """Accuracy on healthy, physically faulty and stale segments, all methods and rows."""
-    return _by_measure(runs_of_row, "segments", KINDS, [*METHODS, ORACLE])
+def markdown_by_measure(
+    runs_of_row: Mapping[str, Sequence[Methods]], head: str, measures: Mapping[str, str]
+) -> str:
+    """A line for each row and measure, a column for each method that has them."""
+    first, every = next(iter(measures)), runs_of_row.values()
+    methods = [m for m in (*METHODS, ORACLE) if any(first in runs[0].get(m, {}) for runs in every)]
+    lines = [
+        [sensors, name, *(_mean(runs, method, measure) for method in methods)]
+        for sensors, runs in runs_of_row.items()
+        for measure, name in measures.items()
+    ]
+    return markdown_table(["sensors", head, *methods], lines)
 
 
 def markdown_of_parts(parts: Sequence[Methods], whole: Sequence[Methods]) -> str:
@@ -280,12 +237,6 @@ def _cell(row: Mapping[str, Any], best: str) -> str:
     return text if row["paper"] == "" else f"{text} [{row['paper']:.1f}]"
 
 
-def _difference(result: Verdict) -> str:
-    if result.best == REFERENCE:
-        return "0"
-    return f"{result.behind:.1f} ± {result.error:.1f} ({result.best})"
-
-
 FOOTSTEPS = "footsteps"
 
 
@@ -305,7 +256,10 @@ def paper_target(quick: bool, size: Size = FULL_SIZE, mix: str = "realistic") ->
     def write(results: list[Any], folder: Path) -> list[str]:
         found, name = _by_row(results), f"{FOOTSTEPS}-{mix}-tables.md"
         title = "**Alarms on training and test segments**, percent\n"
-        write_text(folder / name, "\n".join([markdown(found), title, markdown_of_detection(found)]))
+        write_text(
+            folder / name,
+            "\n".join([markdown(found), title, markdown_by_measure(found, "measure", DETECTION)]),
+        )
         return [name]
 
     return _target(
@@ -364,9 +318,9 @@ def _write_all(size: Size, results: list[Any], folder: Path) -> list[str]:
     pieces = [
         markdown(by_row),
         "**Percent right by kind of segment**\n",
-        markdown_of_kinds(by_row),
+        markdown_by_measure(by_row, "segments", KINDS),
         "**Alarms on training and test segments**, percent\n",
-        markdown_of_detection(by_row),
+        markdown_by_measure(by_row, "measure", DETECTION),
         "**The sensor model with all sensors, part by part**, percent right\n",
         markdown_of_parts([r["parts"] for r in results], by_row[ALL]),
         "**Physical faults at single sensors of test segments**, all sensors\n",

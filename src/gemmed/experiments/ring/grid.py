@@ -19,7 +19,7 @@ from ...paper import GEMMEDClassifier as PaperGEMMEDClassifier
 from ...paper import RampSVC, RODClassifier, TwoStageClassifier
 from ..files import write_text
 from ..runner import Result, Runs, Target, Task
-from ..summary import Rows, markdown_table, mean_and_error, summarise
+from ..summary import Rows, lead_of_best, markdown_table, mean_and_error, summarise
 from . import curves
 from .curves import BAYES_ERROR, ORACLE, REFERENCE
 
@@ -236,7 +236,7 @@ def markdown(rows: Rows) -> str:
     is the best or within one standard error of the paired difference.
     """
     lines: list[str] = []
-    for measure, digits, best in (("error", 2, min), ("auc", 3, max)):
+    for measure, digits in (("error", 2), ("auc", 3)):
         for layout in LAYOUTS:
             own = [r for r in rows if (r["layout"], r["measure"]) == (layout, measure)]
             by_cell: dict[tuple[float, float], dict[str, dict[str, Any]]] = {}
@@ -260,17 +260,16 @@ def markdown(rows: Rows) -> str:
                 ]
                 shown.append([*cell, *values])
                 paired.append([*cell, *differences])
-                rival = best((r for r in others if r["method"] != ORACLE), key=lambda r: r["mean"])
-                lead = rival[MINUS] * (1 if best is min else -1)
-                held += lead >= -rival["standard_error_of_difference"]
+                rivals = [r for name, r in by_name.items() if name != ORACLE]
+                held += lead_of_best(rivals, REFERENCE, smallest=measure == "error").holds
             means = [np.mean([r["mean"] for r in own if r["method"] == name]) for name in names]
             shown.append(["mean", "", *(f"{mean:.{digits}f}" for mean in means)])
-            rivals = [name for name in names if name != REFERENCE]
+            rest = [name for name in names if name != REFERENCE]
             lines += [
                 f"**{title}**\n",
                 markdown_table(["R", "r_a", *names], shown),
                 f"**The same minus {REFERENCE}, paired**\n",
-                markdown_table(["R", "r_a", *rivals], paired),
+                markdown_table(["R", "r_a", *rest], paired),
                 f"{REFERENCE} is the best or within one standard error (paired) of the best other "
                 f"method, the oracle apart, in {held} of {len(by_cell)} cells.",
                 "",
