@@ -251,7 +251,7 @@ class _Row:
             with _timed(self._seconds, name):
                 model = fit_peer(name, chosen, self._split, self._X, self._seed)
                 self._measure(name, model.predict(self._X_test))
-                alarms: Any = None
+                alarms: tuple[Any, Any] | None = None
                 if name in ROD_FRACTIONS:
                     alarms = rod_alarms(model, self._X, self._X_test, ROD_FRACTIONS[name])
                 elif name == "GEM+MED":
@@ -259,7 +259,8 @@ class _Row:
                 elif name == REFERENCE:  # the paper leaves test segments to GEM
                     alarms = model.nominal_proba_ < 0.5, ~self._nominal
                 if alarms is not None:
-                    self.measures[name].update(_detection(*alarms, self._split))
+                    measured = _detection(alarms[0], alarms[1], self._split)
+                    self.measures[name].update(measured)
 
     def late(self, chosen: dict[int, Chosen]) -> None:
         with _timed(self._seconds, LATE):
@@ -271,8 +272,9 @@ class _Row:
         with _timed(self._seconds, NEWER):
             model = fit_sensors(self._split, self._seed)
             self._measure(NEWER, model.predict(test.columns, **where))
-            alarms = model.broken_proba_ > 0.5, model.screen(test.columns, **where).broken
-            self.measures[NEWER].update(_detection(*(a.any(axis=1) for a in alarms), self._split))
+            train = np.any(model.broken_proba_ > 0.5, axis=1)
+            found = np.any(model.screen(test.columns, **where).broken, axis=1)
+            self.measures[NEWER].update(_detection(train, found, self._split))
         return model
 
     def oracle(self) -> None:
