@@ -41,6 +41,13 @@ TOLERANCE, MAX_SWEEPS = 1e-6, 60
 DAMPING_SHARE = 0.5
 """Share of the old message that is kept after ``N_UNDAMPED_SWEEPS`` sweeps, against oscillation."""
 N_UNDAMPED_SWEEPS = 10
+MAX_NATS, SMALLEST = 600.0, 1e-300
+"""Limits within which exponentials are numbers."""
+SPLIT_FROM = 100
+"""Steps from which on a sequence is cut into parts that are walked at once."""
+GAP_DECIMALS = 3
+"""Gaps are told apart to so many decimals, in usual steps, where rates are learned."""
+VALUES_AT_ONCE = 200_000
 
 
 MAX_SHARED = 9
@@ -218,6 +225,8 @@ class Inferred(NamedTuple):
     """Of the chains, the common one last if there is one."""
     residual: float
     """Largest change of a probability in the last sweep."""
+    messages: FloatArray
+    """Nats of each sample for "faulty", shape (n_samples, n_chains)."""
 
 
 def has_shared_chain(shared: bool | str, n_views: int) -> bool:
@@ -229,140 +238,271 @@ def has_shared_chain(shared: bool | str, n_views: int) -> bool:
 
 
 def infer(
-    factors: Factors, rates: Rates, sequences: Sequences, present: np.ndarray | None = None
+    factors: Factors,
+    rates: Rates,
+    sequences: Sequences,
+    present: np.ndarray | None = None,
+    start: FloatArray | None = None,
 ) -> Inferred:
     """Posterior under one chain a view and one for what they share.
 
     Parameters
     ----------
     present : which views are there, shape (n_samples, n_views); only ``none_good`` asks for it
+    start : messages of a similar problem
     """
     n_views = factors.bad.shape[1]
-    field = np.zeros((len(factors.bad), len(rates.every)))
-    probability, residual = np.full(field.shape, np.nan), np.inf
-    for sweep in range(MAX_SWEEPS):
-        walk = _Walk(field, rates.every, sequences)
-        said = _Said(factors, walk.cavity, n_views)
-        now = special.expit(walk.cavity + said.field)
+    shape = (len(factors.bad), len(rates.every))
+    field: FloatArray = np.zeros(shape) if start is None else start
+    probability, residual = np.full(shape, np.nan), np.inf
+    meet = factors.votes.shape[2] > 1 or rates.common is not None
+    if not meet:  # what a sample says of a chain does not depend on the others
+        field, residual = factors.bad - factors.votes[:, :, 0], 0.0
+    for sweep in range(MAX_SWEEPS if meet else 0):
+        cavity = _Walk(field, rates.every, sequences).cavity
+        said = _said(factors, cavity)
+        now = special.expit(cavity + said.field)
         residual = float(np.max(np.abs(now - probability), initial=0.0)) if sweep else np.inf
         kept = DAMPING_SHARE if sweep >= N_UNDAMPED_SWEEPS else 0.0
         field, probability = kept * field + (1.0 - kept) * said.field, now
         if residual <= TOLERANCE:
             break
     walk = _Walk(field, rates.every, sequences)
-    said = _Said(factors, walk.cavity, n_views)
-    log_q, log_g = special.log_expit(walk.cavity), special.log_expit(-walk.cavity)
-    edges = float(np.logaddexp(log_q + field, log_g).sum())
+    said = _said(factors, walk.cavity, np.ones(factors.bad.shape, dtype=bool) if present is None else present)
+    edges = float(
+        np.logaddexp(special.log_expit(walk.cavity) + field, special.log_expit(-walk.cavity)).sum()
+    )
     return Inferred(
-        1.0 - (1.0 - said.common)[:, None] * said.good,
+        1.0 - (1.0 - said.common)[:, None] * said.good[:, :n_views],
         said.common,
-        said.none_good(np.ones(factors.bad.shape, dtype=bool) if present is None else present),
+        said.none_good,
         said.labels,
         walk.log_evidence + float(said.log_evidence.sum()) - edges,
         walk.counts(),
         residual,
+        field,
     )
 
 
-class _Said:
-    """Exact sums within each sample: what it says of every chain, given the cavity of the others.
+class _Said(NamedTuple):
+    """What samples say of every chain, given the cavity of the others, and what is known of them.
 
-    ``cavity`` are log-odds of "faulty" without the sample, shape (n_samples, n_chains).
+    Arrays of shape (n_samples, ...).
     """
 
-    def __init__(self, factors: Factors, cavity: FloatArray, n_views: int) -> None:
-        bad, votes, prior, at_once = factors
-        own = cavity[:, :n_views, None]
-        self._prior, self._broken = prior, special.log_expit(own) + bad[..., None]
-        self._either = np.logaddexp(self._broken, special.log_expit(-own) + votes)
-        by_label = prior + self._either.sum(axis=1)
-        healthy = special.logsumexp(by_label, axis=1)
-        self._healthy = healthy
-        others = by_label[:, None, :] - self._either
-        said_broken = special.logsumexp(others, axis=2) + bad
-        said_good = special.logsumexp(others + votes, axis=2)
-        self.good = special.expit(said_good - said_broken - cavity[:, :n_views])
-        """P(good | nothing shared is broken)."""
-        self.field = said_broken - said_good
-        """Log-odds of "faulty" for every chain."""
-        self.log_evidence = healthy
-        self.common = np.zeros(len(bad))
-        self.labels = special.softmax(by_label, axis=1)
-        if cavity.shape[1] == n_views:
-            return
+    field: FloatArray
+    """Log-odds of "faulty" for every chain."""
+    good: FloatArray
+    """P(good | nothing shared is broken), a column for each view."""
+    labels: FloatArray
+    common: FloatArray
+    none_good: FloatArray
+    """P(no present view is good)."""
+    log_evidence: FloatArray
+
+
+def _said(factors: Factors, cavity: FloatArray, present: np.ndarray | None = None) -> _Said:
+    """Exact sums within each sample, of some samples at a time: they fit into the cache.
+
+    Parameters
+    ----------
+    cavity : log-odds of "faulty" without the sample, shape (n_samples, n_chains)
+    present : which views are there; None: ``none_good`` is not asked for
+    """
+    n, size = len(cavity), max(1, VALUES_AT_ONCE // max(factors.votes[0].size, 1))
+    parts = []
+    for first in range(0, n, size):
+        rows = slice(first, first + size)
+        own = Factors(*(None if values is None else values[rows] for values in factors))
+        parts.append(_said_of(own, cavity[rows], None if present is None else present[rows]))
+    return _Said(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -> _Said:
+    bad, votes, prior, at_once = factors
+    n, n_views = bad.shape
+    own = cavity[:, :n_views, None]
+    # Both terms of (49) over the largest of them.
+    scale = np.maximum(bad, votes.max(axis=2))
+    if_broken, if_good = np.exp(bad - scale)[..., None], np.exp(votes - scale[..., None])
+    broken = special.expit(own) * if_broken
+    either = np.maximum(broken + special.expit(-own) * if_good, SMALLEST)
+    by_label = prior + np.log(either).sum(axis=1) + scale.sum(axis=1)[:, None]
+    healthy = special.logsumexp(by_label, axis=1)
+    labels = np.exp(by_label - healthy[:, None])
+    others = labels[:, None, :] / either
+    said_broken = np.log(np.maximum(others.sum(axis=2), SMALLEST)) + bad - scale
+    said_good = np.log(np.maximum(np.einsum("nvk,nvk->nv", others, if_good), SMALLEST))
+    field, log_evidence, common = said_broken - said_good, healthy, np.zeros(n)
+    good = special.expit(-field - cavity[:, :n_views])
+    if cavity.shape[1] > n_views:
         shared = cavity[:, n_views]
         faulty = special.logsumexp(prior, axis=1)
         faulty = faulty + (bad.sum(axis=1) if at_once is None else at_once)
-        log_faulty, log_healthy = special.log_expit(shared) + faulty, special.log_expit(-shared)
-        self.log_evidence = np.logaddexp(log_faulty, log_healthy + healthy)
-        self.field = np.logaddexp(log_healthy[:, None] + said_broken, log_faulty[:, None])
-        self.field -= np.logaddexp(log_healthy[:, None] + said_good, log_faulty[:, None])
-        self.field = np.column_stack([self.field, faulty - healthy])
-        self.common = special.expit(shared + faulty - healthy)
-        blind = special.softmax(prior, axis=1)
-        self.labels += self.common[:, None] * (blind - self.labels)
-
-    def none_good(self, present: np.ndarray) -> FloatArray:
-        """P(no present sensor is good), shape (n_samples,)."""
-        terms = np.where(present[..., None], self._broken, self._either)
-        none = special.logsumexp(self._prior + terms.sum(axis=1), axis=1) - self._healthy
-        return np.asarray(self.common + (1.0 - self.common) * np.minimum(np.exp(none), 1.0))
+        log_faulty = special.log_expit(shared) + faulty
+        log_healthy = special.log_expit(-shared) + healthy
+        log_evidence = np.logaddexp(log_faulty, log_healthy)
+        field = np.logaddexp(log_healthy[:, None] + said_broken, log_faulty[:, None])
+        field -= np.logaddexp(log_healthy[:, None] + said_good, log_faulty[:, None])
+        field = np.column_stack([field, faulty - healthy])
+        common = special.expit(shared + faulty - healthy)
+        labels += common[:, None] * (special.softmax(prior, axis=1) - labels)
+    none_good = np.zeros(n)
+    if present is not None:
+        terms = np.log(np.maximum(np.where(present[..., None], broken, either), SMALLEST))
+        none = prior + terms.sum(axis=1) + scale.sum(axis=1)[:, None]
+        share = np.minimum(np.exp(special.logsumexp(none, axis=1) - healthy), 1.0)
+        none_good = common + (1.0 - common) * share
+    return _Said(field, good, labels, common, none_good, log_evidence)
 
 
 class _Walk:
-    """Forward-backward along chains whose faulty states have these nats, (n_samples, n_chains)."""
+    """Forward-backward along chains whose faulty states have these nats, (n_samples, n_chains).
+
+    A message is a pair of numbers, for healthy and faulty. Time is cut into about as many parts as
+    a part has steps, and all parts are walked at once. To know the message with which a part
+    begins, all parts are walked from either state first: this gives the matrix by which a part
+    changes any message.
+    """
 
     def __init__(self, field: FloatArray, chains: Sequence[Chain], sequences: Sequences) -> None:
-        index = sequences.samples.T
-        inside = index >= 0
-        self._chains, self._inside, self._gaps = chains, inside, sequences.gaps.T
-        # Beyond the end of a sequence nothing is said.
-        nats = np.where(inside[:, :, None], field[index], 0.0)
+        n_sequences, longest = sequences.samples.shape
+        n_parts = 1 if longest < SPLIT_FROM else int(np.sqrt(longest))
+        n_steps = -(-longest // n_parts)
+
+        def cut(values: np.ndarray, fill: int) -> np.ndarray:
+            """As shape (n_steps, n_parts * n_sequences)."""
+            padded = np.full((n_sequences, n_parts * n_steps), fill, dtype=values.dtype)
+            padded[:, :longest] = values
+            parts = padded.reshape(n_sequences, n_parts, n_steps)
+            return parts.transpose(2, 1, 0).reshape(n_steps, -1)
+
+        index, self._gaps = cut(sequences.samples, -1), cut(sequences.gaps, 0)
+        self._inside = inside = index >= 0
+        self._chains, self._n_sequences = chains, n_sequences
         share = np.array([chain.share for chain in chains])
+        # Beyond the end of a sequence nothing is said, and nothing changes.
+        nats = np.where(inside[:, :, None], np.clip(field[index], -MAX_NATS, MAX_NATS), 0.0)
         kept = np.stack([chain.kept(self._gaps) for chain in chains], axis=2)
-        predicted, filtered = np.empty(nats.shape), np.empty(nats.shape)
-        now: FloatArray = np.broadcast_to(share, nats.shape[1:])
-        for step in range(len(nats)):
-            if step:
-                now = share + kept[step] * (now - share)
-            predicted[step] = now
-            now = filtered[step] = special.expit(special.logit(now) + nats[step])
-        # Log-odds of what later steps say.
-        later = np.zeros(nats.shape)
+        kept[~inside] = 1.0
+        steps = _Steps(kept, share, nats)
+        first = np.repeat(np.stack([1.0 - share, share])[:, None], n_sequences, axis=1)
+        starts, ends = first, np.full(first.shape, 0.5)
+        if n_parts > 1:
+            starts, ends = _messages_of_parts(steps.matrices(), starts, ends)
+        predicted, self._before, likelihood = steps.forward(starts)
+        later = steps.backward(ends)
+        self.log_evidence = float(np.log(likelihood).sum() + np.maximum(nats, 0.0).sum())
         with np.errstate(divide="ignore"):
-            moves = np.log([1.0 - (1.0 - kept) * share, (1.0 - kept) * share])
-            stays = np.log([(1.0 - kept) * (1.0 - share), share + kept * (1.0 - share)])
-            log_odds = np.maximum(special.logit(predicted), -700.0)
-            scales = np.logaddexp(np.log(predicted) + nats, np.log1p(-predicted))
-        for step in range(len(nats) - 1, 0, -1):
-            ahead = later[step] + nats[step]
-            later[step - 1] = np.logaddexp(stays[0][step], stays[1][step] + ahead)
-            later[step - 1] -= np.logaddexp(moves[0][step], moves[1][step] + ahead)
-        self.log_evidence = float(scales.sum())
+            log_odds = np.maximum(np.log(predicted[1] / predicted[0]), -MAX_NATS)
+        cavity = log_odds + np.log(later[1] / later[0])
         self.cavity = np.empty(field.shape)
         """Log-odds of "faulty" at each sample by all other samples."""
-        self.cavity[index[inside]] = (log_odds + later)[inside]
-        self._steps = predicted, filtered, special.expit(log_odds + later + nats)
+        self.cavity[index[inside]] = cavity[inside]
+        self._predicted, self._smoothed = predicted[1], special.expit(cavity + nats)
 
     def counts(self) -> list[Counts]:
         """What each chain is expected to have done."""
-        predicted, filtered, smoothed = self._steps
-        there = self._inside[1:]
-        gaps = self._gaps[1:][there]
-        different, place = np.unique(np.round(gaps, 6), return_inverse=True)
+        there, n = self._inside.copy(), self._n_sequences
+        there[0, :n] = False
+        gaps = self._gaps[there]
+        different, place = np.unique(np.round(gaps, GAP_DECIMALS), return_inverse=True)
         found = []
         for i, chain in enumerate(self._chains):
-            before, now = filtered[:-1, :, i][there], smoothed[1:, :, i][there]
-            expected = predicted[1:, :, i][there]
-            left = np.stack([1.0 - before, before], axis=1)
-            right = np.stack([1.0 - now, now], axis=1)
-            right /= np.maximum(np.stack([1.0 - expected, expected], axis=1), 1e-300)
-            pairs = left[:, :, None] * chain.transitions(gaps) * right[:, None, :]
-            summed = np.zeros((len(different), 2, 2))
-            np.add.at(summed, place.reshape(-1), pairs)
-            first = smoothed[0, :, i].sum()
-            found.append(Counts(np.array([smoothed.shape[1] - first, first]), summed, different))
+            before, now = self._before[:, :, i][there], self._smoothed[:, :, i][there]
+            expected = self._predicted[:, :, i][there]
+            kept = chain.kept(gaps)
+            both = before * (kept + (1.0 - kept) * chain.share) * now
+            both /= np.maximum(expected, SMALLEST)
+            neither = (1.0 - before) * (1.0 - (1.0 - kept) * chain.share) * (1.0 - now)
+            neither /= np.maximum(1.0 - expected, SMALLEST)
+            pairs = [neither, now - both, 1.0 - now - neither, both]
+            summed = [np.bincount(place.reshape(-1), own, len(different)) for own in pairs]
+            first = self._smoothed[0, :n, i].sum()
+            found.append(
+                Counts(
+                    np.array([n - first, first]),
+                    np.maximum(np.stack(summed, axis=1), 0.0).reshape(-1, 2, 2),
+                    different,
+                )
+            )
         return found
+
+
+class _Steps:
+    """Messages along parts of chains, arrays of shape (2, n_parts, n_chains).
+
+    Parameters
+    ----------
+    kept : how much of the state before is left at each step, shape (n_steps, n_parts, n_chains)
+    share : stationary probability of "faulty", shape (n_chains,)
+    nats : for "faulty", of the shape of ``kept``
+    """
+
+    def __init__(self, kept: FloatArray, share: FloatArray, nats: FloatArray) -> None:
+        self._kept = kept
+        self._moves = np.stack([(1.0 - kept) * (1.0 - share), (1.0 - kept) * share], axis=1)
+        self._likelihood = np.exp(np.minimum(np.stack([-nats, nats], axis=1), 0.0))
+
+    def _predicted(self, step: int, message: FloatArray) -> FloatArray:
+        total = message[0] + message[1]
+        return self._kept[step] * message + self._moves[step] * total
+
+    def matrices(self) -> FloatArray:
+        """What each part does to a message, up to a factor, shape (2, 2, n_parts, n_chains).
+
+        The first axis is the state before the part, the second one that after it.
+        """
+        shape = self._kept.shape[1:]
+        columns = [np.stack([np.full(shape, 1.0 - i), np.full(shape, float(i))]) for i in (0, 1)]
+        for step in range(len(self._kept)):
+            columns = [self._predicted(step, own) * self._likelihood[step] for own in columns]
+            total = columns[0].sum(axis=0) + columns[1].sum(axis=0)
+            columns = [own / total for own in columns]
+        return np.stack(columns)
+
+    def forward(self, message: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Predictions of both states, P(faulty) before each step, and likelihoods of the steps."""
+        shape = self._kept.shape
+        predicted, before, likelihood = np.empty((2, *shape)), np.empty(shape), np.empty(shape)
+        for step in range(len(self._kept)):
+            before[step] = message[1]
+            found = predicted[:, step] = self._predicted(step, message)
+            message = found * self._likelihood[step]
+            likelihood[step] = message[0] + message[1]
+            message /= likelihood[step]
+        return predicted, before, likelihood
+
+    def backward(self, message: FloatArray) -> FloatArray:
+        """What later steps say of both states at each step, up to a factor."""
+        later = np.empty((2, *self._kept.shape))
+        for step in range(len(self._kept) - 1, -1, -1):
+            later[:, step] = message
+            seen = message * self._likelihood[step]
+            message = self._kept[step] * seen + (self._moves[step] * seen).sum(axis=0)
+            message /= message[0] + message[1]
+        return later
+
+
+def _messages_of_parts(
+    matrices: FloatArray, start: FloatArray, end: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Messages before and after each part of all sequences, as :class:`_Steps` takes them.
+
+    Parameters
+    ----------
+    start, end : before the first part and after the last one, shape (2, n_sequences, n_chains)
+    """
+    n_sequences = start.shape[1]
+    parts = [matrices[:, :, i : i + n_sequences] for i in range(0, matrices.shape[2], n_sequences)]
+    starts, ends = [start], [end]
+    for part in parts[:-1]:
+        message = np.einsum("ab...,a...->b...", part, starts[-1])
+        starts.append(message / message.sum(axis=0))
+    for part in parts[:0:-1]:
+        message = np.einsum("ab...,b...->a...", part, ends[-1])
+        ends.append(message / message.sum(axis=0))
+    return np.concatenate(starts, axis=1), np.concatenate(ends[::-1], axis=1)
 
 
 def learn_rates(
@@ -388,7 +528,7 @@ def learn_rates(
         ]
         common = every.pop() if rates.common is not None else None
         rates = Rates(tuple(every), common)
-        found = infer(factors, rates, sequences, present)
+        found = infer(factors, rates, sequences, present, found.messages)
     return rates, found
 
 
