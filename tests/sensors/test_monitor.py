@@ -64,7 +64,7 @@ def test_prediction_is_ridge_regression():
     others = np.r_[1:6, 7:12]
     gram = W[:, others].T @ W[:, others] / len(W) + ridge * np.eye(10)
     expected = np.linalg.solve(gram, W[:, others].T @ W[:, 0] / len(W))
-    assert np.allclose(predictor.coefficients()[0].weights[others, 0], expected)
+    assert np.allclose(predictor.coefficients().cross.weights[others, 0], expected)
 
 
 def test_constant_and_empty_sensors_are_not_judged():

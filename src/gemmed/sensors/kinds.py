@@ -85,7 +85,7 @@ def kind_of(rules: Rules, past: FloatArray, around: Around) -> str:
     Z = (past[:, 0] - scaling.centre) / scaling.width
     R = Z - past[:, 1]
     own = np.flatnonzero(predictor.sensor == around.place)
-    deviation = predictor.coefficients()[0].deviation
+    deviation = predictor.coefficients().cross.deviation
     size = np.nan_to_num(np.square(R[start:end, own] / deviation[own])).mean(axis=0)
     channel = int(own[np.argmax(size)])
     known = np.isfinite(R[start:end, channel])
@@ -155,7 +155,7 @@ def _swap_gain(rules: Rules, past: FloatArray, channel: int) -> float:
     """Smaller gain in log variance of two sensors that are exchanged; of the best partner."""
     predictor = rules.predictor
     centre, width = predictor.scaling.centre, predictor.scaling.width
-    deviation = predictor.coefficients()[0].deviation
+    deviation = predictor.coefficients().cross.deviation
     readings, expected = past[:, 0], past[:, 1]
 
     others = np.flatnonzero(predictor.sensor != predictor.sensor[channel])

@@ -22,7 +22,7 @@ class Scaling:
 
     def of(self, X: FloatArray) -> FloatArray:
         """Of the shape of X."""
-        return np.clip((X - self.centre) / self.width, -self.limit, self.limit)
+        return np.minimum(np.maximum((X - self.centre) / self.width, -self.limit), self.limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,11 @@ class References:
     def _squares(self) -> FloatArray:
         return np.asarray(np.sum(self.vectors**2, axis=2))
 
+    @cached_property
+    def _planes(self) -> FloatArray:
+        """One matrix for each dimension, shape (n_dimensions, n_items, n_references)."""
+        return np.ascontiguousarray(self.vectors.transpose(2, 0, 1))
+
     def log_distance(self, values: FloatArray, blocks: np.ndarray | None = None) -> FloatArray:
         """Log of the mean distance to the nearest references, shape (n_rows, n_items).
 
@@ -59,9 +64,9 @@ class References:
         for start in range(0, n, size):
             part = values[start : start + size].transpose(1, 0, 2)
             if n_dimensions <= 2:
-                distance = np.zeros((n_items, part.shape[1], n_references))
-                for i in range(n_dimensions):
-                    distance += (part[:, :, i, None] - self.vectors[:, None, :, i]) ** 2
+                distance = np.square(part[:, :, 0, None] - self._planes[0][:, None])
+                for i in range(1, n_dimensions):
+                    distance += np.square(part[:, :, i, None] - self._planes[i][:, None])
             else:
                 distance = np.sum(part**2, axis=2)[:, :, None] + self._squares[:, None, :]
                 distance -= 2.0 * part @ self.vectors.transpose(0, 2, 1)

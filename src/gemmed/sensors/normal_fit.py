@@ -216,12 +216,12 @@ def _held_out_inflation(
             filled = without_gaps(Z, predictor.memory, np.zeros(n), np.zeros(n))[0]
             W = windows(filled, np.repeat(filled[:1], max(predictor.lags), axis=0), predictor.lags)
             here, known = own == number, np.isfinite(Z)
-            for i, model in enumerate(predictor.coefficients()):
-                error = np.where(known, filled - W @ model.weights, 0.0)[here]
-                sums[i] += (error**2).sum(axis=0)
+            expected = (W @ predictor.coefficients().weights).reshape(len(W), 2, n)
+            errors = np.where(known[:, None], filled[:, None] - expected, 0.0)[here]
+            sums += (errors**2).sum(axis=0)
             counts += known[here].sum(axis=0)
     squares = sums / np.maximum(counts, 1)
-    expected = np.mean([[m.deviation for m in p.coefficients()] for p in predictors], axis=0)
+    expected = np.mean([p.coefficients().deviation for p in predictors], axis=0).reshape(2, n)
     inflation = np.maximum(np.sqrt(squares), 1e-6) / expected
     return np.asarray(inflation), float(np.mean(np.log(squares + 1e-12)))
 

@@ -47,12 +47,17 @@ def scaling_of(X: FloatArray) -> Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Linear predictions of all channels from a window."""
+    """Linear predictions of channels from a window: first all cross, then all step predictions."""
 
     weights: FloatArray
-    """Shape (n_window, n_channels)."""
+    """Shape (n_window, 2 * n_channels)."""
     deviation: FloatArray
-    """Of the error, in standard units, shape (n_channels,)."""
+    """Of the error, in standard units, shape (2 * n_channels,)."""
+
+    @property
+    def cross(self) -> Coefficients:
+        n = len(self.deviation) // 2
+        return Coefficients(self.weights[:, :n], self.deviation[:n])
 
 
 @dataclass(eq=False)
@@ -69,23 +74,20 @@ class Predictor:
     """Correlation of each channel with its reading before, shape (n_channels,)."""
     inflation: FloatArray
     """Held-out deviation of both predictions over the model's, shape (2, n_channels)."""
-    _made: dict[tuple[int, ...], tuple[Coefficients, Coefficients]] = field(
-        default_factory=dict, repr=False
-    )
+    _made: dict[tuple[int, ...], Coefficients] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Coefficients are many numbers, and quickly computed.
         return {**self.__dict__, "_made": {}}
 
-    def coefficients(self, *without: int) -> tuple[Coefficients, Coefficients]:
-        """Of the cross and the step prediction, without some other sensors."""
+    def coefficients(self, *without: int) -> Coefficients:
+        """Of both predictions, without some other sensors."""
         if without not in self._made:
             if len(self._made) >= MAX_STORED + len(self.sensor):
                 del self._made[next(pair for pair in self._made if len(pair) > 1)]
-            self._made[without] = (
-                self._solve(without, own_past=False),
-                self._solve(without, own_past=True),
-            )
+            both = [self._solve(without, own_past=own_past) for own_past in (False, True)]
+            weights, deviations = zip(*both, strict=True)
+            self._made[without] = Coefficients(np.hstack(weights), np.concatenate(deviations))
         return self._made[without]
 
     def prepare(self) -> None:
@@ -94,7 +96,7 @@ class Predictor:
         for sensor in range(int(self.sensor.max()) + 1):
             self.coefficients(sensor)
 
-    def _solve(self, without: tuple[int, ...], *, own_past: bool) -> Coefficients:
+    def _solve(self, without: tuple[int, ...], *, own_past: bool) -> tuple[FloatArray, FloatArray]:
         n, size = len(self.sensor), len(self.precision)
         entries = np.arange(size)
         weights, deviation = np.zeros((size, n)), np.ones(n)
@@ -113,7 +115,7 @@ class Predictor:
             weights[:, own] = -(rows @ self.precision[unknown_entries]).T
             weights[unknown_entries[:, None], own] = 0.0
             deviation[own] = np.sqrt(np.maximum(rows[np.arange(len(own)), place], 1e-12))
-        return Coefficients(weights, deviation * self.inflation[int(own_past)])
+        return weights, deviation * self.inflation[int(own_past)]
 
 
 def windows(Z: FloatArray, before: FloatArray, lags: Sequence[int]) -> FloatArray:

@@ -149,44 +149,44 @@ def residuals_of(
     without it, they are excused.
     """
     predictor = rules.predictor
+    n = len(predictor.sensor)
 
-    def both(rows: FloatArray, Z: FloatArray, there: np.ndarray, *without: int) -> list[FloatArray]:
-        found: list[FloatArray] = []
-        for model in predictor.coefficients(*without):
-            expected = rows @ model.weights
-            raw = np.clip((Z - expected) / model.deviation, -MAX_SUSPICION, MAX_SUSPICION)
-            found += [expected, np.where(there, raw, 0.0)]
-        return found
+    def residuals(
+        rows: FloatArray, Z: FloatArray, there: np.ndarray, *without: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predictions and residuals, cross and step side by side."""
+        model = predictor.coefficients(*without)
+        expected = rows @ model.weights
+        raw = (np.concatenate([Z, Z], axis=1) - expected) / model.deviation
+        raw = np.minimum(np.maximum(raw, -MAX_SUSPICION), MAX_SUSPICION)
+        return expected, np.where(np.concatenate([there, there], axis=1), raw, 0.0)
 
-    expected, cross, _, step = both(W, filled, known)
-    squares = np.where(known, cross**2, 1.0)
+    expected, found = residuals(W, filled, known)
+    squares = np.where(known, np.square(found[:, :n]), 1.0)
     recent = np.concatenate(
         [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
     )
     of_sensor = np.maximum.reduceat(running_mean(recent, rules.short_window), rules.starts, axis=1)
     if of_sensor.shape[1] > 2:
-        cross, step, expected = cross.copy(), step.copy(), expected.copy()
         ranked = np.argsort(-of_sensor, axis=1)[:, :2]
         suspects = [ranked[:, :1], ranked[:, 1:]]
         if of_sensor.shape[1] > 3:  # two sensors that are clearly broken at the same time
             second = np.take_along_axis(of_sensor, ranked[:, 1:], axis=1)
             suspects.append(np.where(second > CLEARLY_BROKEN, np.sort(ranked, axis=1), -1))
+        by_channel = np.concatenate([predictor.sensor, predictor.sensor])
         for groups in suspects:
             for left_out in groups if len(groups) == 1 else np.unique(groups, axis=0):
                 if left_out[0] < 0:
                     continue
                 rows = np.flatnonzero((groups == left_out).all(axis=1))
-                means, own_cross, _, own_step = both(
-                    W[rows], filled[rows], known[rows], *map(int, left_out)
-                )
-                others = ~np.isin(predictor.sensor, left_out)
-                better = (np.abs(own_cross) < np.abs(cross[rows])) & others
-                cross[rows] = np.where(better, own_cross, cross[rows])
-                expected[rows] = np.where(better, means, expected[rows])
-                better = (np.abs(own_step) < np.abs(step[rows])) & others
-                step[rows] = np.where(better, own_step, step[rows])
-    cut = (np.clip(r, -MAX_RESIDUAL, MAX_RESIDUAL) for r in (cross, step))
-    return expected, next(cut), next(cut), squares
+                means, own = residuals(W[rows], filled[rows], known[rows], *map(int, left_out))
+                excused = np.abs(own) < np.abs(found[rows])
+                for sensor in left_out:
+                    excused &= by_channel != sensor
+                found[rows] = np.where(excused, own, found[rows])
+                expected[rows] = np.where(excused, means, expected[rows])
+    found = np.minimum(np.maximum(found, -MAX_RESIDUAL), MAX_RESIDUAL)
+    return expected[:, :n], found[:, :n], found[:, n:], squares
 
 
 def measure(
@@ -207,7 +207,7 @@ def measure(
     before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
     filled = guess
     if not known.all():
-        model = predictor.coefficients()[0]
+        model = predictor.coefficients().cross
         said = windows(guess, before_guess, predictor.lags) @ model.weights
         # Two independent opinions of a missing reading, the last one and the other sensors',
         # weighted by their precisions; each of them contains the prior of variance 1.

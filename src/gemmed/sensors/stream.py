@@ -195,7 +195,7 @@ class SensorStream:
         sensor = np.array(self._judge.judged)[predictor.sensor]
         calm = ~found.alarms | (found.tests == "level") | (found.tests == "level_short")
         calm = calm[:, sensor] & (np.abs(cross) < MAX_DEVIATIONS)
-        unit = predictor.coefficients()[0].deviation * predictor.scaling.width
+        unit = predictor.coefficients().cross.deviation * predictor.scaling.width
         self._moved[1] += unit * np.where(calm, cross, 0.0).sum(axis=0)
         if self.n_rows % self._rules.window == 0:
             self._moved[0] += self._moved[1] / self._adapt
