@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--other", action="store_true")
     args = parser.parse_args()
     sizes = args.sensors, args.classes, args.columns, args.seed
-    X, y, broken = plant(args.rows, *sizes)
+    X, y, _ = plant(args.rows, *sizes)
     X_test, y_test, broken_test = plant(args.rows // 2, *sizes, run=1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()

@@ -221,3 +221,22 @@ def test_the_m_step_raises_its_objective_whatever_the_gaps():
     assert value(best) >= value(start)
     for share, persistence in product((0.2, 0.4, 0.5, 0.6), (0.05, 0.2, 0.5, 0.9)):
         assert value(best) >= value(Chain(share, persistence)) - 1e-6
+
+
+def test_parts_of_a_long_recording_are_walked_as_the_whole(monkeypatch):
+    rng = np.random.default_rng(0)
+    factors = random_factors(rng, 700, 3)
+    factors = factors._replace(bad=4.0 * factors.bad - 3.0)
+    groups = np.repeat([0, 1, 2], [400, 250, 50])
+    order = np.cumsum(rng.choice([1.0, 1.0, 2.5, 9.0], 700))
+    sequences = sequences_of(700, order, groups)
+    rates = Rates((Chain(0.05, 0.9), Chain(0.2, 0.0), Chain(0.01, 0.999)), Chain(0.02, 0.8))
+    in_parts = infer(factors, rates, sequences)
+    monkeypatch.setattr("gemmed.sensors.chains.MIN_SPLIT_STEPS", 10_000)
+    whole = infer(factors, rates, sequences)
+    for name in ("broken", "common", "labels"):
+        np.testing.assert_allclose(getattr(in_parts, name), getattr(whole, name), atol=1e-12)
+    assert in_parts.log_evidence == pytest.approx(whole.log_evidence, abs=1e-8)
+    for own, other in zip(in_parts.counts, whole.counts, strict=True):
+        np.testing.assert_allclose(own.pairs, other.pairs, atol=1e-9)
+        np.testing.assert_allclose(own.first, other.first, atol=1e-12)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 
 from gemmed import SensorGEMMEDClassifier, load_model, save_model
+from gemmed.sensors.view_function import rows_to_learn
 
 N_VIEWS, WIDTH = 3, 6
 VIEWS = {name: slice(i * WIDTH, (i + 1) * WIDTH) for i, name in enumerate("abc")}
@@ -253,9 +255,10 @@ def test_a_model_can_be_saved(model, training, tmp_path):
 
 def test_trusting_everybody_with_one_view_is_med_with_uncertain_labels(training):
     """One view, no indicators: the function is the one of the model without sensors."""
-    from gemmed.model.decision_step import solve_med
+    from gemmed.model.decision_step import solve_med_functions
     from gemmed.model.kernels.function_space import exact_prior
     from gemmed.model.kernels.kernel import Kernel
+    from gemmed.model.states.label_model import flip_proba_and_cost, flip_probabilities, label_costs
 
     X, y, groups, *_ = training
     model = SensorGEMMEDClassifier(
@@ -266,14 +269,22 @@ def test_trusting_everybody_with_one_view_is_med_with_uncertain_labels(training)
         bias_variance=1.0,
         tol=1e-12,
     ).fit(X, y, groups=groups)
-    signs = 2.0 * y - 1.0
-    flip_proba = np.where(
-        y == 1, 1.0 - model.true_label_proba_[:, 1], model.true_label_proba_[:, 1]
-    )
+    signs = (2.0 * y - 1.0)[:, None]
+    likely = model.true_label_proba_
+    costs = label_costs(model._fit.posterior.rates, likely.mean(axis=0), signs)
+    flip_proba, cost = flip_proba_and_cost(flip_probabilities(likely, signs), costs)
     space = exact_prior(Kernel("rbf", 0.1), X).space
-    expected = solve_med(
-        space, signs, 3.0, np.ones(len(y)), max_iter=200, tol=1e-12, flip_proba=flip_proba
-    ).decision.f
+    solved = solve_med_functions(
+        space,
+        signs,
+        3.0,
+        np.ones(len(y)),
+        max_iter=200,
+        tol=1e-12,
+        flip_proba=flip_proba,
+        cost=cost,
+    )
+    expected = solved[0].decision.f
     odds = np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
     intercept = np.diff(model._fit.intercepts[0])[0]
     np.testing.assert_allclose(odds, model.sensor_slopes_[0] * expected + intercept, atol=1e-4)
@@ -289,3 +300,33 @@ def test_many_ordinary_sensors_are_not_called_broken():
     assert "all" not in model.fault_rates_
     with pytest.raises(ValueError, match="shared='never'"):
         SensorGEMMEDClassifier(shared="never").fit(X[:40, :4], y[:40])
+
+
+def test_true_labels_that_are_known_are_kept(training):
+    X, y, groups, time, _ = training
+    given, known = y.copy(), np.full(len(y), None, dtype=object)
+    given[:8], known[:16] = 1 - y[:8], y[:16]
+    model = SensorGEMMEDClassifier(VIEWS, random_state=0)
+    model.fit(X, given, order=time, groups=groups, known_labels=known)
+    np.testing.assert_array_equal(model.true_label_proba_[:16], np.eye(2)[y[:16]])
+    assert np.all(model.nominal_proba_[:8] == 0.0)
+    with pytest.raises(ValueError, match="known_labels"):
+        model.fit(X, given, known_labels=known[:3])
+
+
+def test_functions_learn_from_some_of_many_rows_and_judge_all(monkeypatch):
+    """Rows beyond the limit are judged like the others."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.3).astype(int)
+    X = rng.normal(size=(3000, 4)) + 1.2 * y[:, None]
+    wrong = rng.random(3000) < 0.1
+    given = np.where(wrong, 1 - y, y)
+    rows = rows_to_learn(given, np.ones(3000), 1000, 0)
+    assert len(rows) == 1000 and np.mean(given[rows]) == 0.5
+    monkeypatch.setattr("gemmed.sensors.classifier.MAX_READINGS", 2000)
+    model = SensorGEMMEDClassifier(2, random_state=0).fit(X, given)
+    assert all(len(own.function.used) <= 1000 for own in model._fit.functions)
+    doubt = 1.0 - model.true_label_proba_[np.arange(3000), given]
+    seen = np.isin(np.arange(3000), rows)
+    areas = [roc_auc_score(wrong[part], doubt[part]) for part in (seen, ~seen)]
+    assert min(areas) > 0.9 and abs(areas[0] - areas[1]) < 0.05

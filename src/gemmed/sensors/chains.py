@@ -41,13 +41,13 @@ TOLERANCE, MAX_SWEEPS = 1e-6, 60
 DAMPING_SHARE = 0.5
 """Share of the old message that is kept after ``N_UNDAMPED_SWEEPS`` sweeps, against oscillation."""
 N_UNDAMPED_SWEEPS = 10
-MAX_NATS, SMALLEST = 600.0, 1e-300
+MAX_MESSAGE_NATS, MIN_POSITIVE = 600.0, 1e-300
 """Limits within which exponentials are numbers."""
-SPLIT_FROM = 100
+MIN_SPLIT_STEPS = 100
 """Steps from which on a sequence is cut into parts that are walked at once."""
-GAP_DECIMALS = 3
+N_GAP_DECIMALS = 3
 """Gaps are told apart to so many decimals, in usual steps, where rates are learned."""
-VALUES_AT_ONCE = 200_000
+MAX_VALUES_AT_ONCE = 200_000
 
 
 MAX_SHARED = 9
@@ -268,7 +268,9 @@ def infer(
         if residual <= TOLERANCE:
             break
     walk = _Walk(field, rates.every, sequences)
-    said = _said(factors, walk.cavity, np.ones(factors.bad.shape, dtype=bool) if present is None else present)
+    said = _said(
+        factors, walk.cavity, np.ones(factors.bad.shape, dtype=bool) if present is None else present
+    )
     edges = float(
         np.logaddexp(special.log_expit(walk.cavity) + field, special.log_expit(-walk.cavity)).sum()
     )
@@ -309,11 +311,12 @@ def _said(factors: Factors, cavity: FloatArray, present: np.ndarray | None = Non
     cavity : log-odds of "faulty" without the sample, shape (n_samples, n_chains)
     present : which views are there; None: ``none_good`` is not asked for
     """
-    n, size = len(cavity), max(1, VALUES_AT_ONCE // max(factors.votes[0].size, 1))
+    n, size = len(cavity), max(1, MAX_VALUES_AT_ONCE // max(factors.votes[0].size, 1))
     parts = []
     for first in range(0, n, size):
         rows = slice(first, first + size)
-        own = Factors(*(None if values is None else values[rows] for values in factors))
+        at_once = None if factors.at_once is None else factors.at_once[rows]
+        own = Factors(factors.bad[rows], factors.votes[rows], factors.prior[rows], at_once)
         parts.append(_said_of(own, cavity[rows], None if present is None else present[rows]))
     return _Said(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -326,13 +329,13 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
     scale = np.maximum(bad, votes.max(axis=2))
     if_broken, if_good = np.exp(bad - scale)[..., None], np.exp(votes - scale[..., None])
     broken = special.expit(own) * if_broken
-    either = np.maximum(broken + special.expit(-own) * if_good, SMALLEST)
+    either = np.maximum(broken + special.expit(-own) * if_good, MIN_POSITIVE)
     by_label = prior + np.log(either).sum(axis=1) + scale.sum(axis=1)[:, None]
     healthy = special.logsumexp(by_label, axis=1)
     labels = np.exp(by_label - healthy[:, None])
     others = labels[:, None, :] / either
-    said_broken = np.log(np.maximum(others.sum(axis=2), SMALLEST)) + bad - scale
-    said_good = np.log(np.maximum(np.einsum("nvk,nvk->nv", others, if_good), SMALLEST))
+    said_broken = np.log(np.maximum(others.sum(axis=2), MIN_POSITIVE)) + bad - scale
+    said_good = np.log(np.maximum(np.einsum("nvk,nvk->nv", others, if_good), MIN_POSITIVE))
     field, log_evidence, common = said_broken - said_good, healthy, np.zeros(n)
     good = special.expit(-field - cavity[:, :n_views])
     if cavity.shape[1] > n_views:
@@ -349,7 +352,7 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
         labels += common[:, None] * (special.softmax(prior, axis=1) - labels)
     none_good = np.zeros(n)
     if present is not None:
-        terms = np.log(np.maximum(np.where(present[..., None], broken, either), SMALLEST))
+        terms = np.log(np.maximum(np.where(present[..., None], broken, either), MIN_POSITIVE))
         none = prior + terms.sum(axis=1) + scale.sum(axis=1)[:, None]
         share = np.minimum(np.exp(special.logsumexp(none, axis=1) - healthy), 1.0)
         none_good = common + (1.0 - common) * share
@@ -367,7 +370,7 @@ class _Walk:
 
     def __init__(self, field: FloatArray, chains: Sequence[Chain], sequences: Sequences) -> None:
         n_sequences, longest = sequences.samples.shape
-        n_parts = 1 if longest < SPLIT_FROM else int(np.sqrt(longest))
+        n_parts = 1 if longest < MIN_SPLIT_STEPS else int(np.sqrt(longest))
         n_steps = -(-longest // n_parts)
 
         def cut(values: np.ndarray, fill: int) -> np.ndarray:
@@ -382,7 +385,9 @@ class _Walk:
         self._chains, self._n_sequences = chains, n_sequences
         share = np.array([chain.share for chain in chains])
         # Beyond the end of a sequence nothing is said, and nothing changes.
-        nats = np.where(inside[:, :, None], np.clip(field[index], -MAX_NATS, MAX_NATS), 0.0)
+        nats = np.where(
+            inside[:, :, None], np.clip(field[index], -MAX_MESSAGE_NATS, MAX_MESSAGE_NATS), 0.0
+        )
         kept = np.stack([chain.kept(self._gaps) for chain in chains], axis=2)
         kept[~inside] = 1.0
         steps = _Steps(kept, share, nats)
@@ -394,7 +399,7 @@ class _Walk:
         later = steps.backward(ends)
         self.log_evidence = float(np.log(likelihood).sum() + np.maximum(nats, 0.0).sum())
         with np.errstate(divide="ignore"):
-            log_odds = np.maximum(np.log(predicted[1] / predicted[0]), -MAX_NATS)
+            log_odds = np.maximum(np.log(predicted[1] / predicted[0]), -MAX_MESSAGE_NATS)
         cavity = log_odds + np.log(later[1] / later[0])
         self.cavity = np.empty(field.shape)
         """Log-odds of "faulty" at each sample by all other samples."""
@@ -406,16 +411,16 @@ class _Walk:
         there, n = self._inside.copy(), self._n_sequences
         there[0, :n] = False
         gaps = self._gaps[there]
-        different, place = np.unique(np.round(gaps, GAP_DECIMALS), return_inverse=True)
+        different, place = np.unique(np.round(gaps, N_GAP_DECIMALS), return_inverse=True)
         found = []
         for i, chain in enumerate(self._chains):
             before, now = self._before[:, :, i][there], self._smoothed[:, :, i][there]
             expected = self._predicted[:, :, i][there]
             kept = chain.kept(gaps)
             both = before * (kept + (1.0 - kept) * chain.share) * now
-            both /= np.maximum(expected, SMALLEST)
+            both /= np.maximum(expected, MIN_POSITIVE)
             neither = (1.0 - before) * (1.0 - (1.0 - kept) * chain.share) * (1.0 - now)
-            neither /= np.maximum(1.0 - expected, SMALLEST)
+            neither /= np.maximum(1.0 - expected, MIN_POSITIVE)
             pairs = [neither, now - both, 1.0 - now - neither, both]
             summed = [np.bincount(place.reshape(-1), own, len(different)) for own in pairs]
             first = self._smoothed[0, :n, i].sum()

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
-from ..estimators.fit_settings import TUNED, make_kernel, what_is_tuned
+from ..estimators.fit_settings import (
+    TUNED,
+    Labelled,
+    Records,
+    label_samples,
+    make_kernel,
+    settings_of,
+)
 from ..estimators.validation import (
     check_choice,
     check_groups,
@@ -26,6 +32,7 @@ from ..estimators.validation import (
 )
 from ..estimators.whole_fit import fit_method
 from ..model.kernels.kernel import RADIAL
+from ..model.settings import Priors, Selection, Solver
 from ..rows.foreign_frames import frame_of
 from .chains import Inferred, Sequences, has_shared_chain, sequences_of
 from .detector import FaultFinder
@@ -39,9 +46,11 @@ from .sensor_columns import (
     with_new,
 )
 from .sensor_fit import Options, Rows, SensorFit, fit_sensors, infer_new
-from .view_function import Settings
+from .view_function import ViewSettings
 
 KERNELS = (TUNED, *RADIAL, "linear", "poly")
+MAX_READINGS = 640_000
+"""Rows from which the functions of all sensors together learn, at most."""
 
 
 class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
@@ -166,6 +175,7 @@ class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
         order: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
+        known_labels: Any = None,
         X_new: Any = None,
         order_new: Any = None,
         groups_new: Any = None,
@@ -182,6 +192,8 @@ class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
         groups : array-like of shape (n_samples,), optional
             The recording (or subject) of each sample: its samples are held out together.
         sample_weight : array-like of shape (n_samples,), optional
+        known_labels : array-like of shape (n_samples,), optional
+            The true label where somebody has checked it, None or NaN elsewhere.
         X_new, order_new, groups_new : unlabelled samples, optional
             Their readings take part in learning what broken sensors look like and how often they
             fail (transductive); their labels are not guessed.
@@ -189,11 +201,11 @@ class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
         if y is None:
             raise ValueError(f"{self!r} requires y to be passed, but the target y is None.")
         X, y, names = check_sensor_data(self, X, y)
-        settings = self._settings(X)
+        self._check_parameters()
         weights = check_weights(sample_weight, X, y)
-        classes, class_index = np.unique(y, return_inverse=True)
-        n = len(X)
-        known = X, check_groups(groups, n), check_order("order", order, n)
+        samples = label_samples(y, weights, None, groups, known_labels)
+        settings, n = self._settings(X, samples), len(X)
+        known = X, samples.groups, check_order("order", order, n)
         everything, recordings, stamps = known
         if X_new is not None:
             more = check_sensor_data(self, X_new)[0]
@@ -214,42 +226,39 @@ class SensorGEMMEDClassifier(ClassifierMixin, FaultFinder):
             columns.of(everything),
             sequences,
             held_out_groups(n_rows, stamps, recordings),
-            class_index.reshape(-1),
-            weights,
-            known[1],
+            samples,
         )
         options = Options(
             bool(self.indicators),
             bool(self.bursts) and sequences.samples.shape[1] > 1,
             has_shared_chain(self.shared, len(columns.views)),
         )
-        rng = np.random.default_rng(settings.seed)
+        settings = settings._replace(max_rows=max(MAX_READINGS // len(columns.views), 1000))
+        rng = np.random.default_rng(settings.fit.seed)
         with blas_threads(self.n_jobs, n):
-            found = fit_sensors(rows, len(classes), settings, options, rng)
-        self.classes_, self._columns = classes, columns
+            found = fit_sensors(rows, settings, options, rng)
+        self.classes_, self._columns = samples.classes, columns
         self.sensor_names_ = tuple(columns.views)
         self._y, self._order, self._groups = y, known[2], groups
         self._store(found, n)
         return self
 
-    def _settings(self, X: FloatArray) -> Settings:
+    def _check_parameters(self) -> None:
         check_margin_rate(self.C)
-        check_number("max_iter", self.max_iter, at_least=1, whole=True)
-        check_number("tol", self.tol, above=0)
         check_n_jobs(self.n_jobs)
         check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, (TUNED, "scale"))
-        return Settings(
+
+    def _settings(self, X: FloatArray, samples: Labelled) -> ViewSettings:
+        records = Records(Priors(), Selection(), Solver(self.max_iter, self.tol))
+        return ViewSettings(
+            settings_of(self, records, samples, None, tunable=True),
             make_kernel(self, np.nan_to_num(X), tunable=True),
-            what_is_tuned(self),
-            float(self.C),
-            self.max_iter,
-            self.tol,
-            int(check_random_state(self.random_state).randint(2**31 - 1)),
             bool(self.scale),
             self.gamma == "scale",
             self.kernel == TUNED and self.gamma == TUNED,
+            len(X),
         )
 
     def _store(self, found: SensorFit, n: int) -> None:

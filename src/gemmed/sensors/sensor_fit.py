@@ -18,8 +18,10 @@ from scipy import special
 
 from .._core.exceptions import DegenerateDataError
 from .._core.types import FloatArray
-from ..estimators.kernel_classifier import signs_of
+from ..estimators.fit_settings import Labelled
+from ..estimators.state_fit import checked
 from ..model.decision_step import MedSolution, class_scores
+from ..model.settings import Priors
 from ..model.states.label_model import LabelModel, centred_scores, flip_probabilities
 from ..model.states.posterior import StatePosterior, infer_states
 from .chains import (
@@ -34,7 +36,7 @@ from .chains import (
 )
 from .detection import Detected, Nats, SensorRules, detect_faults
 from .sensor_columns import Readings
-from .view_function import Settings, ViewFunction, ViewLearner
+from .view_function import ViewFunction, ViewLearner, ViewSettings
 
 MIN_WEIGHT = 1e-3
 """Weight below which a row has none in the function of a sensor."""
@@ -50,16 +52,21 @@ class Rows(NamedTuple):
     sequences: Sequences
     held_out_groups: np.ndarray
     """Readings of rows with the same number are not compared with each other."""
-    class_index: np.ndarray
-    """Of the labelled rows, shape (n_labelled,)."""
-    weights: FloatArray
-    groups: np.ndarray | None
-    """Of the labelled rows: groups to hold out."""
+    samples: Labelled
+    """What is known of the labelled rows."""
+
+    @property
+    def n_labelled(self) -> int:
+        return len(self.samples.class_index)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.samples.classes)
 
     @property
     def present(self) -> np.ndarray:
         """Which sensors the labelled rows have, shape (n_labelled, n_views)."""
-        return self.readings.present[: len(self.class_index)]
+        return self.readings.present[: self.n_labelled]
 
 
 class Options(NamedTuple):
@@ -93,10 +100,10 @@ class SensorFit(NamedTuple):
 
 
 def fit_sensors(
-    rows: Rows, n_classes: int, settings: Settings, options: Options, rng: np.random.Generator
+    rows: Rows, settings: ViewSettings, options: Options, rng: np.random.Generator
 ) -> SensorFit:
     """Learn functions, sensors and labels."""
-    present = rows.present
+    present, priors = rows.present, settings.fit.priors
     n_labelled, n_views = present.shape
     detected = None
     broken: FloatArray = np.zeros(present.shape)
@@ -111,11 +118,11 @@ def fit_sensors(
             rng=rng,
         )
         broken = detected.found.broken[:n_labelled]
-    signs = signs_of(rows.class_index, n_classes).reshape(n_labelled, -1)
+    signs = rows.samples.columns(rows.samples.known_or_given)
     good = np.where(present, 1.0 - broken, 0.0)
-    learners, scores = _learn(rows, signs, good, n_classes, settings)
-    posterior = _labels(scores, good, rows)
-    log_prior = np.log(class_shares(rows, n_classes))
+    learners, scores = _learn(rows, signs, good, settings)
+    posterior = _labels(scores, good, rows, priors)
+    log_prior = np.log(class_shares(rows))
     if detected is None:
         rates = never_broken(n_views)
         mute = np.zeros((*present.shape, 1))
@@ -124,18 +131,17 @@ def fit_sensors(
     else:
         inferred, rates = _infer_with_labels(rows, detected, posterior, scores, log_prior, options)
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
-        posterior = _labels(scores, good, rows)
+        posterior = _labels(scores, good, rows, priors)
     flip_proba = flip_probabilities(posterior.true_label, signs)
-    scores = _held_out(learners, rows, good, n_classes, flip_proba)
-    functions: list[ViewFunction | None] = []
+    functions: list[ViewFunction | None] = [None] * n_views
     solutions: list[MedSolution] = []
     for view, learner in enumerate(learners):
-        functions.append(None)
         if learner is not None:
             own = np.flatnonzero(present[:, view])
-            functions[view], solved = learner.refit(good[own, view], flip_proba[own])
+            known = good[own, view], posterior.true_label[own], flip_proba[own], posterior.rates
+            scores[view, own], functions[view], solved = learner.refit(*known)
             solutions += solved
-    slopes = _labels(scores, good, rows).slopes
+    slopes = _labels(scores, good, rows, priors).slopes
     return SensorFit(
         None if detected is None else detected.rules,
         rates,
@@ -233,73 +239,47 @@ def votes_of(
     return np.where(present[:, :, None], votes.transpose(1, 0, 2), 0.0)
 
 
-def class_shares(rows: Rows, n_classes: int) -> FloatArray:
-    counts = np.bincount(rows.class_index, rows.weights, n_classes) + 1.0
+def class_shares(rows: Rows) -> FloatArray:
+    samples = rows.samples
+    counts = np.bincount(samples.known_or_given, samples.weights, rows.n_classes) + 1.0
     return counts / counts.sum()
 
 
-def balanced_weights(rows: Rows, n_classes: int) -> FloatArray:
-    """Sample weights with which all classes have the same total, shape (n_labelled,).
-
-    Without them, the functions of weak sensors answer the most frequent class everywhere. The class
-    shares come back with the intercepts. No weight is raised: a row of weight 2 counts as two
-    copies, and a copy would be there when the other is held out.
-    """
-    shares = class_shares(rows, n_classes)
-    return rows.weights * shares.min() / shares[rows.class_index]
-
-
 def _learn(
-    rows: Rows, signs: FloatArray, good: FloatArray, n_classes: int, settings: Settings
+    rows: Rows, signs: FloatArray, good: FloatArray, settings: ViewSettings
 ) -> tuple[list[ViewLearner | None], FloatArray]:
-    """A learner a sensor, and held-out class scores.
+    """A learner a sensor, and held-out class scores; 0 where a sensor says nothing.
 
     One kernel for all sensors is chosen by the sum of their costs: with few rows of a class, the
     cost of a single sensor says little.
     """
-    balanced = balanced_weights(rows, n_classes)
+    samples, n_classes = rows.samples, rows.n_classes
     tried = []
     for name in dict.fromkeys([settings.kernel.name, *["linear"] * settings.tries_linear]):
         own_settings = settings._replace(kernel=replace(settings.kernel, name=name))
         learners: list[ViewLearner | None] = []
+        scores = np.zeros((len(rows.readings.blocks), *good.shape[:1], n_classes))
         for view, block in enumerate(rows.readings.blocks):
             own = np.flatnonzero(rows.present[:, view])
-            labels, weights = rows.class_index[own], balanced[own]
+            labels, weights = samples.known_or_given[own], samples.weights[own]
             learner = None
             # Every class must be there, with some weight.
             if np.all(np.bincount(labels, weights * good[own, view], n_classes) > MIN_WEIGHT):
-                groups = None if rows.groups is None else rows.groups[own]
+                groups = None if samples.groups is None else samples.groups[own]
                 learner = ViewLearner(
                     block[own], signs[own], labels, groups, weights, good[own, view], own_settings
                 )
+                scores[view, own] = learner.held_out(good[own, view])
             learners.append(learner)
-        scores = _held_out(learners, rows, good, n_classes)
         cost = sum(learner.cost for learner in learners if learner is not None)
         tried.append((cost, learners, scores))
     return min(tried, key=lambda own: own[0])[1:]
 
 
-def _held_out(
-    learners: list[ViewLearner | None],
-    rows: Rows,
-    good: FloatArray,
-    n_classes: int,
-    flip_proba: FloatArray | None = None,
-) -> FloatArray:
-    """Class scores, shape (n_views, n_labelled, n_classes); 0 where a sensor says nothing."""
-    scores = np.zeros((len(learners), len(good), n_classes))
-    for view, learner in enumerate(learners):
-        if learner is not None:
-            own = np.flatnonzero(rows.present[:, view])
-            own_flip_proba = None if flip_proba is None else flip_proba[own]
-            scores[view, own] = learner.held_out(good[own, view], own_flip_proba)
-    return scores
-
-
-def _labels(scores: FloatArray, good: FloatArray, rows: Rows) -> StatePosterior:
+def _labels(scores: FloatArray, good: FloatArray, rows: Rows, priors: Priors) -> StatePosterior:
     """True labels and rates of wrong ones, from scores of good sensors."""
     # A row without a good sensor says nothing of its label: it has no weight.
-    said = 1.0 - np.prod(1.0 - good, axis=1)
+    samples, said = rows.samples, 1.0 - np.prod(1.0 - good, axis=1)
     weighted = scores * good.T[:, :, None]
     # The first member sets the scale: the sensor that is there most. Silent ones take no part.
     speak = [v for v in np.argsort(-good.sum(axis=0), kind="stable") if np.any(weighted[v])]
@@ -308,7 +288,15 @@ def _labels(scores: FloatArray, good: FloatArray, rows: Rows) -> StatePosterior:
             "no sensor has good readings of every class: check views, or set indicators=False."
         )
     found = infer_states(
-        LabelModel(weighted[speak], rows.class_index, None, np.maximum(rows.weights * said, 1e-6))
+        LabelModel(
+            weighted[speak],
+            samples.class_index,
+            None,
+            np.maximum(samples.weights * said, 1e-6),
+            checked(samples),
+            samples.known,
+            priors,
+        )
     )
     slopes = np.zeros(len(scores))
     slopes[speak] = found.slopes
@@ -324,7 +312,7 @@ def _infer_with_labels(
     options: Options,
 ) -> tuple[Inferred, Rates]:
     """Sensors and labels along the chains; unlabelled rows take part by their readings."""
-    n_labelled, n_classes = len(rows.class_index), len(log_prior)
+    n_labelled, n_classes = rows.n_labelled, rows.n_classes
     nats: Nats = detected.nats
     votes = np.zeros((*nats.single.shape, n_classes))
     present = rows.present
@@ -333,7 +321,11 @@ def _infer_with_labels(
     wrong = posterior.rates[:, None] / (n_classes - 1) * (1.0 - np.eye(n_classes))
     given = np.log(np.maximum(wrong + np.diag(1.0 - posterior.rates), 1e-12))
     prior = np.tile(log_prior, (len(votes), 1))
-    prior[:n_labelled] += given[:, rows.class_index].T
+    samples = rows.samples
+    prior[:n_labelled] += given[:, samples.class_index].T
+    if samples.known is not None:
+        certain = np.log(np.maximum(np.eye(n_classes), 1e-12))
+        prior[:n_labelled][samples.is_known] = certain[samples.known[samples.is_known]]
     rates, found = learn_rates(
         Factors(nats.single, votes, prior, nats.at_once),
         detected.rates,
