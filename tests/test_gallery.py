@@ -1,5 +1,7 @@
 """The examples of the gallery run and draw one picture each: some by default, all if slow."""
 
+import ast
+import importlib
 import importlib.util
 import runpy
 from pathlib import Path
@@ -17,6 +19,16 @@ def _parameters():
     for path in EXAMPLES:
         quick = path.stem.removeprefix("plot_").startswith(QUICK)
         yield pytest.param(path, id=path.stem, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_what_an_example_imports_from_gemmed_exists(path):
+    """Slow examples do not run by default; a moved name is seen all the same."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gemmed"):
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name), f"{node.module} has no {name.name}"
 
 
 @pytest.mark.parametrize("path", list(_parameters()))

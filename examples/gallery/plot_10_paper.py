@@ -13,14 +13,9 @@ The paper, figure by figure
 # first figure has the boundaries, the whole ring and its centre.
 import matplotlib.pyplot as plt
 import numpy as np
-from gemmed.experiments.ring.runs import (
-    BAYES_ERROR,
-    RECALL_GRID,
-    evaluate_run,
-    fit_methods,
-    training_set,
-)
 
+from gemmed.experiments.ring.curves import BAYES_ERROR
+from gemmed.experiments.ring.grid import RECALL_GRID, evaluate_run, fit_methods, training_set
 from gemmed.report import plot_boundaries
 from gemmed.report.palette import method_style
 
