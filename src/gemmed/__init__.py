@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .report.audit import audit
     from .sensors import SensorDetector, SensorGEMMEDClassifier
 
-__version__ = "0.6.0.dev0"
+__version__ = "0.6.0"
 
 __all__ = [
     "AnnotatorGEMMEDClassifier",
