@@ -155,6 +155,16 @@ def test_files_that_are_no_tables(write, content, message):
     assert "table.csv" in str(refusal.value)
 
 
+def test_parquet_text_that_is_no_utf8(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"a": ["seven", "eight"]})
+    frame.to_parquet(path, compression=None)
+    assert read_table(path).text("a")[0].tolist() == ["seven", "eight"]
+    path.write_bytes(path.read_bytes().replace(b"seven", b"\xff\xfeven"))
+    with pytest.raises(TableError, match="is a damaged Parquet file.*UTF8"):
+        read_table(path)
+
+
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(TableError, match="No such file"):
         read_table(tmp_path / "nothing.csv")

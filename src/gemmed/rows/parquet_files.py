@@ -61,7 +61,9 @@ def parquet_batches(
         total += _decoded_bytes(batch, texts)
         if total > limit:
             raise too_large(name, limit, REMEDY)
-        yield _decoded(batch, schema)
+        batch = _decoded(batch, schema)
+        batch.validate(full=True)  # text that is no UTF-8 would fail where it is used
+        yield batch
 
 
 def read_parquet(source: str | os.PathLike[str] | bytes, name: str) -> Any:
