@@ -155,7 +155,7 @@ def test_the_rule_is_the_maximum_of_its_likelihood_averaged_over_the_share():
     assert belief.mean_share == pytest.approx(mean, rel=0.01)
     expected = np.log(bad / (1.0 - bad)) - np.log(mean / (1.0 - mean))
     np.testing.assert_allclose(belief.log_bayes(at), expected, atol=0.04)
-    below = np.append(0.0, np.cumsum(posterior))
+    below = np.append(0.0, np.cumsum(posterior**0.5) / np.sum(posterior**0.5))
     assert belief.share(0.95) == pytest.approx(np.interp(0.95, below, edges), rel=0.02)
 
 

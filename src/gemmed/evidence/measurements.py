@@ -201,8 +201,13 @@ class Belief(NamedTuple):
         return float(self.posterior @ BAD_SHARE_GRID)
 
     def share(self, level: float) -> float:
-        """Quantile of the share of bad rows."""
-        cumulated = np.concatenate([[0.0], np.cumsum(self.posterior)])
+        """Quantile of the share of bad rows.
+
+        The root of the posterior: statistics of neighbours depend on each other, and bad rows are
+        not quite what counterparts are.
+        """
+        weights = np.sqrt(self.posterior)
+        cumulated = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
         return float(np.interp(level, cumulated, BAD_SHARE_EDGES))
 
 
