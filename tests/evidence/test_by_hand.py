@@ -202,7 +202,8 @@ def test_evidence_of_labels_is_that_of_the_formula(agreement, tightness):
 
     chance = 0.475 * (likelihood(0.58) + likelihood(0.5))
     one_label = 0.05 * np.exp(tightness) * likelihood(1.0 - 1e-6)
-    part = 0.45 * (likelihood(2.0 / 3.0) + likelihood(0.98)) + 0.1 * likelihood(0.6)
+    pure = likelihood(np.clip(agreement, 0.98, 1.0 - 1e-6))
+    part = 0.45 * (likelihood(2.0 / 3.0) + pure) + 0.1 * likelihood(0.6)
     found = labels.nats(agreement, 6, tightness)
     assert found == pytest.approx(np.log((chance + one_label) / part), abs=1e-6)
 

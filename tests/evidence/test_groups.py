@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmed.datasets import make_ring
-from gemmed.evidence.measurements import judge_measurements, learn_groups
+from gemmed.evidence.measurements import judge_measurements, learn_groups, learn_measurements
 from gemmed.rows.blocks import ArrayRows, BlockRows, GramRows, LocalBlocks
 
 
@@ -176,3 +176,13 @@ def test_rows_in_memory_in_blocks_and_in_a_kernel_are_judged_alike():
         np.testing.assert_array_equal(found.bad_probability > 0.5, bad)
     nothing = GramRows(X[~bad] @ X[~bad].T, X[~bad] @ X[~bad].T)
     assert judge_measurements(nothing, y[~bad], np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize("n_rows", [300, 1500])
+def test_a_class_far_from_another_is_a_part_of_the_data_however_many_its_rows(n_rows):
+    rng = np.random.default_rng(0)
+    y = np.arange(n_rows) % 2
+    X = rng.normal(size=(n_rows, 6)) + np.where(y[:, None] == 1, 6.0, -6.0)
+    rule = learn_measurements(X, y, rng)
+    assert np.all(rule.groups.log_odds < -1.0)
+    assert np.mean(rule.of(X, rule.number).bad_probability > 0.5) < 0.01

@@ -161,7 +161,7 @@ def test_parquet_text_that_is_no_utf8(tmp_path):
     frame.to_parquet(path, compression=None)
     assert read_table(path).text("a")[0].tolist() == ["seven", "eight"]
     path.write_bytes(path.read_bytes().replace(b"seven", b"\xff\xfeven"))
-    with pytest.raises(TableError, match="is a damaged Parquet file.*UTF8"):
+    with pytest.raises(TableError, match=r"is a damaged Parquet file.*UTF8"):
         read_table(path)
 
 

@@ -107,6 +107,9 @@ default="tuned"
         Class-wise arrays below follow this order.
     nominal_proba_, anomaly_scores_ : array of shape (n_samples,)
         Probability that each training sample is nominal, and that it is not.
+    cautious_nominal_proba_ : array of shape (n_samples,)
+        P(nominal) by the reading of the labels that accuses least: classes overlap where they may,
+        and no class has more wrong labels than the next one.
     knn_distances_ : array of shape (n_samples,)
         Mean distance to the k nearest references of the own class over the class median.
     state_proba_, true_label_proba_ : arrays of shape (n_samples, 3) and (n_samples, n_classes)
@@ -161,6 +164,7 @@ default="tuned"
 
     _multi_class = True
     nominal_proba_: FloatArray
+    cautious_nominal_proba_: FloatArray
     state_proba_: FloatArray
     true_label_proba_: FloatArray
     held_out_proba_: FloatArray
@@ -343,7 +347,8 @@ default="tuned"
         kind : {"plain", "precise"}, default="plain"
             "plain": a wrong label or a bad measurement is more likely than "nominal". "precise":
             the largest set of these samples whose probability of a fault is above one half each,
-            and at least 0.9 in the mean.
+            and at least 0.9 in the mean, by the reading of the labels that accuses least
+            (``cautious_nominal_proba_``).
 
         Returns
         -------
@@ -354,10 +359,10 @@ default="tuned"
         plain: np.ndarray = np.argmax(self.state_proba_, axis=1) > 0
         if kind == "plain":
             return plain
-        likely = plain & (self.anomaly_scores_ > 0.5)
-        order = np.argsort(np.where(likely, -self.anomaly_scores_, 0.0), kind="stable")
-        order = order[: np.count_nonzero(likely)]
-        means = np.cumsum(self.anomaly_scores_[order]) / np.arange(1, len(order) + 1)
+        fault = 1.0 - self.cautious_nominal_proba_
+        likely = plain & (fault > 0.5)
+        order = np.argsort(np.where(likely, -fault, 0.0), kind="stable")[: np.count_nonzero(likely)]
+        means = np.cumsum(fault[order]) / np.arange(1, len(order) + 1)
         precise = np.zeros_like(plain)
         precise[order[: np.count_nonzero(means >= PRECISE_MEAN)]] = True
         return precise

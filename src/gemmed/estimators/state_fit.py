@@ -368,6 +368,7 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "state_proba_": found.state_proba,
         "true_label_proba_": found.true_label,
         "nominal_proba_": found.nominal,
+        "cautious_nominal_proba_": nominal_with_prior(posterior.cautious_nominal, samples),
         "label_error_share_": posterior.wrong_share.mean,
         "label_error_interval_": posterior.wrong_share[1:],
         "bad_measurement_share_": posterior.bad_share.mean,
@@ -419,6 +420,15 @@ def prior_log_odds(samples: Labelled) -> FloatArray:
     with np.errstate(divide="ignore"):
         log_odds: FloatArray = special.logit(samples.prior) - special.logit(DEFAULT_PRIOR_NOMINAL)
     return log_odds
+
+
+def nominal_with_prior(nominal: FloatArray, samples: Labelled) -> FloatArray:
+    """P(nominal) with what is known of single samples beforehand; 0 and 1 are certainties."""
+    moved = special.expit(special.logit(nominal) + np.clip(prior_log_odds(samples), -700.0, 700.0))
+    found: FloatArray = np.where(
+        samples.prior >= 1.0, 1.0, np.where(samples.prior <= 0.0, 0.0, moved)
+    )
+    return found
 
 
 def apply_prior(posterior: StatePosterior, samples: Labelled) -> tuple[FloatArray, FloatArray]:

@@ -133,9 +133,8 @@ class _Tasks:
 MULTIPLIERS = ("dual_coef_", "margin_duals_")
 """Attributes with one value per sample that are 0 for absent samples."""
 NOT_KNOWN = (
-    "_prior_log_odds", "anomaly_scores_", "entropy_statistic_",
-    "held_out_proba_", "knn_distances_", "nominal_proba_", "state_proba_",
-    "true_label_proba_",
+    "_prior_log_odds", "anomaly_scores_", "cautious_nominal_proba_", "entropy_statistic_",
+    "held_out_proba_", "knn_distances_", "nominal_proba_", "state_proba_", "true_label_proba_",
 )  # fmt: skip
 """Attributes with one value per sample that are NaN for absent samples: nothing was judged."""
 

@@ -77,7 +77,10 @@ class Labels(NamedTuple):
         bad = [np.log(0.5 - 0.5 * SAME_LABEL_PROBA) + likelihood(share) for share in self.chance]
         bad.append(np.log(SAME_LABEL_PROBA) + tightness + likelihood(1.0))
         prior = [0.5 - 0.5 * ERRONEOUS_PART_PROBA] * 2 + [ERRONEOUS_PART_PROBA]
-        part = np.log(prior) + [likelihood(share) for share in self.part]
+        # One label in all rows is no evidence, however many they are.
+        mixed, pure, with_errors = self.part
+        shares = (mixed, max(pure, agreement), with_errors)
+        part = np.log(prior) + [likelihood(share) for share in shares]
         return float(special.logsumexp(bad) - special.logsumexp(part))
 
 

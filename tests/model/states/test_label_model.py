@@ -96,7 +96,7 @@ def test_states_are_those_of_the_sum_over_all_of_them(n_members, n_classes, with
         for i, t in enumerate(joint):
             state = 2 if t == n_classes else int(t != model.class_index[i])
             found[i, state] += weight
-    states = states_at(model, theta, common)
+    states = states_at(model, theta, model.rates(theta, common))
     expected = np.column_stack([states.nominal, states.wrong, states.bad])
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(expected, found / total, atol=1e-12)
@@ -136,7 +136,8 @@ def test_checked_rows_have_the_state_that_was_seen():
     model = random_model(6, 1, 2)
     checked = np.array([1, 1, -1, -1, 0, 0])
     model = LabelModel(model.scores, model.class_index, model.log_bayes, model.weights, checked)
-    states = states_at(model, np.ones(model.n_unknowns), -2.0)
+    theta = np.ones(model.n_unknowns)
+    states = states_at(model, theta, model.rates(theta, -2.0))
     assert np.all(states.wrong[:2] + states.bad[:2] == 0.0)
     assert np.all(states.nominal[2:4] == 0.0)
     assert np.all(states.nominal[4:] > 0.0) and np.all(states.wrong[4:] > 0.0)

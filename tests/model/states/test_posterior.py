@@ -46,7 +46,7 @@ def averages(model, log2=13):
     theta[:, model.places.slopes] = np.abs(theta[:, model.places.slopes])
     log_weights, states = [], []
     for one, rate in zip(theta, common, strict=True):
-        found = np.array(states_at(model, one, rate)[:3])
+        found = np.array(states_at(model, one, model.rates(one, rate))[:3])
         total = found.sum(axis=0)
         log_weights.append(model.priors.power * model.weights @ np.log(np.maximum(total, 1e-300)))
         states.append(found / np.maximum(total, 1e-300))

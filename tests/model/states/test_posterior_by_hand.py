@@ -169,11 +169,16 @@ def test_states_are_averaged_over_the_modes():
     weights = np.array([0.7, 0.3])
     found = _averaged(model, modes, weights)
     given = np.arange(40), model.class_index
-    bad, right, clean, if_wrong = [], [], [], []
+    bad, right, clean, if_wrong, cautious = [], [], [], [], []
     for mode in modes:
-        states = states_at(model, mode.theta, mode.common)
+        rates = model.rates(mode.theta, mode.common)
+        states = states_at(model, mode.theta, rates)
         total = states.nominal + states.wrong + states.bad
         bad.append(states.bad / total)
+        # The cautious reading: the class that errs most errs no more than the next one.
+        capped = np.minimum(rates, sorted(rates)[1])
+        clear = states_at(model, mode.theta, capped)
+        cautious.append(clear.nominal / (clear.nominal + clear.wrong + clear.bad))
         own = states.clean[given]
         kept = 1.1 / (1.0 + 0.1 * states.clean.max(axis=1) / own)
         right.append(states.nominal / (states.nominal + states.wrong) * kept)
@@ -191,6 +196,8 @@ def test_states_are_averaged_over_the_modes():
     assert found.is_informative
     np.testing.assert_allclose(found.wrong, wrong)
     np.testing.assert_allclose(found.nominal, 1.0 - wrong - weights @ bad)
+    expected = np.maximum(found.nominal, weights @ np.array(cautious))
+    np.testing.assert_allclose(found.cautious_nominal, expected)
     true_label = wrong[:, None] * other + found.bad[:, None] * found.clean
     true_label[given] += found.nominal
     np.testing.assert_allclose(found.true_label, true_label / true_label.sum(axis=1)[:, None])

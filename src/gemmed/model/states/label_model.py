@@ -254,10 +254,10 @@ def centred_scores(scores: FloatArray) -> FloatArray:
     return scores - scores.mean(axis=-1, keepdims=True)
 
 
-def states_at(model: LabelModel, theta: FloatArray, common: float) -> States:
-    """The terms of the likelihood (45) for given unknowns."""
+def states_at(model: LabelModel, theta: FloatArray, rates: FloatArray) -> States:
+    """The terms of the likelihood (45) for given unknowns and label error rates."""
     clean = model.class_proba(theta)
-    rates, bad_rate = model.rates(theta, common), model.bad_rate(theta)
+    bad_rate = model.bad_rate(theta)
     nominal = (1.0 - bad_rate) * np.einsum("nk,nk->n", model.if_nominal, clean * (1.0 - rates))
     wrong = (1.0 - bad_rate) * np.einsum("nk,nk->n", model.if_wrong, clean * rates)
     return States(nominal, wrong, bad_rate * model.if_bad, clean)
@@ -274,8 +274,8 @@ class Density(NamedTuple):
 def minus_log_posterior(model: LabelModel, theta: FloatArray, common: float) -> Density:
     """Value, gradient and outer-product information at theta, for one common rate."""
     at, weights = model.places, model.priors.power * model.weights
-    nominal, wrong, bad, clean = states_at(model, theta, common)
     rates, bad_rate = model.rates(theta, common), model.bad_rate(theta)
+    nominal, wrong, bad, clean = states_at(model, theta, rates)
     likelihood = np.maximum(nominal + wrong + bad, MIN_LIKELIHOOD)
     z = (theta - model.prior_mean) / model.prior_spread
     value = 0.5 * float(z @ z) - float(weights @ np.log(likelihood))

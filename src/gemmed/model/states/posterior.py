@@ -7,9 +7,14 @@ random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
 either. Errors may also depend on the sample: odds of ``Priors.sample_error`` times the likeliest
-class to the given one (45a) are added for single rows. The interval of the share of wrong labels
-holds under both readings: its lower end takes all softness for overlap. Its upper end takes all of
-it for errors: a label is wrong with the probability of the other classes.
+class to the given one (45a) are added for single rows. Labels of one class among those of another
+may be errors, or a test that excludes one class and does not prove the other.
+
+The interval of the share of wrong labels holds under all these readings. Its upper end takes all
+softness for errors: a label is wrong with the probability of the other classes. Its lower end has
+no errors that depend on the sample, and leaves out those of the class that has most of them. The
+*cautious* P(nominal) has no errors that depend on the sample either, and the class with the highest
+error rate gets that of the next one.
 """
 
 from __future__ import annotations
@@ -75,6 +80,8 @@ class StatePosterior(NamedTuple):
     """Shape (n_classes, 2)."""
     slopes: FloatArray
     """Log-odds for a unit of each member's score, shape (n_members,)."""
+    cautious_nominal: FloatArray
+    """P(nominal) by the reading that accuses least, shape (n_samples,)."""
     is_informative: bool
     """Whether held-out predictions are better than the shares of the classes."""
 
@@ -167,12 +174,15 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     wrong: FloatArray = np.zeros(n)
     bad: FloatArray = np.zeros(n)
     gained: FloatArray = np.zeros(n)
+    cautious_nominal: FloatArray = np.zeros(n)
     clean, if_wrong, if_nominal = np.zeros((3, n, k))
     total = max(float(model.weights.sum()), 1e-300)
-    shares = np.empty((len(modes), 3, 2))
+    shares = np.empty((len(modes), 4, 2))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
-        states = states_at(model, mode.theta, mode.common)
         rates = model.rates(mode.theta, mode.common)
+        states = states_at(model, mode.theta, rates)
+        cautious = states_at(model, mode.theta, np.minimum(rates, np.sort(rates)[-2]))
+        total_cautious = np.maximum(cautious.nominal + cautious.wrong + cautious.bad, 1e-300)
         good = np.maximum(states.nominal + states.wrong, 1e-300)
         is_bad = states.bad / (good + states.bad)
         right = states.nominal / good
@@ -186,9 +196,14 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
         gained += weight * labels[rows, given]
-        parts = ((1.0 - is_bad) * (1.0 - right), is_bad, 1.0 - (1.0 - is_bad) * right)
+        cautious_nominal += weight * cautious.nominal / total_cautious
+        by_rates = (1.0 - is_bad) * (1.0 - right)
+        of_class = model.if_wrong * states.clean * rates
+        of_class *= (by_rates / np.maximum(of_class.sum(axis=1), 1e-300))[:, None]
+        least = by_rates - of_class[:, np.argmax(model.weights @ of_class)]
+        parts = (by_rates, is_bad, least, is_bad + least)
         for kind, part in enumerate(parts):
-            variance = float((part * (1.0 - part)) @ model.weights**2) / total**2
+            variance = float(np.maximum(part * (1.0 - part), 0.0) @ model.weights**2) / total**2
             shares[number, kind] = float(part @ model.weights) / total, np.sqrt(variance)
     if_wrong = if_wrong * model.if_wrong
     if_wrong /= np.maximum(if_wrong.sum(axis=1, keepdims=True), 1e-300)
@@ -198,15 +213,17 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     if_nominal /= np.maximum(if_nominal.sum(axis=1, keepdims=True), 1e-300)
     true_label = nominal[:, None] * if_nominal + wrong[:, None] * if_wrong
     true_label += bad[:, None] * (clean if model.answers is None else model.without_measurement)
-    lower_upper = [_mixture_interval(shares[:, kind], weights) for kind in range(3)]
+    wrong_ends, bad_ends, least_wrong_ends, least_either_ends = (
+        _mixture_interval(shares[:, kind], weights) for kind in range(4)
+    )
     is_open = _is_open(model)
     checked_wrong = float((wrong * ~is_open) @ model.weights) / total
     unlikely = (1.0 - clean[rows, given]) * is_open * (1.0 - bad)
     most_wrong = checked_wrong + _upper_mean(unlikely, model.weights * is_open, total)
     wrong_mean, bad_mean = (float(part @ model.weights) / total for part in (wrong, bad))
-    bad_lower, bad_upper = lower_upper[1]
-    upper = max(most_wrong, lower_upper[0][1])
-    least_wrong, least_either = lower_upper[0][0], lower_upper[2][0]
+    bad_lower, bad_upper = bad_ends
+    upper = max(most_wrong, wrong_ends[1])
+    least_wrong, least_either = least_wrong_ends[0], least_either_ends[0]
     least_open = least_wrong - checked_wrong
     if not informative or least_open * model.n_samples < MIN_EXPECTED_ERRORS:
         least_wrong = checked_wrong
@@ -229,6 +246,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         ),
         _rate_intervals(model, modes, weights),
         weights @ np.array([mode.theta[model.places.slopes] for mode in modes]) / model.spreads,
+        np.maximum(nominal, cautious_nominal),
         informative,
     )
 
