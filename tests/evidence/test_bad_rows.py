@@ -226,3 +226,13 @@ def test_heavy_tails_with_a_variance_are_left_alone():
             ArrayRows(X), (X[:, 0] > 0).astype(int), np.random.default_rng(0)
         )
         assert np.sum(found.bad_probability > 0.5) <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_a_rare_category_are_not_bad(seed):
+    rng = np.random.default_rng(seed)
+    X, y = correlated(seed)
+    rare = rng.random(len(y)) < 0.05
+    found = judged(np.column_stack([X, rare]), y)
+    assert rare.sum() >= 10
+    assert np.mean(found.bad_probability[rare] > 0.5) <= 0.1

@@ -34,11 +34,13 @@ def test_scores_of_nine_values():
     np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-12)
 
 
-def test_a_column_of_rare_values_has_the_width_of_its_deviation():
+def test_a_rare_value_is_as_odd_as_its_share():
+    """Three of fifty lie beyond the quantile 1 - 0.03 of a normal distribution."""
     X = np.zeros((50, 1))
     X[:3] = 1.0
-    deviation = np.sqrt(0.06 * 0.94)
-    assert normal_scores(X).width[0] == pytest.approx(deviation)
+    assert normal_scores(X).scaled(X)[0, 0] == pytest.approx(NORMAL.inv_cdf(0.97))
+    X[3] = -1e6  # one wild value does not change what is usual
+    assert normal_scores(X).width[0] == pytest.approx(1.0 / NORMAL.inv_cdf(0.96))
 
 
 def test_columns_are_scaled_by_their_inner_quantiles():

@@ -81,9 +81,14 @@ def normal_scores(X: FloatArray) -> NormalScores:
     ordered = np.sort(X[:, used], axis=0)
     low, high = np.quantile(ordered, WIDTH_QUANTILES, axis=0) if len(used) else np.empty((2, 0))
     width = (high - low) / (special.ndtri(WIDTH_QUANTILES[1]) - special.ndtri(WIDTH_QUANTILES[0]))
-    width = np.where(width > 0.0, width, ordered.std(axis=0))
     middle, n_tail = np.median(ordered, axis=0), max(int(np.sqrt(len(X))), 1)
     beyond = np.sort(np.abs(ordered - middle), axis=0)
+    # A column with one value in most rows has its width from the others: a rare one is no odder
+    # than its share says.
+    others = np.count_nonzero(beyond, axis=0)
+    usual = beyond[len(X) - 1 - others // 2, np.arange(len(used))]
+    with np.errstate(divide="ignore"):
+        width = np.where(width > 0.0, width, usual / special.ndtri(1.0 - 0.5 * others / len(X)))
     tail = beyond[-min(n_tail + 1, len(X))]
     return NormalScores(used, ordered, middle, width, tail, n_tail)
 
@@ -136,7 +141,9 @@ class RowStatistics:
         self._sparsity = np.log(usual + self._least)
         residuals = self._residuals(self._scores, itself)
         robust = np.median(np.abs(residuals), axis=0) / 0.6745
-        self._widths = np.maximum(robust, 0.5 * residuals.std(axis=0)) + 1e-9
+        # Normal scores of few distinct values spread less than those of continuous columns.
+        spread = residuals.std(axis=0) / self._scores.std(axis=0)[self._chosen]
+        self._widths = np.maximum(robust, 0.5 * spread) + 1e-9
         self.of_references: FloatArray = self._statistics_of(who, distances, residuals)
         """Statistics of the references themselves, shape (n_references, 3)."""
 
