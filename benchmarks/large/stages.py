@@ -16,12 +16,12 @@ from samples import data, rbf_width
 
 from gemmed import GEMMEDClassifier, Solver
 from gemmed._core.threads import single_blas_thread
-from gemmed.evidence.distances import BlockDistances
-from gemmed.evidence.neighbours import (
+from gemmed.evidence.distances import (
     MAX_REFERENCES,
+    EuclideanDistances,
     Neighbourhood,
     default_splits,
-    knn_distances,
+    plan_references,
 )
 from gemmed.model.decision_step import DecisionFunction
 from gemmed.model.kernels.kernel import Kernel
@@ -64,8 +64,9 @@ def main():
 
     blocks = LocalBlocks(sample.X, n_threads=1)
     classes = (sample.y > 0).astype(np.intp)
-    distances = BlockDistances(blocks)
-    _, _, seconds = timed(knn_distances, distances, classes, [-1, 1], Neighbourhood(10))
+    distances = EuclideanDistances(blocks)
+    plan = plan_references(distances, classes, [-1, 1], Neighbourhood())
+    _, _, seconds = timed(distances.to_nearest, plan)
     splits = default_splits(int(np.bincount(classes).min()))
     add("k-NN distances", seconds, multiplications=float(n) * splits * MAX_REFERENCES * p)
 

@@ -17,7 +17,7 @@ import argparse
 import numpy as np
 
 from gemmed.datasets import make_ring
-from gemmed.evidence.neighbours import Neighbourhood
+from gemmed.evidence.distances import Neighbourhood
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.paper import Enumeration, Gibbs, MeanField, PaperAlgorithm, Quadrature
 from gemmed.paper.dual import Constraints, build_problem

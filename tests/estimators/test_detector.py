@@ -112,7 +112,7 @@ def test_queries_are_scored_in_blocks(monkeypatch):
     for method in METHODS:
         detector = GEMDetector(method, random_state=0).fit(X)
         whole = detector.score_samples(new)
-        monkeypatch.setattr("gemmed.estimators.detector.QUERY_BLOCK", 350)
+        monkeypatch.setattr("gemmed.evidence.distances.BLOCK_SIZE", 350)
         np.testing.assert_allclose(detector.score_samples(new), whole)
         monkeypatch.undo()
 

@@ -8,8 +8,14 @@ from gemmed._core.exceptions import (
     EntropyDisabledWarning,
     NeighborsReducedWarning,
 )
-from gemmed.evidence.distances import EuclideanDistances, KernelDistances
-from gemmed.evidence.neighbours import Neighbourhood, knn_distances, random_halves, scale_by_median
+from gemmed.evidence.distances import (
+    EuclideanDistances,
+    KernelDistances,
+    Neighbourhood,
+    plan_references,
+    random_halves,
+    scale_by_median,
+)
 from gemmed.evidence.screening import conformal_p_values, conformal_threshold
 from gemmed.evidence.statistics import minimal_spanning_tree, prune_leaves
 
@@ -17,6 +23,10 @@ from gemmed.evidence.statistics import minimal_spanning_tree, prune_leaves
 @pytest.fixture
 def points():
     return np.random.default_rng(0).normal(size=(31, 4)) + 100.0
+
+
+def knn_distances(distances, class_index, names, neighbourhood):
+    return distances.to_nearest(plan_references(distances, class_index, names, neighbourhood))
 
 
 def within(distances, n, n_neighbors, graph, **options):

@@ -7,15 +7,16 @@ from scipy.stats import spearmanr
 
 from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
 from gemmed.evidence.distances import (
+    MAX_REFERENCES,
     SINGLE_PRECISION_FROM,
     STACK_SIZE,
-    BlockDistances,
     EuclideanDistances,
+    Neighbourhood,
+    ReferenceSet,
     _smallest,
     mean_nearest,
-    reference_set,
+    plan_references,
 )
-from gemmed.evidence.neighbours import MAX_REFERENCES, Neighbourhood, knn_distances, plan_references
 from gemmed.rows.blocks import LocalBlocks
 
 
@@ -23,8 +24,12 @@ def reference_distances(
     blocks, classes, k, *, seed, groups=None, max_references=MAX_REFERENCES, names=None
 ):
     names = list(range(int(classes.max()) + 1)) if names is None else names
-    neighbourhood = Neighbourhood(k, "bipartite", groups, seed)
-    return knn_distances(BlockDistances(blocks), classes, names, neighbourhood, max_references)
+    halves = Neighbourhood(k, "bipartite", groups, seed, max_references=max_references)
+    return knn_distances(EuclideanDistances(blocks), classes, names, halves)
+
+
+def knn_distances(distances, class_index, names, neighbourhood):
+    return distances.to_nearest(plan_references(distances, class_index, names, neighbourhood))
 
 
 def sample(n, n_features=5, seed=0):
@@ -91,7 +96,7 @@ def test_close_neighbours_far_from_the_centre_are_measured_precisely(size):
     X[:5] = X[5]
     between = np.sort(cdist(X, X[::2]), axis=1)
     for in_single in (False, True):
-        references = reference_set(X[::2], 4, in_single=in_single)
+        references = ReferenceSet(X[::2], 4, in_single=in_single)
         nearest = mean_nearest(X, references)
         np.testing.assert_allclose(nearest, between[:, :4].mean(axis=1), rtol=3e-5)
 

@@ -25,7 +25,6 @@ from gemmed.evidence.screening import (
     beyond_gap,
     conformal_p_values,
     kernel_distances,
-    least_trusted,
     screen,
     trust_distances,
     trust_points,
@@ -36,6 +35,11 @@ RATES = np.array([0.01, 0.05, 0.1])
 
 
 # --- against loops ---------------------------------------------------------------------------
+
+
+def nothing(n):
+    """No sample."""
+    return np.zeros(n, dtype=bool)
 
 
 def mean_of_nearest(x, candidates, k):
@@ -90,14 +94,20 @@ def test_p_values_agree_with_their_definition(grouped):
     groups = rng.integers(0, 8, 75) if grouped else np.arange(75)
     new = 4 * rng.normal(size=(40, 3)) + 3
     dropped = np.array([0.0, 0.2, 0.4])
-    reference = trust_points(
-        X, z, trust, n_neighbors=4, contamination=dropped, groups=groups if grouped else None
-    )
+    own = groups if grouped else None
+    distances = training_distances(X, z, own)
+    everything = trust_points(X, z, trust, n_neighbors=4, left_out=nothing(75), groups=own)
+    statistics = everything.training_statistics(distances, z, own)[np.arange(75), z]
+    left_out = nothing(75)
+    for c, share in enumerate(dropped):
+        members = np.flatnonzero(z == c)
+        order = members[np.lexsort((-statistics[members], trust[members]))]
+        left_out[order[: round(share * len(members))]] = True
+    reference = trust_points(X, z, trust, n_neighbors=4, left_out=left_out, groups=own)
     expected = p_values_by_loops(X, z, trust, groups, 4, dropped, new)
     result = reference.p_values(new)
     np.testing.assert_allclose(result.p_values, expected[0], rtol=1e-12)
     np.testing.assert_allclose(result.class_p_values, expected[1], rtol=1e-12)
-    np.testing.assert_allclose(reference.contamination, [0.0, 0.2, 0.4])
     assert np.all(trust[reference.reference_index] >= 0.5)
 
 
@@ -167,9 +177,8 @@ def test_level_holds_on_clean_data_whatever_the_trust(name, kind):
     for seed in range(repetitions):
         rng = np.random.default_rng(seed)
         X = DISTRIBUTIONS[name](rng, n)
-        reference = trust_points(
-            X, np.zeros(n, dtype=int), trust_by(kind, X, rng), contamination=0.0
-        )
+        trust = trust_by(kind, X, rng)
+        reference = trust_points(X, np.zeros(n, dtype=int), trust, left_out=nothing(n))
         p = reference.p_values(DISTRIBUTIONS[name](rng, n_new)).p_values
         alarms += [screen(p, false_alarm_rate=rate).mean() for rate in RATES]
     level = alarms / repetitions
@@ -187,24 +196,24 @@ def test_clean_data_are_found_clean(name, kind):
     for seed in range(100):
         rng = np.random.default_rng(seed)
         X = DISTRIBUTIONS[name](rng, 99)
-        found += trust_points(X, np.zeros(99, dtype=int), trust_by(kind, X, rng)).contamination > 0
+        reference = trust_points(X, np.zeros(99, dtype=int), trust_by(kind, X, rng))
+        found += len(reference.class_statistics) < 99
     assert found <= 3
 
 
 def test_throwing_the_distrusted_out_of_the_calibration_costs_the_level():
-    """The mistake that "auto" avoids: outskirts that are missing come back as alarms."""
-    levels = {"auto": [], 0.05: []}
+    """The mistake that a gap avoids: outskirts that are missing come back as alarms."""
+    levels = {"beyond a gap": [], "distrusted": []}
     for seed in range(60):
         rng = np.random.default_rng(seed)
         X, new = rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
         trust = np.where(np.linalg.norm(X, axis=1).argsort().argsort() >= 190, 0.01, 0.99)
-        for contamination, found in levels.items():
-            reference = trust_points(
-                X, np.zeros(200, dtype=int), trust, contamination=contamination
-            )
+        for kind, found in levels.items():
+            left_out = trust < 0.5 if kind == "distrusted" else None
+            reference = trust_points(X, np.zeros(200, dtype=int), trust, left_out=left_out)
             found.append(np.mean(reference.p_values(new).p_values <= 0.01))
-    assert np.mean(levels[0.05]) > 0.04
-    assert np.mean(levels["auto"]) <= 0.01 + 3.5 * error_of_level(0.01, 200, 200, 60)
+    assert np.mean(levels["distrusted"]) > 0.04
+    assert np.mean(levels["beyond a gap"]) <= 0.01 + 3.5 * error_of_level(0.01, 200, 200, 60)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
@@ -226,7 +235,7 @@ def test_gross_outliers_in_training_cost_neither_level_nor_power(share, dimensio
         levels.append([np.mean(level <= rate) for rate in RATES])
         power = reference.p_values(outliers(rng, 200, dimension)).p_values
         powers.append([np.mean(power <= rate) for rate in RATES])
-        shares.append(reference.contamination[0])
+        shares.append(1.0 - len(reference.class_statistics) / n)
     error = error_of_level(RATES, (1 - share) * n, 200, repetitions)
     assert np.all(np.mean(levels, axis=0) <= RATES + 3.5 * error)
     assert np.all(np.mean(levels, axis=0)[1:] >= 0.8 * RATES[1:])
@@ -307,7 +316,7 @@ def test_copies_with_another_label_are_held_out_together():
     assert len(reference.calibration_class) == 120
     assert reference.pooled_statistics.min() > 0.2
     distances = training_distances(X, z)
-    statistics = reference.training_statistics(distances, z, copies=distances.copies)
+    statistics = reference.training_statistics(distances, z)
     np.testing.assert_allclose(statistics[:60], statistics[60:])
     assert statistics.min() > 0.2
 
@@ -333,7 +342,7 @@ def test_class_wise_and_pooled_levels_hold_for_unlike_classes():
             )
 
         z = np.repeat([0, 1], sizes)
-        reference = trust_points(draw(z), z, rng.random(198), contamination=0.0)
+        reference = trust_points(draw(z), z, rng.random(198), left_out=nothing(198))
         result = reference.p_values(draw(z))
         own = result.class_p_values[np.arange(198), z] <= 0.1
         class_level += [own[z == 0].mean(), own[z == 1].mean()]
@@ -374,7 +383,7 @@ def test_gap_test_holds_its_level_for_pareto_tails():
     for seed in range(2000):
         rng = np.random.default_rng(seed)
         scores = rng.pareto(1.0, 60) + 1.0
-        found += beyond_gap(scores, scores < np.quantile(scores, 0.7), level=0.05).any()
+        found += beyond_gap(scores, scores < np.quantile(scores, 0.7)).any()
     assert 0 < found <= 2000 * 0.05 + 3 * np.sqrt(2000 * 0.05 * 0.95)
 
 
@@ -387,15 +396,6 @@ def test_gap_takes_only_distrusted_samples_beyond_it():
     assert not beyond_gap(scores, np.ones(80, dtype=bool)).any()
     assert not beyond_gap(np.zeros(80), trusted).any()
     assert not beyond_gap(scores, np.zeros(80, dtype=bool)).any()
-
-
-def test_least_trusted_go_first_and_never_all():
-    scores, trust = np.array([1.0, 5.0, 3.0, 2.0]), np.array([0.9, 0.1, 0.1, 0.0])
-    np.testing.assert_array_equal(least_trusted(scores, trust, 0.5), [False, True, False, True])
-    assert least_trusted(scores, trust, 0.999).sum() == 3
-
-
-# --- distances, memory, groups, ties ----------------------------------------------------------
 
 
 def test_kernel_distances_give_the_same_p_values_as_points():
@@ -467,8 +467,8 @@ def test_segments_of_one_recording_are_held_out_together():
     groups = np.arange(200)
     groups[:12] = 0
     z, trust = np.zeros(200, dtype=int), np.ones(200)
-    blind = trust_points(X, z, trust, contamination=0.0)
-    aware = trust_points(X, z, trust, contamination=0.0, groups=groups)
+    blind = trust_points(X, z, trust, left_out=nothing(200))
+    aware = trust_points(X, z, trust, left_out=nothing(200), groups=groups)
     assert blind.class_statistics[:12].max() < blind.class_statistics[12:].max()
     assert aware.class_statistics[:12].min() > aware.class_statistics[12:].max()
 
@@ -502,14 +502,12 @@ def test_rates_out_of_reach_are_told():
     rng = np.random.default_rng(10)
     z = np.repeat([0, 1], [15, 40])
     reference = trust_points(rng.normal(size=(55, 2)), z, np.ones(55))
-    warn_out_of_reach(reference, 0.05)
-    warn_out_of_reach(reference, 1 / 16, by_class=True)
-    with pytest.warns(
-        CalibrationWarning, match=r"15 calibration samples for class 'a' .* takes 19"
-    ):
-        warn_out_of_reach(reference, 0.05, by_class=True, class_names=["a", "b"])
+    warn_out_of_reach(55, 0.05)
+    warn_out_of_reach(15, 1 / 16)
+    with pytest.warns(CalibrationWarning, match=r"15 samples of class 'a' .* takes 19"):
+        warn_out_of_reach(15, 0.05, "samples of class 'a'")
     with pytest.warns(CalibrationWarning, match="55 calibration samples cannot .* takes 99"):
-        warn_out_of_reach(reference, 0.01)
+        warn_out_of_reach(55, 0.01)
     far = reference.p_values(np.array([[99.0, 99.0]]))
     np.testing.assert_allclose(far.class_p_values[0], [1 / 16, 1 / 41])
     np.testing.assert_allclose(far.p_values, 1 / 56)
@@ -526,11 +524,6 @@ def test_small_classes_use_fewer_neighbours():
 def test_bad_input():
     X = np.random.default_rng(12).normal(size=(40, 2))
     z, trust = np.repeat([0, 1], 20), np.ones(40)
-    for share in (-0.1, 1.0, np.nan, [0.1, 2.0]):
-        with pytest.raises(ValueError, match="contamination="):
-            trust_points(X, z, trust, contamination=share)
-    with pytest.raises(ValueError, match="contamination='none'"):
-        trust_points(X, z, trust, contamination="none")
     with pytest.raises(ValueError, match="between 0 and 1"):
         trust_points(X, z, np.full(40, np.nan))
     with pytest.raises(ValueError, match="each of the 40"):

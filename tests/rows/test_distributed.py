@@ -14,8 +14,7 @@ pytest.importorskip("distributed")
 
 from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, MEDClassifier
-from gemmed.evidence.distances import BlockDistances
-from gemmed.evidence.neighbours import Neighbourhood, knn_distances
+from gemmed.evidence.distances import EuclideanDistances, Neighbourhood, plan_references
 from gemmed.model.decision_step import solve_med, solve_med_functions
 from gemmed.model.kernels.kernel import Kernel
 from gemmed.model.kernels.landmark_space import LandmarkSpace
@@ -38,7 +37,9 @@ def sample(n=6000):
 def solve(blocks, y, m=80):
     """The whole large-sample fit; f and its multipliers."""
     classes = (y > 0).astype(np.intp)
-    d = knn_distances(BlockDistances(blocks), classes, [0, 1], Neighbourhood(5), 300)
+    distances = EuclideanDistances(blocks)
+    halves = Neighbourhood(5, max_references=300)
+    d = distances.to_nearest(plan_references(distances, classes, [0, 1], halves))
     chosen = choose_landmarks(classes, m, np.random.default_rng(0))
     made = nystroem_map(Kernel("rbf", gamma=0.2), take_rows(blocks, chosen))
     space = LandmarkSpace(blocks, made)

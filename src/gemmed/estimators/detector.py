@@ -9,10 +9,9 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.exceptions import CalibrationWarning, warn_of_class
 from .._core.types import FloatArray
-from ..evidence.neighbours import Neighbourhood
-from ..evidence.screening import conformal_p_values, conformal_threshold
+from ..evidence.distances import Neighbourhood, blocks, one_point
+from ..evidence.screening import conformal_p_values, conformal_threshold, warn_out_of_reach
 from ..evidence.statistics import (
     AnomalyStatistic,
     AverageRank,
@@ -22,7 +21,6 @@ from ..evidence.statistics import (
 )
 from .validation import (
     check_choice,
-    check_distinct_members,
     check_groups,
     check_labels_to_sort,
     check_number,
@@ -33,8 +31,6 @@ from .validation import (
 )
 from .whole_fit import fit_method, query_method
 
-QUERY_BLOCK = 4_000_000
-"""Distances held in memory at a time while scoring new samples."""
 METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
 
 
@@ -142,7 +138,8 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             self.training_scores_[members] = -statistic.training
             self.minimal_entropy_set_[members] = self._smallest(statistic)
             offsets.append(-conformal_threshold(statistic.training, self.false_alarm_rate))
-            self._warn_of_few_samples(len(members), offsets[-1], label)
+            n, samples = len(members), f"samples{of_class(label)}"
+            warn_out_of_reach(n, self.false_alarm_rate, samples, stacklevel=3)
         self.offset_ = offsets[0] if y is None else np.array(offsets)
         return self
 
@@ -182,18 +179,12 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         """Statistic of every row for every class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
         X = check_query_data(self, X)
-        return np.column_stack([_in_blocks(model, X) for model in self._statistics])
-
-    def _warn_of_few_samples(self, n: int, offset: float, label: object) -> None:
-        if np.isinf(offset):
-            needed = int(np.ceil(1.0 / self.false_alarm_rate)) - 1
-            warn_of_class(
-                f"{n} samples{of_class(label)} cannot give a p-value of {self.false_alarm_rate:g}, "
-                f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
-                "false_alarm_rate.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
+        return np.column_stack(
+            [
+                np.concatenate([model.of(X[rows]) for rows in blocks(len(X), len(model.training))])
+                for model in self._statistics
+            ]
+        )
 
     def _favourable(self, by_class: FloatArray, y: Any) -> FloatArray:
         if y is None:
@@ -229,7 +220,8 @@ class GEMDetector(OutlierMixin, BaseEstimator):
                 f"{len(X)} sample{of_class(label)}: an anomaly statistic needs at least 2. "
                 "Drop the class, or fit without y."
             )
-        check_distinct_members(X, label)
+        if np.all(X[0] == X):
+            raise one_point(len(X), label)
         check_squares(X)
         halves = Neighbourhood(self.n_neighbors, "bipartite", groups, seed, self.n_splits)
         if self.method == "bipartite":
@@ -254,10 +246,3 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         kept = np.zeros(n, dtype=bool)
         kept[np.argsort(statistic.training, kind="stable")[:n_kept]] = True
         return kept
-
-
-def _in_blocks(statistic: AnomalyStatistic, X: FloatArray) -> FloatArray:
-    size = max(1, QUERY_BLOCK // len(statistic.training))
-    return np.concatenate(
-        [statistic.of(X[start : start + size]) for start in range(0, max(len(X), 1), size)]
-    )

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._core.threads import block_threads
 from .._core.types import BoolArray, FloatArray
-from ..evidence.neighbours import Neighbourhood
+from ..evidence.distances import Neighbourhood
 from ..model.kernels.function_space import Prior, components_for, exact_prior, function_space
 from ..model.kernels.kernel import KERNELS, RADIAL, Kernel
 from ..model.kernels.landmark_space import landmark_prior

@@ -10,8 +10,12 @@ import numpy as np
 
 from .._core.exceptions import NeighborsReducedWarning
 from .._core.types import FloatArray
-from ..evidence.distances import Distances, EuclideanDistances, KernelDistances
-from ..evidence.neighbours import MAX_REFERENCES
+from ..evidence.distances import (
+    MAX_REFERENCES,
+    Distances,
+    EuclideanDistances,
+    KernelDistances,
+)
 from ..evidence.scaled_along import training_distances
 from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
 from ..model.kernels.landmarks import MIN_TRUST
@@ -68,15 +72,10 @@ class KeptSamples:
             reference, reference_index=np.searchsorted(rows, reference.reference_index)
         )
         found = np.full((len(self.nominal), len(reference.scales)), np.nan)
-        if self.is_gram:
-            found[rows] = reference.training_statistics(
-                kept.distances, kept.class_index, kept.groups
-            )
-        else:
+        distances = kept.distances
+        if not self.is_gram:
             distances = training_distances(kept.X, kept.class_index, kept.groups)
-            found[rows] = reference.training_statistics(
-                distances, kept.class_index, kept.groups, distances.copies
-            )
+        found[rows] = reference.training_statistics(distances, kept.class_index, kept.groups)
         return found
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:

@@ -60,7 +60,8 @@ class ScreeningMixin:
         if fdr is not None:
             return screen(p_values, fdr=fdr)
         alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
-        warn_out_of_reach(self._reference(), float(false_alarm_rate or 0.0), stacklevel=3)
+        n_calibrating = len(self._reference().class_statistics)
+        warn_out_of_reach(n_calibrating, float(false_alarm_rate or 0.0), stacklevel=3)
         return alarms
 
     @query_method

@@ -18,8 +18,8 @@ from .._core.binomial import share_interval
 from .._core.progress import Stopwatch, report
 from .._core.threads import blas_threads
 from .._core.types import FloatArray
+from ..evidence.distances import class_distances
 from ..evidence.measurements import Measurements, judge_measurements
-from ..evidence.neighbours import class_distances
 from ..model.constraints import Bounds, attained_bounds
 from ..model.decision_step import MedSolution, class_scores, solve_med_functions
 from ..model.kernels.function_space import Prior

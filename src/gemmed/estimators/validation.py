@@ -232,16 +232,6 @@ def of_class(label: object) -> str:
     return "" if label is None else f" of class {label!r}"
 
 
-def check_distinct_members(X: FloatArray, label: object) -> None:
-    """Refuse a class in which all samples are the same point."""
-    if len(X) > 1 and np.all(X[0] == X):
-        raise DegenerateDataError(
-            f"X: all {len(X)} samples{of_class(label)} are duplicates of one point, so their "
-            "k-NN distances are all zero. Remove the duplicates, or use a classifier that needs no "
-            "distances (MEDClassifier)."
-        )
-
-
 def check_precomputed(X: FloatArray) -> None:
     """Refuse a kernel matrix for training that is not square."""
     if X.shape[0] != X.shape[1]:

@@ -9,9 +9,9 @@ sample is its conformal p-value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -19,19 +19,26 @@ from scipy import stats
 from .._core.exceptions import (
     CalibrationWarning,
     DegenerateDataError,
-    NeighborsReducedWarning,
     UnscaledDataError,
     warn_of_class,
 )
 from .._core.types import BoolArray, FloatArray
 from ..model.kernels.landmarks import MIN_TRUST
-from .distances import Distances, blocks, euclidean, from_products, mean_of_smallest
-from .neighbours import MAX_REFERENCES, for_class
-from .scaled_along import FittedScale, one_of_each, training_distances
-
-DIGITS = 9
-MAX_TIE_DIFFERENCE = 10.0**-DIGITS
-"""Statistics that differ by less than this share are equal but for rounding."""
+from .distances import (
+    MAX_REFERENCES,
+    MAX_TIE_DIFFERENCE,
+    TIE_DIGITS,
+    Distances,
+    blocks,
+    euclidean,
+    fewest_outside,
+    for_class,
+    from_products,
+    mean_of_smallest,
+    median_or_mean,
+    usable_neighbors,
+)
+from .scaled_along import FittedScale, TrainingDistances, one_of_each, training_distances
 
 
 def conformal_p_values(
@@ -108,8 +115,6 @@ class TrustedReference:
     """Their statistics for their own class, shape (n_calibration,)."""
     pooled_statistics: FloatArray
     """The smallest of their statistics over the classes, shape (n_calibration,)."""
-    contamination: FloatArray
-    """Share of each class that was left out of the calibration, shape (n_classes,)."""
     points: FloatArray | None = None
     """Coordinates of the references, shape (n_references, n_features); None for distances."""
     scale: FittedScale | None = None
@@ -134,32 +139,23 @@ class TrustedReference:
         statistics = np.empty((n_new, len(self.scales)))
         for block in blocks(n_new, len(self.reference_index)):
             statistics[block] = self.statistics(rows(block))
-        class_p_values = np.empty_like(statistics)
-        for z in range(len(self.scales)):
-            own = self.calibration_class == z
-            class_p_values[:, z] = conformal_p_values(
-                self.class_statistics[own], statistics[:, z], self.calibration_weights[own]
-            )
         pooled = conformal_p_values(
             self.pooled_statistics, statistics.min(axis=1), self.calibration_weights
         )
-        return Screening(pooled, class_p_values)
+        columns = [self._p_values_of(z, column) for z, column in enumerate(statistics.T)]
+        return Screening(pooled, np.column_stack(columns))
 
     def training_statistics(
-        self,
-        distances: Distances,
-        class_index: np.ndarray,
-        groups: np.ndarray | None = None,
-        copies: np.ndarray | None = None,
+        self, distances: Distances, class_index: np.ndarray, groups: np.ndarray | None = None
     ) -> FloatArray:
         """The same for training samples, without themselves, their groups and their copies.
 
         Shape (n_samples, n_classes); infinite where a group leaves too few references. Of points,
         ``distances`` are ``training_distances``, which tell the copies as well.
         """
-        everyone, kin = np.arange(len(class_index)), _kin(groups, copies)
+        everyone = np.arange(len(class_index))
         means = training_means(
-            distances, self.reference_index, everyone, class_index, kin, self.n_neighbors
+            distances, self.reference_index, everyone, class_index, groups, self.n_neighbors
         )
         return means / self.scales
 
@@ -167,11 +163,14 @@ class TrustedReference:
         """p-values of statistics for the samples' own classes, both of shape (n_samples,)."""
         p_values = np.empty(len(statistics))
         for z in range(len(self.scales)):
-            own, members = self.calibration_class == z, class_index == z
-            p_values[members] = conformal_p_values(
-                self.class_statistics[own], statistics[members], self.calibration_weights[own]
-            )
+            p_values[class_index == z] = self._p_values_of(z, statistics[class_index == z])
         return p_values
+
+    def _p_values_of(self, z: int, statistics: FloatArray) -> FloatArray:
+        own = self.calibration_class == z
+        return conformal_p_values(
+            self.class_statistics[own], statistics, self.calibration_weights[own]
+        )
 
     def statistics(self, distances: FloatArray) -> FloatArray:
         """Mean of the k smallest distances to each class over its scale, (n_new, n_classes)."""
@@ -183,12 +182,8 @@ def trust_points(
     class_index: np.ndarray,
     trust: FloatArray,
     *,
-    n_neighbors: int = 10,
-    contamination: Contamination = "auto",
     groups: np.ndarray | None = None,
-    max_references: int = MAX_REFERENCES,
-    random_state: int | np.random.Generator | None = None,
-    class_names: list | None = None,
+    **options: Any,
 ) -> TrustedReference:
     """Reference with Euclidean distances of the rows of X, shape (n_samples, n_features).
 
@@ -205,21 +200,9 @@ def trust_points(
     >>> screen(p_values, false_alarm_rate=0.05)
     array([False,  True])
     """
-    # Wrong lengths are told before anything is measured.
-    _check(class_index, trust, n_neighbors, max_references, groups)
+    _check(class_index, trust, groups)  # wrong lengths are told before anything is measured
     distances = training_distances(X, class_index, groups)
-    reference = trust_distances(
-        distances,
-        class_index,
-        trust,
-        n_neighbors=n_neighbors,
-        contamination=contamination,
-        groups=groups,
-        copies=distances.copies,
-        max_references=max_references,
-        random_state=random_state,
-        class_names=class_names,
-    )
+    reference = trust_distances(distances, class_index, trust, groups=groups, **options)
     return replace(reference, points=X[reference.reference_index], scale=distances.scale)
 
 
@@ -229,9 +212,8 @@ def trust_distances(
     trust: FloatArray,
     *,
     n_neighbors: int = 10,
-    contamination: Contamination = "auto",
+    left_out: BoolArray | None = None,
     groups: np.ndarray | None = None,
-    copies: np.ndarray | None = None,
     max_references: int = MAX_REFERENCES,
     random_state: int | np.random.Generator | None = None,
     class_names: list | None = None,
@@ -240,45 +222,50 @@ def trust_distances(
 
     Parameters
     ----------
-    distances : among the training samples
+    distances : among the training samples. Copies that ``TrainingDistances`` have found are one
+        sample that was entered several times: they count once in each class
     class_index : class of each sample, 0 to n_classes - 1, shape (n_samples,)
     trust : probability that a sample is nominal, shape (n_samples,); at least 0.5 makes it a
         reference
     n_neighbors : neighbours behind a statistic; reduced with a warning in small classes
-    contamination : "auto", or the share of each class that is left out of the calibration, least
-        trusted first. "auto" leaves out distrusted samples beyond a gap, none if there is no gap.
+    left_out : samples that do not calibrate, shape (n_samples,); by default distrusted samples
+        beyond a gap, none if there is no gap
     groups : samples of one group are not neighbours of each other, shape (n_samples,)
-    copies : samples of one number are one sample that was entered several times, and count once in
-        each class; shape (n_samples,)
     max_references : a class of more than twice as many samples is split at random: so many serve
         as references (the trusted ones among them), the others for calibration
     random_state : of these splits
     class_names : names of the classes in warnings
     """
-    n_classes = _check(class_index, trust, n_neighbors, max_references, groups)
+    n_classes = _check(class_index, trust, groups)
+    for name, value in (("n_neighbors", n_neighbors), ("max_references", max_references)):
+        if value < 1:
+            raise ValueError(f"{name}={value!r} must be at least 1.")
     names = list(range(n_classes)) if class_names is None else class_names
     rng = np.random.default_rng(random_state)
     counted = np.ones(len(class_index), dtype=bool)
-    if copies is not None:
-        counted = one_of_each(copies, class_index, trust)
+    if isinstance(distances, TrainingDistances):
+        counted = one_of_each(distances.copies, class_index, trust)
     parts = [
         _split(np.flatnonzero(counted & (class_index == z)), max_references, rng)
         for z in range(n_classes)
     ]
     references = np.concatenate([pool[trust[pool] >= MIN_TRUST] for pool, _ in parts])
     calibration = np.concatenate([members for _, members in parts])
-    used = usable_neighbors(references, calibration, class_index, groups, n_neighbors, names)
-    kin = _kin(groups, copies)
-    means = training_means(distances, references, calibration, class_index, kin, used)
+    used = _neighbors_of_classes(references, calibration, class_index, groups, n_neighbors, names)
+    means = training_means(distances, references, calibration, class_index, groups, used)
     own_class = class_index[calibration]
     own = means[np.arange(len(calibration)), own_class]
     if not np.all(np.isfinite(own)):
         raise UnscaledDataError("distances between samples overflow: scale X (StandardScaler).")
     trusted = trust[calibration] >= MIN_TRUST
-    scales = np.array([class_scale(own[trusted & (own_class == z)]) for z in range(n_classes)])
-    kept = ~anomalous_samples(own, own_class, trust[calibration], contamination, n_classes)
-    n_calibrating = np.bincount(own_class, minlength=n_classes)
-    stands_for = np.bincount(class_index[counted], minlength=n_classes) / n_calibrating
+    members_of = [np.flatnonzero(own_class == z) for z in range(n_classes)]
+    scales = np.array([median_or_mean(own[rows[trusted[rows]]]) or 1.0 for rows in members_of])
+    kept = np.ones(len(own), dtype=bool)
+    for rows in members_of:
+        kept[rows] = ~beyond_gap(own[rows], trusted[rows])
+    if left_out is not None:
+        kept = ~left_out[calibration]
+    stands_for = np.bincount(class_index[counted]) / np.bincount(own_class)
     return TrustedReference(
         reference_index=references,
         reference_class=class_index[references],
@@ -288,7 +275,6 @@ def trust_distances(
         calibration_weights=stands_for[own_class[kept]],
         class_statistics=(own / scales[own_class])[kept],
         pooled_statistics=(means / scales).min(axis=1)[kept],
-        contamination=1.0 - np.bincount(own_class[kept], minlength=n_classes) / n_calibrating,
     )
 
 
@@ -322,7 +308,7 @@ def screen(
             f"false_alarm_rate={false_alarm_rate!r} and fdr={fdr!r}: give one of the two."
         )
     name, rate = (
-        ("false_alarm_rate", false_alarm_rate) if false_alarm_rate is not None else ("fdr", fdr)
+        ("fdr", fdr) if false_alarm_rate is None else ("false_alarm_rate", false_alarm_rate)
     )
     if rate is None or not 0.0 < rate < 1.0:
         raise ValueError(f"{name}={rate!r} must lie between 0 and 1.")
@@ -334,61 +320,35 @@ def screen(
 
 
 def warn_out_of_reach(
-    reference: TrustedReference,
-    rate: float,
-    *,
-    by_class: bool = False,
-    class_names: list | None = None,
-    stacklevel: int = 2,
+    n: int, rate: float, samples: str = "calibration samples", *, stacklevel: int = 2
 ) -> None:
     """Warn if so few calibration samples cannot give a p-value as small as ``rate``.
 
     Parameters
     ----------
-    by_class : check the class-wise p-values; by default the pooled ones
+    samples : what the message calls them
     stacklevel : as in ``warnings.warn``, counted from here
     """
-    n_classes = len(reference.scales)
-    counts = np.bincount(reference.calibration_class, minlength=n_classes)
-    named: list[tuple[object, int]] = [(None, int(counts.sum()))]
-    if by_class:
-        names = range(n_classes) if class_names is None else class_names
-        named = list(zip(names, counts.tolist(), strict=True))
-    for name, n in named:
-        if (n + 1) * rate * (1.0 + 1e-12) < 1.0:
-            needed = int(np.ceil(1.0 / rate * (1.0 - 1e-12))) - 1
-            warn_of_class(
-                f"{n} calibration samples{for_class(name)} cannot give a p-value of {rate:g}, "
-                f"which takes {needed}: nothing is called anomalous there. Add samples or raise "
-                "the rate.",
-                CalibrationWarning,
-                stacklevel=stacklevel + 1,
-            )
+    if (n + 1) * rate * (1.0 + 1e-12) < 1.0:
+        needed = int(np.ceil(1.0 / rate * (1.0 - 1e-12))) - 1
+        warn_of_class(
+            f"{n} {samples} cannot give a p-value of {rate:g}, which takes {needed}: nothing is "
+            "called anomalous there. Add samples or raise false_alarm_rate.",
+            CalibrationWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
-def _check(
-    class_index: np.ndarray,
-    trust: FloatArray,
-    n_neighbors: int,
-    max_references: int,
-    groups: np.ndarray | None,
-) -> int:
+def _check(class_index: np.ndarray, trust: FloatArray, groups: np.ndarray | None) -> int:
     """Number of classes, after checks of what the caller gave."""
     n = len(class_index)
     if len(trust) != n or (groups is not None and len(groups) != n):
         raise ValueError(f"trust and groups must have one entry for each of the {n} samples.")
     if not np.all((trust >= 0.0) & (trust <= 1.0)):
         raise ValueError("trust must lie between 0 and 1.")
-    for name, value in (("n_neighbors", n_neighbors), ("max_references", max_references)):
-        if value < 1:
-            raise ValueError(f"{name}={value!r} must be at least 1.")
     if n == 0 or np.bincount(class_index).min() == 0:
         raise ValueError("class_index must hold every class from 0 to its largest at least once.")
     return int(class_index.max()) + 1
-
-
-def _kin(groups: np.ndarray | None, copies: np.ndarray | None) -> list[np.ndarray]:
-    return [kind for kind in (groups, copies) if kind is not None]
 
 
 def _split(
@@ -403,16 +363,13 @@ def _split(
     return members[chosen], members[~chosen]
 
 
-Contamination = Literal["auto"] | float | FloatArray
 MIN_GAP_SHARE = 0.5
 """Smallest gap, as a share of the middle 80 % of the trusted samples on the same scale."""
 MAX_GAP_CHANCE = 0.05
 """Chance, at most, that clean data with a Pareto tail show a gap somewhere."""
 
 
-def beyond_gap(
-    scores: FloatArray, trusted: BoolArray, *, level: float = MAX_GAP_CHANCE
-) -> BoolArray:
+def beyond_gap(scores: FloatArray, trusted: BoolArray) -> BoolArray:
     """Distrusted samples that lie beyond a gap in the scores of their class.
 
     Above the median of the trusted samples take the logarithms of the distinct scores. If the
@@ -422,9 +379,10 @@ def beyond_gap(
         P(D_j / (D_1 + ... + D_{j-1}) > q) = (1 + q)^-(j-1).
 
     Lighter tails have smaller spacings further out. Tried are the spacings beyond which at least
-    half of the samples are distrusted. The gap is the innermost that is significant at ``level``
-    (Bonferroni) and half as wide as the middle 80 % of the trusted samples. The second condition is
-    needed because with many samples beyond, a slightly uneven density is significant, too.
+    half of the samples are distrusted. The gap is the innermost that is significant at
+    MAX_GAP_CHANCE (Bonferroni) and half as wide as the middle 80 % of the trusted samples. The
+    second condition is needed because with many samples beyond, a slightly uneven density is
+    significant, too.
 
     Parameters
     ----------
@@ -442,10 +400,10 @@ def beyond_gap(
     start = max(float(np.median(scores[trusted])), float(positive.min()))
     logs = np.log(np.maximum(scores, start))
     # Scores that differ by rounding are one value: zero spacings say nothing of the tail.
-    values, counts = np.unique(np.round(logs, DIGITS), return_counts=True)
+    values, counts = np.unique(np.round(logs, TIE_DIGITS), return_counts=True)
     gaps = np.diff(values)
     beyond = np.cumsum(counts[::-1])[::-1][1:]
-    among_distrusted = np.sort(np.round(logs[~trusted], DIGITS))
+    among_distrusted = np.sort(np.round(logs[~trusted], TIE_DIGITS))
     distrusted = len(among_distrusted) - np.searchsorted(among_distrusted, values[1:])
     spacings = beyond * gaps
     earlier = np.cumsum(spacings) - spacings
@@ -454,64 +412,13 @@ def beyond_gap(
     tried = np.flatnonzero(2 * distrusted >= beyond)
     tried = tried[tried >= 1]
     p_values = (1.0 + spacings[tried] / earlier[tried]) ** -tried.astype(float)
-    significant = tried[wide[tried] & (p_values * len(tried) <= level)]
+    significant = tried[wide[tried] & (p_values * len(tried) <= MAX_GAP_CHANCE)]
     if not significant.size:
         return nothing
-    return ~trusted & (np.round(logs, DIGITS) >= values[significant[0] + 1])
+    return ~trusted & (np.round(logs, TIE_DIGITS) >= values[significant[0] + 1])
 
 
-def least_trusted(scores: FloatArray, trust: FloatArray, share: float) -> BoolArray:
-    """The given share of the samples with the least trust; of equal ones, the larger scores.
-
-    At least one sample is left.
-    """
-    chosen = np.zeros(len(scores), dtype=bool)
-    n_chosen = min(round(share * len(scores)), len(scores) - 1)
-    chosen[np.lexsort((-scores, trust))[:n_chosen]] = True
-    return chosen
-
-
-def anomalous_samples(
-    own: FloatArray,
-    own_class: np.ndarray,
-    trust: FloatArray,
-    contamination: Contamination,
-    n_classes: int,
-) -> BoolArray:
-    """Samples that are left out of the calibration, class by class.
-
-    Parameters
-    ----------
-    own : statistic of each sample for its own class, shape (n,)
-    own_class : its class, 0 to n_classes - 1, shape (n,)
-    trust : shape (n,)
-    contamination : "auto" for what lies beyond a gap, or the share of each class
-
-    Returns
-    -------
-    boolean array of shape (n,)
-    """
-    left_out = np.zeros(len(own), dtype=bool)
-    automatic = isinstance(contamination, str)
-    if isinstance(contamination, str):
-        if contamination != "auto":
-            raise ValueError(f"contamination={contamination!r} must be 'auto' or numbers.")
-        shares = np.zeros(n_classes)
-    else:
-        shares = np.broadcast_to(np.asarray(contamination, dtype=float), (n_classes,))
-        if not np.all((shares >= 0.0) & (shares < 1.0)):
-            raise ValueError(f"contamination={contamination!r} must be at least 0 and below 1.")
-    for z in range(n_classes):
-        members = np.flatnonzero(own_class == z)
-        left_out[members] = (
-            beyond_gap(own[members], trust[members] >= MIN_TRUST)
-            if automatic
-            else least_trusted(own[members], trust[members], float(shares[z]))
-        )
-    return left_out
-
-
-def usable_neighbors(
+def _neighbors_of_classes(
     references: np.ndarray,
     calibration: np.ndarray,
     class_index: np.ndarray,
@@ -520,30 +427,20 @@ def usable_neighbors(
     names: list,
 ) -> np.ndarray:
     """k for each class: what every calibration sample of the class finds outside its group."""
-    group_of = np.arange(len(class_index))
-    if groups is not None:
-        group_of = np.unique(groups, return_inverse=True)[1]
-    used = np.empty(len(names), dtype=np.intp)
+    groups = np.arange(len(class_index)) if groups is None else groups
+    used = []
     for z, name in enumerate(names):
-        trusted_groups = group_of[references[class_index[references] == z]]
-        in_group = np.bincount(trusted_groups, minlength=int(group_of.max()) + 1)
-        scored = group_of[calibration[class_index[calibration] == z]]
-        available = len(trusted_groups) - int(in_group[scored].max())
+        trusted = references[class_index[references] == z]
+        scored = calibration[class_index[calibration] == z]
+        available = fewest_outside(trusted, scored, groups)
         if available < 1:
             raise DegenerateDataError(
-                f"screening{for_class(name)}: {len(trusted_groups)} samples are trusted (at least "
+                f"screening{for_class(name)}: {len(trusted)} samples are trusted (at least "
                 f"{MIN_TRUST:g}), and some sample finds none outside its own group. Add samples, "
                 "groups, or trust."
             )
-        if available < n_neighbors:
-            warn_of_class(
-                f"n_neighbors={n_neighbors} is too large{for_class(name)}: only {available} "
-                f"trusted rows are available; using n_neighbors={available} for screening.",
-                NeighborsReducedWarning,
-                stacklevel=4,
-            )
-        used[z] = min(n_neighbors, available)
-    return used
+        used.append(usable_neighbors(n_neighbors, available, name, "trusted rows", "for screening"))
+    return np.array(used)
 
 
 def training_means(
@@ -551,20 +448,22 @@ def training_means(
     references: np.ndarray,
     calibration: np.ndarray,
     class_index: np.ndarray,
-    kin: Sequence[np.ndarray],
+    groups: np.ndarray | None,
     n_neighbors: np.ndarray,
 ) -> FloatArray:
     """Mean distances to the nearest references of each class, (n_calibration, n_classes).
 
-    Samples that are equal in one of ``kin`` (groups, copies) are no neighbours of each other.
-    Infinite where the kin of a sample leaves too few references in another class.
+    Samples of one group and copies are no neighbours of each other. Infinite where these leave too
+    few references in another class.
     """
+    kinds = [np.arange(len(class_index))] if groups is None else [groups]
+    if isinstance(distances, TrainingDistances):
+        kinds.append(distances.copies)
     means = np.empty((len(calibration), len(n_neighbors)))
     for block in blocks(len(calibration), len(references)):
         rows = calibration[block]
         part = distances.between(rows, references)
-        part[rows[:, None] == references] = np.inf
-        for kind in kin:
+        for kind in kinds:
             part[kind[rows][:, None] == kind[references]] = np.inf
         means[block] = nearest_means(part, class_index[references], n_neighbors)
     return means
@@ -580,11 +479,3 @@ def nearest_means(
             for z, k in enumerate(n_neighbors)
         ]
     )
-
-
-def class_scale(distances: FloatArray) -> float:
-    """Median, or what is left of it where most samples are duplicates."""
-    for scale in (np.median(distances), distances.mean()) if distances.size else ():
-        if scale > 0:
-            return float(scale)
-    return 1.0

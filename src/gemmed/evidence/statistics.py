@@ -14,15 +14,16 @@ from scipy import special
 
 from .._core.types import FloatArray
 from .distances import (
+    MAX_TIE_DIFFERENCE,
     EuclideanDistances,
+    Neighbourhood,
     ReferencePlan,
-    ReferenceSet,
     euclidean,
     mean_nearest,
-    reference_set,
+    median_or_mean,
+    plan_references,
+    scale_by_median,
 )
-from .neighbours import Neighbourhood, plan_references, scale_by_median
-from .screening import MAX_TIE_DIFFERENCE
 
 
 class AnomalyStatistic(Protocol):
@@ -45,10 +46,10 @@ class NearestNeighbours:
 
     def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
         plan = plan_within(X, neighbourhood, label)
-        self._sets = reference_sets(X, plan)
+        self._sets = EuclideanDistances(X).references(plan, in_single=False)
         raw = EuclideanDistances(X).to_nearest(plan)
         self.training = scale_by_median(raw, label)
-        self._scale = unit_of(raw, self.training)
+        self._scale = median_or_mean(raw) or 1.0
 
     def of(self, X: FloatArray) -> FloatArray:
         nearest = [mean_nearest(X, references) for references in self._sets]
@@ -60,7 +61,7 @@ class AverageRank:
 
     def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
         plan = plan_within(X, neighbourhood, label)
-        self._sets = reference_sets(X, plan)
+        self._sets = EuclideanDistances(X).references(plan, in_single=False)
         self.training: FloatArray = np.zeros(len(X))
         self._scored: list[FloatArray] = []
         for number, references in enumerate(self._sets):
@@ -85,32 +86,8 @@ class AverageRank:
 
 def plan_within(X: FloatArray, neighbourhood: Neighbourhood, label: object) -> ReferencePlan:
     """References of a set without classes, none left out."""
-    return plan_references(
-        EuclideanDistances(X), np.zeros(len(X), dtype=np.intp), [label], neighbourhood, len(X)
-    )
-
-
-def reference_sets(X: FloatArray, plan: ReferencePlan) -> list[ReferenceSet]:
-    """Coordinates of the references of a plan."""
-    return [
-        reference_set(
-            X[rows],
-            k,
-            groups=None if plan.groups is None else plan.groups[rows],
-            in_single=False,
-        )
-        for rows, k in zip(plan.sets, plan.n_neighbors, strict=True)
-    ]
-
-
-def unit_of(raw: FloatArray, scaled: FloatArray) -> float:
-    """The factor between raw and scaled statistics (1 where all are zero)."""
-    largest = int(np.argmax(raw))
-    return float(raw[largest] / scaled[largest]) if scaled[largest] > 0 else 1.0
-
-
-MIN_BANDWIDTH_SHARE = 1e-6
-"""As a share of the largest distance, for sets that consist of duplicates mostly."""
+    together = neighbourhood._replace(max_references=len(X))
+    return plan_references(EuclideanDistances(X), np.zeros(len(X), dtype=int), [label], together)
 
 
 class LogDensity:
@@ -132,7 +109,7 @@ class LogDensity:
         distances[excluded] = np.inf
         kth = np.partition(distances, k - 1, axis=1)[:, k - 1]
         self._X = X
-        self._bandwidth = max(float(np.median(kth)), MIN_BANDWIDTH_SHARE * largest, 1e-300)
+        self._bandwidth = median_or_mean(kth) or largest
         counted = (~excluded).sum(axis=1)
         self.training = self._minus_log_density(distances) + np.log(counted)
 
@@ -181,7 +158,7 @@ class SpanningTree:
             raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
             self._trees.append(X[vertices])
         self.training = scale_by_median(raw / n_splits, label)
-        self._scale = unit_of(raw / n_splits, self.training)
+        self._scale = median_or_mean(raw / n_splits) or 1.0
 
     def of(self, X: FloatArray) -> FloatArray:
         attachments = [euclidean(X, tree).min(axis=1) for tree in self._trees]

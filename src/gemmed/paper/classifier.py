@@ -35,7 +35,7 @@ from ..estimators.validation import (
     check_weights,
 )
 from ..estimators.whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples
-from ..evidence.neighbours import NeighborGraph, Neighbourhood
+from ..evidence.distances import NeighborGraph, Neighbourhood
 from ..model.kernels.kernel import Kernel
 from .dual import FIELD_LIMIT, Built, Constraints, DualProblem, build_problem
 from .engines import resolve_engine

@@ -17,7 +17,7 @@ from scipy import special
 from .._core import box_newton
 from .._core.exceptions import EntropyDisabledWarning, warn_of_class
 from .._core.types import FloatArray
-from ..evidence.neighbours import Neighbourhood, class_distances
+from ..evidence.distances import Neighbourhood, class_distances
 from ..model.kernels.function_space import FunctionSpace, function_space
 from ..model.kernels.kernel import Kernel
 from ..rows.blocks import ArrayRows, GramRows
