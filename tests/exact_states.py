@@ -20,7 +20,6 @@ from scipy import special
 from gemmed._core.box_newton import Quadratic, maximize_in_box, optimality_bound
 from gemmed._core.exceptions import EngineError
 from gemmed._core.types import FloatArray
-from gemmed.model.constraints import Bounds, attained_bounds, class_statistics
 
 MAX_STATE_VECTORS = 60_000
 """Ten rows of two classes, or seven of three: larger sums take minutes."""
@@ -28,6 +27,64 @@ MAX_NATS_PER_ROW = 1e3
 """Largest mu_z / N and kappa_z / N; a limit is a linear penalty for breaking the constraint."""
 LAM_MARGIN = 1e-9
 """lam stays below c (1 - LAM_MARGIN); the dual tends to minus infinity at c."""
+
+
+class Bounds(NamedTuple):
+    """Right-hand sides of the constraints, or the expectations on their left."""
+
+    entropy: FloatArray
+    """gamma: shape (n_classes, n_statistics)."""
+    coverage: FloatArray
+    """beta: shape (n_classes,)."""
+
+
+def attained_bounds(
+    bad_proba: FloatArray,
+    class_proba: FloatArray,
+    distances: FloatArray,
+    *,
+    class_sizes: FloatArray | None = None,
+    weights: FloatArray | None = None,
+) -> Bounds:
+    """The bounds that make the constraints (5) and (6) equalities.
+
+    (5)  (1/N) sum_n E[(1 - b_n) 1{t_n = z} d_nzi] <= gamma_zi      multiplier mu_zi >= 0
+    (6)  (1/N) sum_n E[(1 - b_n) 1{t_n = z}] >= beta_z              multiplier kappa_z >= 0
+
+    A rule "log-odds of bad = logit(e) + a_z + b_z . d_n" has the multipliers mu_z = N b_z and
+    kappa_z = -N a_z. They are optimal for the bounds that the rule attains.
+
+    Parameters
+    ----------
+    bad_proba : probability of a bad measurement, shape (n_samples,)
+    class_proba : probability of each true label given a good measurement,
+        shape (n_samples, n_classes)
+    distances : geometric statistics, shape (n_samples,), (n_samples, n_statistics) if they are the
+        same for all classes, or (n_samples, n_classes, n_statistics)
+    class_sizes : divisor of the sums of each class, shape (n_classes,); by default the total weight
+        of all samples for each class
+    weights : sample weights, shape (n_samples,)
+
+    Returns
+    -------
+    Bounds
+    """
+    class_proba = np.asarray(class_proba, dtype=np.float64)
+    n, n_classes = class_proba.shape
+    statistics = class_statistics(distances, n, n_classes)
+    weights = np.ones(n) if weights is None else weights
+    sizes = np.full(n_classes, weights.sum()) if class_sizes is None else class_sizes
+    good = (weights * (1.0 - np.asarray(bad_proba)))[:, None] * class_proba
+    entropy = np.einsum("nz,nzi->zi", good, statistics) / sizes[:, None]
+    return Bounds(entropy, good.sum(axis=0) / sizes)
+
+
+def class_statistics(distances: FloatArray, n_samples: int, n_classes: int) -> FloatArray:
+    """Geometric statistics with all three axes: (n_samples, n_classes, n_statistics)."""
+    distances = np.asarray(distances, dtype=np.float64)
+    if distances.ndim < 3:
+        distances = distances.reshape(n_samples, 1, -1)
+    return np.broadcast_to(distances, (n_samples, n_classes, distances.shape[2]))
 
 
 class RateGrid(NamedTuple):
@@ -89,7 +146,7 @@ class ExactProblem:
     class_index : given labels 0 .. K - 1, shape (n_samples,)
     class_shares : prior probabilities of the true labels, shape (n_classes,)
     rates : grid of the rates
-    distances : geometric statistics, as in :func:`~gemmed.model.constraints.attained_bounds`
+    distances : geometric statistics, as in :func:`attained_bounds`
     bounds : gamma and beta; an entropy bound of infinity switches its constraint off
     c : rate of the margin prior, > 1
     class_sizes : divisors in (5) and (6), shape (n_classes,); the number of rows by default. The

@@ -18,12 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from gemmed.model.constraints import Bounds
 from gemmed.model.decision_step import margin_loss
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from exact_states import ExactProblem, maximize_dual, product_grid
+from exact_states import Bounds, ExactProblem, maximize_dual, product_grid
 
 SIZES = ((6, 2), (7, 2), (8, 2), (8, 2), (5, 3), (5, 3), (6, 3), (6, 3))
 SLOPE, INTERCEPT = 0.8, -2.0

@@ -36,8 +36,9 @@ def test_spreads_are_those_of_the_class():
     found = reference_of(X, z).numbers(X[7], 1)
     own = X[z == 1]
     q = np.quantile(own, (0.05, 0.25, 0.75, 0.95), axis=0)
-    spread = np.maximum((q[2] - q[1]) / 1.349, (q[3] - q[0]) / 3.290)
-    np.testing.assert_allclose(found.spreads, (X[7] - np.median(own, axis=0)) / spread)
+    spread = np.maximum((q[2] - q[1]) / 1.3489795, (q[3] - q[0]) / 3.2897073)
+    expected = (X[7] - np.median(own, axis=0)) / spread
+    np.testing.assert_allclose(found.spreads, expected, rtol=1e-7)
 
 
 def test_the_distance_loses_exactly_what_is_said():
@@ -135,11 +136,11 @@ def test_what_is_marked_odd_is_named_of_a_suspicious_label_too():
     assert any(sentence.startswith("c3 is 99999") for sentence in found.sentences)
 
 
-def test_a_label_without_a_likely_alternative_gets_no_suggestion():
+def test_a_label_without_a_likelier_alternative_gets_no_suggestion():
     verdict = Verdict("suspicious label", 0.1, "a", None, None, 0.004)
     X, z = correlated()
     found = Reasons(reference_of(X, z), ["a", "b"]).of(X[0], [], verdict)
-    assert "no other label is likely enough to be suggested" in found.sentences[0]
+    assert "no other label is likelier, so none is suggested" in found.sentences[0]
     states = np.array([[0.1, 0.9, 0.0]] * 3)
     clean = np.array([[0.9, 0.05, 0.05], [0.02, 0.78, 0.2], [0.2, 0.25, 0.55]])
     verdicts, suggested = judge_states(states, clean, clean, np.zeros(3, dtype=int))
@@ -180,7 +181,7 @@ def test_a_label_is_contradicted_by_both_classes():
 
 def test_many_columns_are_compared_with_their_class_only():
     rng = np.random.default_rng(0)
-    X, z = rng.normal(size=(60, 500)), np.arange(60) % 2
+    X, z = rng.normal(size=(60, 501)), np.arange(60) % 2
     found = reference_of(X, z).numbers(X[0], 0)
     assert np.all(np.isfinite(found.spreads)) and np.all(np.isnan(found.residual))
     assert found.broken == []

@@ -75,9 +75,9 @@ def test_multipliers_of_the_constraints_give_the_nats_back():
     assert problem.statistic.min() == 0.0
     assert np.all(problem.coverage_duals > 0.0)
     kept = (weights * (1.0 - bad))[:, None] * true_label
-    np.testing.assert_allclose(problem.bounds.coverage, kept.sum(axis=0) / 4.0)
+    np.testing.assert_allclose(problem.coverage, kept.sum(axis=0) / 4.0)
     entropy = (kept * problem.statistic[:, None]).sum(axis=0) / 4.0
-    np.testing.assert_allclose(problem.bounds.entropy[:, 0], entropy)
+    np.testing.assert_allclose(problem.entropy_bounds, entropy)
 
 
 def test_prior_log_odds():

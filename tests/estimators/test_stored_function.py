@@ -27,7 +27,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch, kernel, n_functions):
     stored = function_of(kernel, n_functions)
     expected = kernel.between(X, stored.samples) @ stored.coefficients + 0.5
     np.testing.assert_allclose(stored.values(X), expected, atol=1e-12)
-    monkeypatch.setattr(gemmed.estimators.kernel_classifier, "PREDICT_BLOCK", 70 * M)
+    monkeypatch.setattr(gemmed.estimators.kernel_classifier, "QUERY_VALUES", 70 * M)
     in_blocks = []
     for n_threads in (1, 3):
         monkeypatch.setattr(
@@ -45,7 +45,7 @@ def test_a_function_of_the_user_runs_in_one_thread(monkeypatch):
         seen.add(threading.get_ident())
         return X @ Y.T
 
-    monkeypatch.setattr(gemmed.estimators.kernel_classifier, "PREDICT_BLOCK", 70 * M)
+    monkeypatch.setattr(gemmed.estimators.kernel_classifier, "QUERY_VALUES", 70 * M)
     monkeypatch.setattr(gemmed.estimators.kernel_classifier, "block_threads", lambda _: 3)
     function_of(Kernel(kernel)).values(np.zeros((N, 3)))
     assert seen == {threading.get_ident()}

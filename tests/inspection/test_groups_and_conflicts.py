@@ -2,8 +2,14 @@
 
 import numpy as np
 
-from gemmed.inspection.label_conflicts import find_conflicts
-from gemmed.inspection.odd_groups import BURST, CLUSTER, REPEATED, find_groups, repeated_values
+from gemmed.inspection.odd_groups import (
+    BURST,
+    CLUSTER,
+    REPEATED,
+    find_conflicts,
+    find_groups,
+    repeated_values,
+)
 
 N = 400
 

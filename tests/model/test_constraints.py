@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from exact_states import check_kkt
-from gemmed.model.constraints import Bounds, attained_bounds
+from exact_states import Bounds, attained_bounds, check_kkt
 
 
 def test_attained_bounds_are_the_sums_of_the_constraints():

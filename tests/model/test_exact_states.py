@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from exact_states import (
+    Bounds,
     ExactProblem,
     Multipliers,
     check_kkt,
@@ -16,7 +17,6 @@ from exact_states import (
     state_vectors,
 )
 from gemmed._core.exceptions import EngineError
-from gemmed.model.constraints import Bounds
 from gemmed.paper import Enumeration as PaperEnumeration
 from problems import central_difference, random_problem
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core.exceptions import AudioFileError
 from .._core.optional import require
+from .._core.parameter_checks import check_number
 from .._core.types import FloatArray
 from .._core.whole_files import replacing
 from .segments import IntArray
@@ -136,9 +137,8 @@ def resample(signal: Any, rate: float, new_rate: float) -> FloatArray:
     >>> resample(np.sin(np.linspace(0, 100, 8000)), 8000, 2000).shape
     (2000,)
     """
-    for name, value in (("rate", rate), ("new_rate", new_rate)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name}={value} must be positive")
+    check_number("rate", rate, above=0)
+    check_number("new_rate", new_rate, above=0)
     signal = np.asarray(signal, dtype=float)
     if rate == new_rate:
         return signal

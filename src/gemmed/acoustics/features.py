@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.parameter_checks import check_number
 from .._core.types import FloatArray
 from .mfcc import cepstrum, log_mel_spectrum, mel_filters
 from .segments import (
@@ -65,15 +66,12 @@ class FeatureSettings:
     top_db: float | None = 80.0
 
     def __post_init__(self) -> None:
-        for name in ("window", "frame", "n_windows", "n_mfcc", "n_mels"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name}={value} must be positive")
-        if self.segment is not None and not (np.isfinite(self.segment) and self.segment > 0):
-            raise ValueError(f"segment={self.segment} must be positive seconds, or None")
+        for name in ("window", "frame", "n_windows", "n_mels"):
+            check_number(name, getattr(self, name), above=0)
+        check_number("n_mfcc", self.n_mfcc, above=0, at_most=self.n_mels)
+        if self.segment is not None:
+            check_number("segment", self.segment, above=0, hint="None is allowed too.")
         check_segments(self.n_segments, self.overlap, self.segment)
-        if self.n_mfcc > self.n_mels:
-            raise ValueError(f"n_mfcc={self.n_mfcc} must not exceed n_mels={self.n_mels}")
 
     @property
     def n_features(self) -> int:
@@ -82,8 +80,7 @@ class FeatureSettings:
 
     def samples(self, sample_rate: float) -> FrameSamples:
         """Lengths in samples at a sample rate."""
-        if not (np.isfinite(sample_rate) and sample_rate > 0):
-            raise ValueError(f"sample_rate={sample_rate} must be positive")
+        check_number("sample_rate", sample_rate, above=0)
         window = round(self.window * sample_rate)
         hop = window // self.n_windows
         frame = round(self.frame * sample_rate)

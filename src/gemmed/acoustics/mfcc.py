@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import dct, rfft
 from scipy.signal import get_window
 
+from .._core.parameter_checks import check_number
 from .._core.types import FloatArray
 
 _FLOOR = 1e-10  # power below which a logarithm means nothing
@@ -119,9 +120,7 @@ def mfcc(
 
 def cepstrum(log_mel: FloatArray, n_mfcc: int) -> FloatArray:
     """Cosine transform of decibels (..., n_mels, n_frames), shape (..., n_mfcc, n_frames)."""
-    n_mels = log_mel.shape[-2]
-    if not 1 <= n_mfcc <= n_mels:
-        raise ValueError(f"n_mfcc={n_mfcc} must be between 1 and n_mels={n_mels}")
+    check_number("n_mfcc", n_mfcc, at_least=1, at_most=log_mel.shape[-2], whole=True)
     return dct(log_mel, axis=-2, norm="ortho")[..., :n_mfcc, :]
 
 
@@ -142,13 +141,15 @@ def log_mel_spectrum(
     """Mel spectrum in decibels, shape (..., n_mels, n_frames); parameters as in :func:`mfcc`."""
     signals = np.asarray(signals, dtype=float)
     n_fft = frame if n_fft is None else n_fft
-    _check(sample_rate, frame, hop, n_fft, n_mels, top_db)
+    check_number("sample_rate", sample_rate, above=0)
+    for name, value in (("frame", frame), ("hop", hop), ("n_mels", n_mels)):
+        check_number(name, value, at_least=1, whole=True)
+    check_number("n_fft", n_fft, at_least=frame, whole=True, hint="It holds a frame.")
+    if top_db is not None:
+        check_number("top_db", top_db, at_least=0, hint="None is allowed too.")
     filters = mel_filters(sample_rate, n_fft, n_mels, f_min, f_max, htk)
     pad = n_fft // 2
-    padded = np.zeros((*signals.shape[:-1], signals.shape[-1] + 2 * pad))
-    padded[..., pad : pad + signals.shape[-1]] = signals
-    signals = padded
-    rows = signals.reshape(-1, signals.shape[-1])
+    rows = np.pad(signals.reshape(-1, signals.shape[-1]), [(0, 0), (pad, pad)])
     power = _mel_power(rows, _padded_window(window, frame, n_fft), hop, filters)
     decibels = 10.0 * np.log10(np.maximum(power, _FLOOR))
     if top_db is not None:
@@ -195,17 +196,3 @@ def _padded_window(window: str, frame: int, n_fft: int) -> FloatArray:
     values = np.pad(taper, (before, n_fft - frame - before))
     values.setflags(write=False)
     return values
-
-
-def _check(
-    sample_rate: float, frame: int, hop: int, n_fft: int, n_mels: int, top_db: float | None
-) -> None:
-    if not (np.isfinite(sample_rate) and sample_rate > 0):
-        raise ValueError(f"sample_rate={sample_rate} must be positive")
-    for name, value in (("frame", frame), ("hop", hop), ("n_mels", n_mels)):
-        if value < 1:
-            raise ValueError(f"{name}={value} must be at least 1")
-    if n_fft < frame:
-        raise ValueError(f"n_fft={n_fft} must be at least the frame of {frame} samples")
-    if top_db is not None and top_db < 0:
-        raise ValueError(f"top_db={top_db} must not be negative")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from .._core.parameter_checks import check_number
 from .._core.types import FloatArray
 
 IntArray = npt.NDArray[np.int64]
@@ -63,10 +64,9 @@ def segment_bounds(
     >>> starts.tolist(), ends.tolist()
     ([0, 200, 400, 600], [400, 600, 800, 1000])
     """
-    if n_samples < 1:
-        raise ValueError(f"n_samples={n_samples}: a recording needs at least one sample")
-    if length is not None and length < 1:
-        raise ValueError(f"a segment of {length} samples is empty: choose a longer one")
+    check_number("n_samples", n_samples, at_least=1)
+    if length is not None:
+        check_number("length", length, at_least=1, hint="It is that of a segment in samples.")
     check_segments(n_segments, overlap, length)
     if length is None:
         assert n_segments is not None
@@ -86,10 +86,9 @@ def check_segments(n_segments: int | None, overlap: float, length: float | None)
     """Raise an error unless these describe segments; ``length`` in samples or seconds."""
     if n_segments is None and length is None:
         raise ValueError("n_segments=None needs the length of a segment")
-    if n_segments is not None and n_segments < 1:
-        raise ValueError(f"n_segments={n_segments} must be at least 1")
-    if not 0 <= overlap < 1:
-        raise ValueError(f"overlap={overlap} must be at least 0 and less than 1")
+    if n_segments is not None:
+        check_number("n_segments", n_segments, at_least=1)
+    check_number("overlap", overlap, at_least=0, below=1)
 
 
 def strongest_starts(signal: Any, bounds: SegmentBounds, window: int) -> IntArray:
@@ -114,8 +113,7 @@ def strongest_starts(signal: Any, bounds: SegmentBounds, window: int) -> IntArra
     [0, 60]
     """
     signal = np.asarray(signal, dtype=float)
-    if window < 1:
-        raise ValueError(f"a window of {window} samples is empty: choose a longer one")
+    check_number("window", window, at_least=1, hint="It is a number of samples.")
     starts = bounds.starts.copy()
     last = len(signal) - window  # behind it, a window would only lose samples
     if last < 0 or bounds.ends[0] - bounds.starts[0] <= window:

@@ -284,18 +284,18 @@ class RecordingMFCC(TransformerMixin, BaseEstimator):
         problems = {i: result for i, result in enumerate(found) if isinstance(result, str)}
         good = [(i, result) for i, result in enumerate(found) if not isinstance(result, str)]
         width = FeatureSettings(**self.settings_).n_features
+        positions = np.array([i for i, _ in good], dtype=np.intp)
+
+        def joined(name: str, empty: np.ndarray) -> np.ndarray:
+            parts = (part if name in FLAGS else part.features for _, part in good)
+            return np.concatenate([empty, *(getattr(part, name) for part in parts)])
+
         return ReadSegments(
-            np.concatenate([np.empty((0, width)), *(part.features.mfcc for _, part in good)]),
-            np.repeat(
-                np.array([i for i, _ in good], dtype=np.intp),
-                [len(part.silent) for _, part in good],
-            ),
-            np.concatenate([np.empty(0), *(part.features.starts for _, part in good)]),
-            np.concatenate([np.empty(0), *(part.features.ends for _, part in good)]),
-            {
-                name: np.concatenate([np.empty(0, bool), *(getattr(p, name) for _, p in good)])
-                for name in FLAGS
-            },
+            joined("mfcc", np.empty((0, width))),
+            np.repeat(positions, [len(part.silent) for _, part in good]),
+            joined("starts", np.empty(0)),
+            joined("ends", np.empty(0)),
+            {name: joined(name, np.empty(0, dtype=bool)) for name in FLAGS},
             problems,
         )
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from .._core.parameter_checks import check_choice, check_number
 from .._core.types import FloatArray
 from .features import FeatureSettings, window_features
 from .segments import SegmentBounds, cut_windows, strongest_starts
@@ -71,10 +72,8 @@ class StrongestWindow(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> StrongestWindow:
         """Check ``X`` and the parameters; nothing is learned."""
         _rows(self, X, reset=True)
-        for name in ("sample_rate", "window"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name}={value} must be positive")
+        check_number("sample_rate", self.sample_rate, above=0)
+        check_number("window", self.window, above=0)
         self.n_samples_out_ = max(1, round(self.window * self.sample_rate))
         return self
 
@@ -186,11 +185,9 @@ class SegmentPCA(TransformerMixin, BaseEstimator):
         if self.n_blocks < 1 or X.shape[1] % self.n_blocks:
             raise ValueError(f"n_blocks={self.n_blocks} must divide the {X.shape[1]} features of X")
         size = X.shape[1] // self.n_blocks
-        if not 1 <= self.n_components <= min(len(X), size):
-            raise ValueError(
-                f"n_components={self.n_components} must be between 1 and {min(len(X), size)}: "
-                f"X has {len(X)} samples and {size} features per block"
-            )
+        said = f"X has {len(X)} samples and {size} features per block."
+        most = min(len(X), size)
+        check_number("n_components", self.n_components, at_least=1, at_most=most, hint=said)
         blocks = [_components(part, self.n_components) for part in np.split(X, self.n_blocks, 1)]
         self.means_, self.components_, self.variance_kept_, self.power_kept_ = (
             np.stack(values) for values in zip(*blocks, strict=True)
@@ -304,9 +301,7 @@ class AcousticFeatures(MFCCTransformer):
 
     def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
         """Learn the principal components and return the scores."""
-        stages = ("segments", "windows", "mfcc")
-        if self.stage not in stages:
-            raise ValueError(f"stage={self.stage!r} must be one of {', '.join(stages)}")
+        check_choice("stage", self.stage, ("segments", "windows", "mfcc"))
         values: Any = _rows(self, X, reset=True)
         self.steps_ = self._steps()
         for step in self.steps_:

@@ -79,9 +79,8 @@ class _Planner:
             return "it numbers the rows (--numeric to use it)" if is_count else None
         cells = self.cells(name)
         distinct = set(cells.tolist())
-        if len(cells) >= MIN_ROWS_FOR_UNIQUENESS and len(distinct) > MIN_IDENTIFIER_SHARE * len(
-            cells
-        ):
+        is_long = len(cells) >= MIN_ROWS_FOR_UNIQUENESS
+        if is_long and len(distinct) > MIN_IDENTIFIER_SHARE * len(cells):
             return "text that differs from row to row"
         words = float(np.mean([len(cell.split()) for cell in distinct]))
         if len(distinct) > MAX_CATEGORIES and words >= MIN_FREE_TEXT_WORDS:
@@ -170,12 +169,11 @@ class _Planner:
     def _counts_rows(self, name: str) -> bool:
         """Whether the numbers only count the rows of the file."""
         values = self.table.numbers(name)[0]
+        # Adding 1 to 1e308 changes nothing.
+        if len(values) < MIN_ROWS_FOR_UNIQUENESS or values[0] == values[-1]:
+            return False
         numbers = self.table.row_numbers
         steps = values - (np.arange(len(values)) if numbers is None else numbers)
-        if (
-            len(values) < MIN_ROWS_FOR_UNIQUENESS or values[0] == values[-1]
-        ):  # adding 1 to 1e308 changes nothing
-            return False
         return bool(np.all(steps == steps[0]))
 
     def words_of(self, name: str) -> None:

@@ -27,28 +27,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from .._core.types import BoolArray, FloatArray
+from ..evidence.distances import QUERY_VALUES
+from ..evidence.row_statistics import MIN_UNEXPLAINED_SHARE
 
-QUARTILES_OF_NORMAL = 1.349
-"""Distance of the quartiles of a standard normal distribution."""
-NORMAL_QUANTILE_WIDTH = 3.290
-"""The same of its 5 and 95 % quantiles."""
 MIN_CLASS_ROWS = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
-MAX_REGRESSION_COLUMNS = 400
-"""Columns up to which each is compared with the others; time grows as the cube."""
-MIN_UNEXPLAINED_SHARE = 0.05
-"""Share of the mean variance that the other columns never explain; more where columns are many."""
 MAX_CLIPPED_DEVIATIONS = 4.0
 """Spreads beyond which a trusted row does not bend the covariance further."""
-NORMAL_RANGE_QUANTILES = (0.05, 0.95)
-"""Quantiles between which the values of a class are called usual."""
-SUMMARY_QUANTILES = (NORMAL_RANGE_QUANTILES[0], 0.25, 0.5, 0.75, NORMAL_RANGE_QUANTILES[1])
+MAX_UNUSUAL_SHARE = 0.05
+"""Values of a class are usual between this quantile and the same from above."""
+SUMMARY_QUANTILES = np.array([MAX_UNUSUAL_SHARE, 0.25, 0.5, 0.75, 1.0 - MAX_UNUSUAL_SHARE])
 MAX_BROKEN_COLUMNS = 5
 """Columns that may be left out of a row; beyond that it is not a matter of columns."""
-MAX_CLASS_ROWS = 20_000
-"""Trusted rows of a class from which all is learned; more change no digit that is shown."""
 
 
 class Numbers(NamedTuple):
@@ -90,7 +83,7 @@ class ColumnReference:
     categories: list[str]
     classes: list[ClassColumns]
     precision: FloatArray | None
-    """Of the spreads, shape (n_numeric, n_numeric); None beyond MAX_REGRESSION_COLUMNS."""
+    """Of the spreads, shape (n_numeric, n_numeric); None with more than 500 columns."""
     residual_spread: FloatArray
     shares: list[list[dict[str, float]]]
     """Of each class and category column: share of the trusted rows with each value."""
@@ -174,7 +167,7 @@ def learn_columns(
     precision, residual_spread, distances = _relations(numbers, parts, classes)
     classes = [
         own._replace(
-            limit=float(np.quantile(squares, NORMAL_RANGE_QUANTILES[1])) if len(squares) else np.inf
+            limit=float(np.quantile(squares, 1.0 - MAX_UNUSUAL_SHARE)) if len(squares) else np.inf
         )
         for own, squares in zip(classes, distances, strict=True)
     ]
@@ -191,8 +184,7 @@ def _described_by(class_index: np.ndarray, trusted: BoolArray, z: int) -> np.nda
     for chosen in (trusted & (class_index == z), class_index == z, trusted):
         rows = np.flatnonzero(chosen)
         if len(rows) >= MIN_CLASS_ROWS:
-            # Every k-th: no seed, and no part of the table is preferred.
-            return rows[:: -(-len(rows) // MAX_CLASS_ROWS)]
+            return rows
     return np.arange(len(class_index))
 
 
@@ -203,18 +195,18 @@ def _describe(values: FloatArray) -> ClassColumns:
     known = np.where(np.isfinite(values), values, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
-        low, first, middle, third, high = np.nanquantile(known, SUMMARY_QUANTILES, axis=0)
+        quantiles = np.nanquantile(known, SUMMARY_QUANTILES, axis=0)
         deviation = np.nanstd(known, axis=0)
-    width = _width(low, first, third, high)
+    width = _width(quantiles)
     spread = np.where(width > 0.0, width, np.nan_to_num(deviation))
-    return ClassColumns(middle, spread, low, high, np.inf)
+    return ClassColumns(quantiles[2], spread, quantiles[0], quantiles[-1], np.inf)
 
 
-def _width(low: FloatArray, first: FloatArray, third: FloatArray, high: FloatArray) -> FloatArray:
-    """Standard deviation of normal values with these quantiles: the larger of two estimates."""
-    found: FloatArray = np.maximum(
-        (third - first) / QUARTILES_OF_NORMAL, (high - low) / NORMAL_QUANTILE_WIDTH
-    )
+def _width(quantiles: FloatArray) -> FloatArray:
+    """Standard deviation of normal values with SUMMARY_QUANTILES: the larger of two estimates."""
+    usual = special.ndtri(SUMMARY_QUANTILES)
+    inner = (quantiles[3] - quantiles[1]) / (usual[3] - usual[1])
+    found: FloatArray = np.maximum(inner, (quantiles[4] - quantiles[0]) / (usual[4] - usual[0]))
     return found
 
 
@@ -228,8 +220,7 @@ def _spreads(values: FloatArray, own: ClassColumns) -> FloatArray:
 
 def _standard(spreads: FloatArray) -> FloatArray:
     """Spreads with nothing said where there is no value or no variation."""
-    found: FloatArray = np.where(np.isfinite(spreads), spreads, 0.0)
-    return found
+    return np.where(np.isfinite(spreads), spreads, 0.0)
 
 
 def _relations(
@@ -238,7 +229,7 @@ def _relations(
     """Pooled precision, spread of residuals, and squared distances of the rows of each class."""
     n = numbers.shape[1]
     nothing: list[FloatArray] = [np.empty(0) for _ in parts]
-    if not 0 < n <= MAX_REGRESSION_COLUMNS:
+    if not 0 < n * n <= QUERY_VALUES:  # time for a row grows as the square
         return None, np.ones(n), nothing
     standard = [
         _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
@@ -251,8 +242,7 @@ def _relations(
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
     weighted = np.concatenate(standard) @ precision
     residuals = weighted / np.diag(precision)
-    low, first, _, third, high = np.quantile(residuals, SUMMARY_QUANTILES, axis=0)
-    width = _width(low, first, third, high)
+    width = _width(np.quantile(residuals, SUMMARY_QUANTILES, axis=0))
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), weighted)
     ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -1,4 +1,4 @@
-"""Why a training sample is trusted or not: terms, verdicts and the samples that contradict it."""
+"""What a fitted classifier says of training samples (verdicts) and of new ones (screening)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.types import FloatArray
+from .._core.types import BoolArray, FloatArray
 from ..evidence.distances import Distances
-from ..evidence.screening import TrustedReference
+from ..evidence.screening import TrustedReference, screen, warn_out_of_reach
+from .validation import check_number, check_query_data
+from .whole_fit import KeptSamples, query_method
 
 OK, LABEL, MEASUREMENT = "ok", "suspicious label", "suspicious measurement"
 N_CONFLICTING = 3
-MIN_SUGGESTED = 0.3
-"""Held-out probability that a class needs to be suggested; it must also exceed the own class."""
 
 
 def terms_of_states(
@@ -59,7 +60,7 @@ def judge_states(
     -------
     verdicts : array of str, shape (n_samples,)
     suggested : class index, the likeliest other one without the sample itself if the label is
-        suspicious and that class is likely enough, the true one if it is known to be wrong, else
+        suspicious and that class is likelier than it, the true one if it is known to be wrong, else
         the own one: of a broken measurement no class can be read
     """
     rows = np.arange(len(clean))
@@ -69,8 +70,7 @@ def judge_states(
     own = others[rows, class_index]
     others[rows, class_index] = -np.inf
     best = np.argmax(others, axis=1)
-    likely = (others[rows, best] >= MIN_SUGGESTED) & (others[rows, best] > own)
-    return verdicts, np.where((verdicts == LABEL) & likely, best, class_index)
+    return verdicts, np.where((verdicts == LABEL) & (others[rows, best] > own), best, class_index)
 
 
 class Verdicts(NamedTuple):
@@ -116,3 +116,78 @@ def conflicting_samples(
         nearest = np.argsort(to_others, kind="stable")[:N_CONFLICTING]
         found.append(others[nearest].tolist())
     return found
+
+
+class ScreeningMixin:
+    """p-values and alarms; for estimators that keep training samples as ``_kept``."""
+
+    classes_: np.ndarray
+    n_neighbors: int
+    _kept: KeptSamples
+    _trusted_reference: TrustedReference | None
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Of the classifier."""
+        return super().predict(X)  # type: ignore[misc]
+
+    @query_method
+    def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
+        """How often a trusted sample lies as far out as each row of X.
+
+        Small values mean: like nothing in the trusted training data. On clean data they are
+        uniform, or larger. Training samples get theirs from ``explain``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, n_training_samples) for a
+            precomputed kernel
+        by_class : against each class, shape (n_samples, n_classes); by default against the class
+            that fits best, shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = check_query_data(self, X, all_columns=True)  # a constant that changes is a sign
+        result = self._kept.screened(X, self._reference())
+        return result.class_p_values if by_class else result.p_values
+
+    @query_method
+    def screen(
+        self, X: Any, false_alarm_rate: float | None = 0.05, fdr: float | None = None
+    ) -> BoolArray:
+        """Which rows of X are unlike the trusted training data, shape (n_samples,).
+
+        Parameters
+        ----------
+        false_alarm_rate : share of the nominal samples that may be called anomalous
+        fdr : instead, the share of the alarms in this batch that may be false (Benjamini-Hochberg)
+        """
+        p_values = self.p_values(X)
+        if fdr is not None:
+            return screen(p_values, fdr=fdr)
+        alarms = screen(p_values, false_alarm_rate=false_alarm_rate)
+        n_calibrating = len(self._reference().class_statistics)
+        warn_out_of_reach(n_calibrating, float(false_alarm_rate or 0.0), stacklevel=3)
+        return alarms
+
+    @query_method
+    def predict_or_abstain(
+        self, X: Any, false_alarm_rate: float = 0.05, *, abstain: Any = None
+    ) -> np.ndarray:
+        """Predicted classes, with ``abstain`` for rows that ``screen`` calls anomalous.
+
+        Parameters
+        ----------
+        abstain : what to answer instead of a class; None (the default) gives an object array
+        """
+        check_number("false_alarm_rate", false_alarm_rate, above=0, at_most=1)
+        answers = self.predict(X)
+        suspicious = self.screen(X, false_alarm_rate)
+        if abstain is None or not np.can_cast(np.min_scalar_type(abstain), answers.dtype):
+            answers = answers.astype(object)
+        answers[suspicious] = abstain
+        return answers
+
+    def _reference(self) -> TrustedReference:
+        """Trusted samples and their calibration, made when first asked for."""
+        if self._trusted_reference is None:
+            self._trusted_reference = self._kept.reference(self.n_neighbors, self.classes_.tolist())
+        return self._trusted_reference

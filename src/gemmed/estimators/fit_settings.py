@@ -35,12 +35,6 @@ TUNED = "tuned"
 """Value of kernel, gamma and the variances that has them chosen from the data."""
 
 
-JUDGING_SEED = 0
-"""Of all random draws by which samples are judged: verdicts do not depend on ``random_state``."""
-N_NEIGHBORS = 10
-"""Of estimators that do not ask for them."""
-
-
 class KernelOptions(NamedTuple):
     """What belongs to a kernel beside its name and gamma."""
 
@@ -84,32 +78,27 @@ def make_kernel(
     name = estimator.kernel
     if not callable(name):
         check_choice("kernel", name, (*((TUNED,) if tunable else ()), *KERNELS))
-        name = kernel_name(name)
-    degree, coef0, function_variance, bias_variance = kernel_options(estimator, tunable=tunable)
-    check_number("degree", degree, at_least=1, whole=True)
-    check_number("coef0", coef0)
+        name = RADIAL[0] if name == TUNED else name
+    options = kernel_options(estimator, tunable=tunable)
+    check_number("degree", options.degree, at_least=1, whole=True)
+    check_number("coef0", options.coef0)
     if name == "precomputed":
         check_precomputed(X)
     else:
         check_varying_features(X)
     hint = f"{TUNED!r} is allowed too." if tunable else ""
-    if not (tunable and bias_variance == TUNED):
-        check_number("bias_variance", bias_variance, at_least=0, hint=hint)
-    if not (tunable and function_variance == TUNED):
-        check_number("function_variance", function_variance, above=0, hint=hint)
-    return Kernel(
-        name,
-        _resolve_gamma(estimator.gamma, X, tunable, variance),
-        degree,
-        coef0,
-        1.0 if bias_variance == TUNED else float(bias_variance),
-        1.0 if function_variance == TUNED else float(function_variance),
-    )
-
-
-def kernel_name(name: str) -> str:
-    """The kernel that is tuned by default, or the given one."""
-    return RADIAL[0] if name == TUNED else name
+    fixed = {}
+    limits: dict[str, dict[str, Any]] = {
+        "bias_variance": {"at_least": 0},
+        "function_variance": {"above": 0},
+    }
+    for key, limit in limits.items():
+        value = getattr(options, key)
+        if not (tunable and value == TUNED):
+            check_number(key, value, hint=hint, **limit)
+            fixed[key] = float(value)
+    gamma = _resolve_gamma(estimator.gamma, X, tunable, variance)
+    return Kernel(name, gamma, options.degree, options.coef0, **fixed)
 
 
 def what_is_tuned(estimator: Any) -> ToTune:
@@ -134,10 +123,6 @@ def _resolve_gamma(gamma: Any, X: FloatArray, tunable: bool, variance: float | N
     return float(gamma)
 
 
-UNKNOWN = -1
-"""In place of a class index."""
-
-
 def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -> np.ndarray | None:
     """Class index of every sample whose true label is known, -1 elsewhere; None if none is.
 
@@ -145,7 +130,10 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
     """
     if known_labels is None:
         return None
-    labels = as_objects(known_labels)
+    is_masked = isinstance(known_labels, np.ma.MaskedArray)
+    labels = np.array(known_labels.data if is_masked else known_labels, dtype=object)
+    if is_masked:
+        labels[np.ma.getmaskarray(known_labels)] = None
     if labels.shape != (n_samples,):
         raise ValueError(
             f"known_labels has shape {labels.shape}: give one entry per sample, shape "
@@ -153,79 +141,22 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
         )
     names = classes.tolist()
     positions = {name: z for z, name in enumerate(names)}
-    found = np.full(n_samples, UNKNOWN, dtype=np.intp)
+    found = np.full(n_samples, -1, dtype=np.intp)
     for sample, label in enumerate(labels.tolist()):
-        if is_missing(label):
+        if _is_missing(label):
             continue
         try:
-            place = positions.get(label)
-        except TypeError:  # a list, say
-            place = None
-        if place is None:
+            found[sample] = positions[label]
+        except (KeyError, TypeError):  # a list, say, has no place
             shown = ", ".join(map(repr, names[:10])) + ", ..." * (len(names) > 10)
             raise ValueError(
                 f"known_labels[{sample}]={label!r} is not a class of y: use one of {shown}, or "
                 "None where the true label is not known."
-            )
-        found[sample] = place
+            ) from None
     return found if np.any(found >= 0) else None
 
 
-def check_known_classes(
-    class_index: np.ndarray, known: np.ndarray, weights: FloatArray, classes: np.ndarray
-) -> None:
-    """Every class keeps samples that may be of it."""
-    class_of_fit = known_or_given(class_index, known)
-    for z in np.flatnonzero(np.bincount(class_of_fit, weights, len(classes)) <= 0):
-        raise ValueError(
-            f"known_labels says that no sample (of a weight above 0) is of class "
-            f"{classes.tolist()[z]!r}: it cannot be learned. Give these samples their true label "
-            "in y."
-        )
-
-
-def check_priors_agree(
-    prior: FloatArray, class_index: np.ndarray, known: np.ndarray, classes: np.ndarray
-) -> None:
-    """Refuse certainties of ``prior_nominal`` that known labels contradict."""
-    wrong = (known >= 0) & (known != class_index)
-    right = (known >= 0) & (known == class_index)
-    against = np.flatnonzero((wrong & (prior >= 1.0)) | (right & (prior <= 0.0)))
-    if not len(against):
-        return
-    first = int(against[0])
-    label = classes.tolist()[known[first]]
-    if wrong[first]:
-        said, remedy = "nominal", "give one of the two only"
-    else:
-        said = "not nominal, although its label is right"
-        remedy = "leave known_labels out where the measurement is bad"
-    raise ValueError(
-        f"prior_nominal[{first}]={prior[first]:g} says that the sample is {said}, "
-        f"known_labels[{first}]={label!r} the opposite: {remedy}."
-    )
-
-
-def known_or_given(class_index: np.ndarray, known: np.ndarray | None) -> np.ndarray:
-    """Labels to learn from: the true ones where they are known, the given ones elsewhere."""
-    return class_index if known is None else np.where(known >= 0, known, class_index)
-
-
-def as_objects(values: Any) -> np.ndarray:
-    """An array of objects, None where something is masked."""
-    missing: Any
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-        values = values.data
-    else:
-        # pandas has NA of its own, which compares with nothing: its isna says where.
-        missing = values.isna() if hasattr(values, "isna") else False
-    array = np.array(values, dtype=object)
-    array[np.broadcast_to(np.asarray(missing, dtype=bool), array.shape)] = None
-    return array
-
-
-def is_missing(label: Any) -> bool:
+def _is_missing(label: Any) -> bool:
     """Whether a label is None, NaN, NaT or NA."""
     if label is None or np.ma.is_masked(label):
         return True
@@ -233,6 +164,36 @@ def is_missing(label: Any) -> bool:
         return bool(label != label)
     except (TypeError, ValueError):  # NA of pandas says neither yes nor no
         return type(label).__name__ == "NAType"
+
+
+def check_known_classes(samples: Labelled) -> None:
+    """Every class keeps samples that may be of it."""
+    total = np.bincount(samples.known_or_given, samples.weights, len(samples.classes))
+    for z in np.flatnonzero(total <= 0):
+        raise ValueError(
+            f"known_labels says that no sample (of a weight above 0) is of class "
+            f"{samples.names[z]!r}: it cannot be learned. Give these samples their true label "
+            "in y."
+        )
+
+
+def check_priors_agree(prior: FloatArray, samples: Labelled) -> None:
+    """Refuse certainties of ``prior_nominal`` that known labels contradict."""
+    assert samples.known is not None
+    is_right = samples.known == samples.class_index
+    contradicted = np.where(is_right, prior <= 0.0, prior >= 1.0) & samples.is_known
+    if not np.any(contradicted):
+        return
+    first = int(np.argmax(contradicted))
+    if is_right[first]:
+        said = "not nominal, although its label is right"
+        remedy = "leave known_labels out where the measurement is bad"
+    else:
+        said, remedy = "nominal", "give one of the two only"
+    raise ValueError(
+        f"prior_nominal[{first}]={prior[first]:g} says that the sample is {said}, "
+        f"known_labels[{first}]={samples.names[samples.known[first]]!r} the opposite: {remedy}."
+    )
 
 
 DEFAULT_PRIOR_NOMINAL = 0.95
@@ -277,9 +238,9 @@ class Labelled(NamedTuple):
     @property
     def known_or_given(self) -> np.ndarray:
         """Classes with the true ones, where they are known, in place of the given ones."""
-        return (
-            self.class_index if self.known is None else known_or_given(self.class_index, self.known)
-        )
+        if self.known is None:
+            return self.class_index
+        return np.where(self.known >= 0, self.known, self.class_index)
 
     def columns(self, index: np.ndarray) -> FloatArray:
         """Labels -1 and +1 of these classes, shape (n_samples, n_functions)."""
@@ -298,16 +259,17 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float
     seed: int
-    """Of landmarks, and of bases that predict; samples are judged with ``JUDGING_SEED``."""
+    """Of landmarks, and of bases that predict; samples are judged with that of the neighbourhood,
+    so that verdicts do not depend on ``random_state``."""
     n_jobs: int | None
 
 
 class Records(NamedTuple):
     """The settings of an estimator, with defaults where it has None."""
 
-    priors: Priors
-    selection: Selection
-    solver: Solver
+    priors: Priors = Priors()
+    selection: Selection = Selection()
+    solver: Solver = Solver()
 
 
 def check_parameters(estimator: Any) -> Records:
@@ -338,13 +300,14 @@ def label_samples(
         prior = check_per_sample("prior_nominal", prior_nominal, len(y))
     class_index = np.searchsorted(classes, y)
     known = check_known_labels(known_labels, classes, len(y))
-    if known is not None:
-        check_known_classes(class_index, known, weights, classes)
-        if prior_nominal is not None:
-            check_priors_agree(prior, class_index, known, classes)
-        prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
     groups = check_groups(groups, len(y))
     samples = Labelled(classes, labels, class_index, weights, prior, groups, known)
+    if known is not None:
+        check_known_classes(samples)
+        if prior_nominal is not None:
+            check_priors_agree(prior, samples)
+        prior = np.where(known >= 0, 1.0 * (known == class_index), prior)
+        samples = samples._replace(prior=prior)
     check_some_trust(~samples.is_uninformative, weights)
     return samples
 
@@ -368,19 +331,19 @@ def settings_of(
 
     ``tunable`` says whether what is to be tuned of the kernel is tuned now.
     """
-    random = check_random_state(estimator.random_state)
-    graph = records.selection.neighbor_graph
-    n_neighbors = getattr(estimator, "n_neighbors", N_NEIGHBORS)
+    neighbourhood = Neighbourhood(graph=records.selection.neighbor_graph, groups=samples.groups)
+    if hasattr(estimator, "n_neighbors"):
+        neighbourhood = neighbourhood._replace(n_neighbors=estimator.n_neighbors)
     to_tune = what_is_tuned(estimator)._replace(selection=records.selection)
     return Settings(
-        Neighbourhood(n_neighbors, graph, samples.groups, JUDGING_SEED),
+        neighbourhood,
         c=float(estimator.C),
         to_tune=to_tune if tunable else ToTune(False, False, False),
         priors=records.priors,
         n_components=n_components,
         max_iter=records.solver.max_iter,
         tol=records.solver.tol,
-        seed=int(random.randint(2**31 - 1)),
+        seed=int(check_random_state(estimator.random_state).randint(2**31 - 1)),
         n_jobs=estimator.n_jobs,
     )
 

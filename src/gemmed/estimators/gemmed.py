@@ -17,6 +17,7 @@ from ..model.settings import Priors, Selection, Solver
 from ..model.tuning import subsample_rows
 from ..rows.blocks import BlockRows, LocalBlocks, TrainingRows, block_variance
 from .base_member import check_pred_probs
+from .explanation import ScreeningMixin
 from .fit_settings import (
     TUNED,
     Labelled,
@@ -28,9 +29,8 @@ from .fit_settings import (
     rows_of,
     settings_of,
 )
-from .kept_samples import KeptSamples, explain_samples, index_of, keep_some
 from .kernel_classifier import KernelMarginClassifier, warn_not_converged
-from .screening_methods import ScreeningMixin
+from .reasons import explain_samples
 from .state_fit import StateFit, fit_states, state_attributes
 from .validation import (
     check_block_labels,
@@ -39,7 +39,15 @@ from .validation import (
     check_weights,
     with_constant_columns,
 )
-from .whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples, query_method
+from .whole_fit import (
+    CallbackSupportMixin,
+    KeptSamples,
+    fit_method,
+    index_of,
+    keep_some,
+    leave_out_absent_samples,
+    query_method,
+)
 
 PRECISE_MEAN = 0.9
 """Mean probability of a fault in the precise list of ``flagged``."""

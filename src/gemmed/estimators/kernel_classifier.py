@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.exceptions import warn_of_class
 from .._core.threads import blas_threads, block_threads, in_threads
 from .._core.types import FloatArray
+from ..evidence.distances import QUERY_VALUES, blocks
 from ..model.decision_step import MAX_MARGINS, curvature_at, fit_slope
 from ..model.kernels.function_space import (
     FunctionSpace,
@@ -29,8 +30,6 @@ from .base_member import base_scores
 from .validation import check_query_data
 from .whole_fit import query_method
 
-PREDICT_BLOCK = 500_000
-"""Kernel values held in memory at a time while predicting."""
 MIN_LARGE_SAMPLES = 1500
 """Samples from which on f is that of the parameters: their small gaps add up in the bias."""
 
@@ -60,16 +59,15 @@ class StoredFunction:
             scaled = self.kernel.function_variance * self.coefficients
             return X[:, self.used] @ scaled + self.offset
         values = np.empty((len(X), *self.coefficients.shape[1:]))
-        size = max(1, PREDICT_BLOCK // max(1, len(self.coefficients)))
         kernel_values = self.kernel.to(self.samples)
+        parts = list(blocks(len(X), len(self.coefficients), QUERY_VALUES))
 
-        def predict(start: int) -> None:
-            rows = slice(start, start + size)
+        def predict(rows: slice) -> None:
             values[rows] = kernel_values(X[rows]) @ self.coefficients
 
         # A function of the user may not be made for threads.
-        few = len(X) <= size or callable(self.kernel.name)
-        in_threads(predict, range(0, len(X), size), 1 if few else block_threads(None))
+        few = len(parts) <= 1 or callable(self.kernel.name)
+        in_threads(predict, parts, 1 if few else block_threads(None))
         return values + self.offset
 
 

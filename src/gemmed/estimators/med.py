@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.threads import blas_threads
 from ..model.kernels.function_space import components_for
-from ..model.settings import Priors, Selection, Solver, record_of
+from ..model.settings import Solver, record_of
 from ..model.tuning import KernelChoice
 from .fit_settings import (
     TUNED,
@@ -129,7 +129,7 @@ default="rbf"
         """
         check_margin_rate(self.C)
         check_n_jobs(self.n_jobs)
-        records = Records(Priors(), Selection(), record_of("solver", self.solver, Solver))
+        records = Records(solver=record_of("solver", self.solver, Solver))
         X, y = check_training_data(self, X, y, multi_class=True)
         weights = check_weights(sample_weight, X, y)
         samples = label_samples(y, weights, None, None)

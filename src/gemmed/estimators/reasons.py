@@ -1,6 +1,7 @@
 """Why a sample is suspicious, in words and numbers: columns, labels, what would change the verdict.
 
-Every sentence states numbers of :mod:`.column_reasons` or probabilities of the model as they are.
+``explain_samples`` is the table of all training samples, :class:`Reasons` speaks of one row. Every
+sentence states numbers of :mod:`.column_reasons` or probabilities of the model as they are.
 """
 
 from __future__ import annotations
@@ -13,15 +14,34 @@ import numpy as np
 
 from .._core.types import FloatArray
 from .._core.words import counted
-from .column_reasons import ClassColumns, ColumnReference, Numbers
-from .explanation import LABEL, MEASUREMENT, OK
+from ..evidence.screening import TrustedReference
+from ..model.kernels.landmarks import MIN_TRUST
+from ..rows.foreign_frames import frame_of
+from .column_reasons import (
+    MAX_UNUSUAL_SHARE,
+    ClassColumns,
+    ColumnReference,
+    Numbers,
+    learn_columns,
+)
+from .explanation import (
+    LABEL,
+    MEASUREMENT,
+    OK,
+    Verdicts,
+    conflicting_samples,
+    terms_of_states,
+    verdicts_of,
+)
+from .whole_fit import KeptSamples
 
 MIN_ODD_DEVIATIONS = 3.0
 """Deviations from which on a value is called odd."""
-MAX_RARE_SHARE = 0.01
-"""Share of the trusted rows of a class below which a category is called odd."""
-MAX_SHARE_WITH_RARE_VALUES = 0.05
-"""Where more of the rows have rare values (names, codes), a rare value is not odd."""
+MAX_RARE_SHARE = math.exp(-(MIN_ODD_DEVIATIONS**2) / 2.0)
+"""Share of the trusted rows of a class below which a category is called odd: about one percent.
+
+A normal value with so many deviations is as rare, relative to the median. Where more than
+MAX_UNUSUAL_SHARE of the rows have rare values (names, codes), none is odd."""
 MAX_COLUMNS_IN_WORDS = 4
 """Columns that are put into words; all are in the numbers."""
 MIN_FAR_RATIO, MAX_DENSE_RATIO = 1.5, 0.2
@@ -77,7 +97,7 @@ class Verdict(NamedTuple):
     nominal: float
     label: str
     suggested: str | None
-    """None if the measurement is the problem, or if no other class is likely enough."""
+    """None if the measurement is the problem, or if no other class is likelier."""
     probability: float | None
     """Of that class, from the model without the sample itself."""
     own_probability: float | None
@@ -153,8 +173,7 @@ class Reasons:
             share = shares.get(value, 0.0)
             is_odd = (
                 share < MAX_RARE_SHARE
-                and sum(s for s in shares.values() if s < MAX_RARE_SHARE)
-                <= MAX_SHARE_WITH_RARE_VALUES
+                and sum(s for s in shares.values() if s < MAX_RARE_SHARE) <= MAX_UNUSUAL_SHARE
             )
             elsewhere = "" if there is None else _most_frequent(self.reference.shares[there][i])
             usual = _most_frequent(shares)
@@ -297,7 +316,7 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
         given = f"the given label {verdict.label!r} {percent(verdict.own_probability)}"
         if verdict.suggested is None or verdict.probability is None:
             sentences.append(
-                f"Without this row the model gives {given}; no other label is likely enough to be "
+                f"Without this row the model gives {given}; no other label is likelier, so none is "
                 "suggested."
             )
         else:
@@ -321,3 +340,67 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
         )
     rest = [column for column in columns if column not in named]
     return sentences + _odd_sentences(rest, verdict.label)
+
+
+def explain_samples(model: Any, reference: TrustedReference, output: str | None = None) -> Any:
+    """Table of ``GEMMEDClassifier.explain``; its index is that of the DataFrame fitted."""
+    kept, classes, found = model._kept, model.classes_, verdicts_of(model)
+    class_index, n = kept.class_index, len(kept.class_index)
+    own = kept.training_statistics(reference)[np.arange(n), class_index]
+    suggested = np.where(found.suggested < 0, class_index, found.suggested)
+    doubtful = np.flatnonzero(found.verdicts != OK)
+    conflicting = np.empty(n, dtype=object)
+    conflicting[:] = [[] for _ in range(n)]
+    nearest = conflicting_samples(kept.distances, class_index, reference, doubtful)
+    for row, samples in zip(doubtful, nearest, strict=True):
+        conflicting[row] = samples
+    table = {
+        "label": classes[class_index],
+        "nominal_proba": kept.nominal,
+        "wrong_label_proba": found.states[:, 1],
+        "bad_measurement_proba": found.states[:, 2],
+        **terms_of_states(
+            found.states, model._prior_log_odds, model.contamination_, model.bad_measurement_share_
+        ),
+        "verdict": found.verdicts,
+        "suggested_label": classes[suggested],
+        "p_value": np.where(np.isnan(own), np.nan, reference.own_class_p_values(own, class_index)),
+        "conflicting": conflicting,
+        "suggested_proba": found.held_out[np.arange(n), suggested],
+    }
+    if not kept.is_gram:
+        table |= _reason_columns(kept, found, [str(label) for label in classes])
+    return frame_of(table, output, kept.index, {"conflicting": int, "odd_columns": str})
+
+
+def _reason_columns(kept: KeptSamples, found: Verdicts, classes: list[str]) -> dict[str, Any]:
+    """Columns that are odd, and sentences of doubtful rows."""
+    n = len(found.verdicts)
+    odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
+    odd[:] = [[] for _ in range(n)]
+    names = [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
+    reasons = Reasons(
+        learn_columns(
+            kept.X,
+            [str(name) for name in names],
+            {},
+            kept.class_index,
+            kept.nominal >= MIN_TRUST,
+            len(classes),
+        ),
+        classes,
+    )
+    for row in np.flatnonzero(found.verdicts != OK):
+        z, other, held_out = kept.class_index[row], found.suggested[row], found.held_out[row]
+        verdict = Verdict(
+            str(found.verdicts[row]),
+            float(kept.nominal[row]),
+            classes[z],
+            None if other < 0 else classes[other],
+            None if other < 0 else float(held_out[other]),
+            float(held_out[z]),
+        )
+        said = reasons.of(kept.X[row], [], verdict)
+        odd[row] = [column.name for column in said.columns if column.odd]
+        sentences[row] = " ".join(said.sentences)
+    return {"odd_columns": odd, "reasons": sentences}

@@ -20,7 +20,6 @@ from .._core.threads import blas_threads
 from .._core.types import FloatArray
 from ..evidence.distances import class_distances
 from ..evidence.measurements import Measurements, judge_measurements
-from ..model.constraints import Bounds, attained_bounds
 from ..model.decision_step import MedSolution, class_scores, solve_med_functions
 from ..model.kernels.function_space import Prior
 from ..model.kernels.kernel import Kernel
@@ -329,28 +328,28 @@ class ClassConstraints(NamedTuple):
     entropy_duals: FloatArray
     coverage_duals: FloatArray
     """Shape (n_classes,)."""
-    bounds: Bounds
+    entropy_bounds: FloatArray
+    coverage: FloatArray
+    """Right-hand sides gamma and beta, which the kept samples attain; shape (n_classes,)."""
 
 
 def class_constraints(found: StateFit, weights: FloatArray) -> ClassConstraints:
     """The constraints whose solution the evidence is.
 
     Nats for "bad" are (mu d_n - kappa) / N. With d_n counted from the least odd sample, mu is N and
-    kappa is minus N times its nats. The bounds are what the kept samples attain.
+    kappa is minus N times its nats.
     """
     n_classes, total = found.true_label.shape[1], float(weights.sum())
     measured = found.measurements
     nats = np.zeros(len(weights)) if measured is None else measured.log_bayes
     origin = min(float(nats.min()), 0.0)
-    bounds = attained_bounds(
-        found.state_proba[:, 2], found.true_label, nats - origin, weights=weights
-    )
-    is_active = measured is not None
+    good = weights * (1.0 - found.state_proba[:, 2])
     return ClassConstraints(
         nats - origin,
-        np.full(n_classes, total * is_active),
+        np.full(n_classes, total * (measured is not None)),
         np.full(n_classes, -origin * total),
-        bounds,
+        (good * (nats - origin)) @ found.true_label / total,
+        good @ found.true_label / total,
     )
 
 
@@ -387,8 +386,8 @@ def state_attributes(found: StateFit, samples: Labelled) -> dict[str, Any]:
         "kkt_residual_": max(own.certificate.residual for own in solutions),
         "knn_distances_": found.knn_distances,
         "entropy_statistic_": problem.statistic,
-        "entropy_bounds_": problem.bounds.entropy[:, 0],
-        "coverage_": problem.bounds.coverage,
+        "entropy_bounds_": problem.entropy_bounds,
+        "coverage_": problem.coverage,
         "fit_seconds_": found.seconds,
         "_prior_log_odds": prior_log_odds(samples),
         "held_out_proba_": posterior.clean,

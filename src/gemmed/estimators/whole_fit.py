@@ -1,4 +1,4 @@
-"""What every ``fit`` does around its own work: all attributes or none, callbacks, absent samples.
+"""What every ``fit`` does around its own work: all attributes or none, absent and kept samples.
 
 A fit works on a twin of the estimator and hands all attributes over at once. One that ends with an
 exception (wrong data, Ctrl-C, a listener that raises) changes nothing. A prediction in another
@@ -13,16 +13,28 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import _safe_indexing, check_array
 
-from .._core.exceptions import class_warnings_kept, issue
+from .._core.exceptions import NeighborsReducedWarning, class_warnings_kept, issue
 from .._core.progress import STAGES, Event, listening
-from .kept_samples import KeptSamples, index_of
+from .._core.types import FloatArray
+from ..evidence.distances import (
+    MAX_REFERENCES,
+    Distances,
+    EuclideanDistances,
+    KernelDistances,
+)
+from ..evidence.scaled_along import training_distances
+from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
+from ..model.kernels.landmarks import MIN_TRUST
+from ..rows.blocks import BlockRows
 from .validation import check_groups
 
 __all__ = ["CallbackSupportMixin", "fit_method", "leave_out_absent_samples", "query_method"]
@@ -130,13 +142,12 @@ class _Tasks:
             self._context = None
 
 
-MULTIPLIERS = ("dual_coef_", "margin_duals_")
-"""Attributes with one value per sample that are 0 for absent samples."""
-NOT_KNOWN = (
-    "_prior_log_odds", "anomaly_scores_", "cautious_nominal_proba_", "entropy_statistic_",
-    "held_out_proba_", "knn_distances_", "nominal_proba_", "state_proba_", "true_label_proba_",
-)  # fmt: skip
-"""Attributes with one value per sample that are NaN for absent samples: nothing was judged."""
+ABSENT = {"dual_coef_": 0.0, "margin_duals_": 0.0} | dict.fromkeys(
+    ("_prior_log_odds", "anomaly_scores_", "cautious_nominal_proba_", "entropy_statistic_")
+    + ("held_out_proba_", "knn_distances_", "nominal_proba_", "state_proba_", "true_label_proba_"),
+    np.nan,
+)
+"""Attributes with one value per sample, and that of absent samples: nothing of them was judged."""
 
 
 def leave_out_absent_samples(fit: _Fit) -> _Fit:
@@ -151,29 +162,24 @@ def leave_out_absent_samples(fit: _Fit) -> _Fit:
     @functools.wraps(fit)
     def fit_the_others(self: Any, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(self, *args, **kwargs)
-        arguments = bound.arguments
-        absent = _absent(self, arguments)
+        given = dict(bound.arguments)
+        absent = _absent(self, given)
         if absent is None:
             return fit(self, *args, **kwargs)
-        X, groups = arguments["X"], arguments.get("groups")
-        present = np.flatnonzero(~absent)
-        for name, values in list(arguments.items())[1:]:
+        for name, values in list(given.items())[1:]:
             if values is not None:
-                arguments[name] = _safe_indexing(values, present)
+                bound.arguments[name] = _safe_indexing(values, np.flatnonzero(~absent))
         fit(*bound.args, **bound.kwargs)
-        for names, value in ((MULTIPLIERS, 0.0), (NOT_KNOWN, np.nan)):
-            for name in set(names) & set(vars(self)):
-                setattr(self, name, _spread(getattr(self, name), absent, value))
-        kept = getattr(self, "_kept", None)
-        if isinstance(kept, KeptSamples):
-            labels = np.asarray(bound.signature.bind(self, *args, **kwargs).arguments["y"])
+        for name in set(ABSENT) & set(vars(self)):
+            setattr(self, name, _spread(getattr(self, name), absent, ABSENT[name]))
+        if hasattr(self, "_kept"):
             self._kept = KeptSamples(
-                check_array(X, dtype=np.float64),
-                np.searchsorted(self.classes_, labels.reshape(-1)),
-                _spread(kept.nominal, absent, np.nan),
-                check_groups(groups, len(absent)),
-                index=index_of(X),
-                names=kept.names,
+                check_array(given["X"], dtype=np.float64),
+                np.searchsorted(self.classes_, np.asarray(given["y"]).reshape(-1)),
+                _spread(self._kept.nominal, absent, np.nan),
+                check_groups(given.get("groups"), len(absent)),
+                index=index_of(given["X"]),
+                names=self._kept.names,
             )
         return self
 
@@ -191,7 +197,7 @@ def only_samples(
     X, class_index : what the classifier saw of them, and their classes
     """
     part = copy(model)
-    for name in {*MULTIPLIERS, *NOT_KNOWN} & set(vars(model)):
+    for name in set(ABSENT) & set(vars(model)):
         setattr(part, name, getattr(model, name)[rows])
     part._kept = KeptSamples(X, class_index, part.nominal_proba_, None)
     part._trusted_reference = None
@@ -223,3 +229,128 @@ def _spread(values: np.ndarray, absent: np.ndarray, value: float) -> np.ndarray:
     spread = np.full((len(absent), *values.shape[1:]), value)
     spread[~absent] = values
     return spread
+
+
+# -- samples that stay with a model ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSamples:
+    """Training samples that stay with a model: all, or of a fit from blocks some of each class."""
+
+    X: FloatArray
+    """Their rows, or the kernel matrix between them."""
+    class_index: np.ndarray
+    nominal: FloatArray
+    """NaN of samples of weight 0, which take no part."""
+    groups: np.ndarray | None
+    is_gram: bool = False
+    is_part: bool = False
+    """Whether there were more."""
+    index: np.ndarray | None = None
+    """Of the DataFrame that was fitted; None if rows were only counted."""
+    names: np.ndarray | None = None
+    """Of the columns, where they have names."""
+
+    def require_all(self) -> None:
+        """Refuse what needs every training sample."""
+        if self.is_part:
+            raise ValueError(
+                "a model that was fitted from blocks keeps no training samples: explain needs "
+                "fit(X, y)."
+            )
+
+    @property
+    def distances(self) -> Distances:
+        return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
+
+    def _present(self) -> tuple[np.ndarray, KeptSamples]:
+        """The samples that take part: their rows, and they alone."""
+        rows = np.flatnonzero(~np.isnan(self.nominal))
+        if len(rows) == len(self.nominal):
+            return rows, self
+        groups = None if self.groups is None else self.groups[rows]
+        some = self.X[rows], self.class_index[rows], self.nominal[rows], groups
+        return rows, KeptSamples(*some)
+
+    def training_statistics(self, reference: TrustedReference) -> FloatArray:
+        """How far out each of them lies for each class, as if it were new; NaN if absent."""
+        rows, kept = self._present()
+        reference = replace(
+            reference, reference_index=np.searchsorted(rows, reference.reference_index)
+        )
+        found = np.full((len(self.nominal), len(reference.scales)), np.nan)
+        distances = kept.distances
+        if not self.is_gram:
+            distances = training_distances(kept.X, kept.class_index, kept.groups)
+        found[rows] = reference.training_statistics(distances, kept.class_index, kept.groups)
+        return found
+
+    def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
+        """The trusted ones among them, and what screening calibrates by."""
+        rows, kept = self._present()
+        trust = some_of_each_class(kept.nominal, kept.class_index)
+        options: dict[str, Any] = {
+            "n_neighbors": n_neighbors,
+            "groups": kept.groups,
+            "random_state": 0,
+            "class_names": class_names,
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NeighborsReducedWarning)  # said at fit
+            if self.is_gram:
+                found = trust_distances(kept.distances, kept.class_index, trust, **options)
+            else:
+                found = trust_points(kept.X, kept.class_index, trust, **options)
+        return replace(found, reference_index=rows[found.reference_index])
+
+    def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:
+        """p-values of new samples against the reference made of these."""
+        if self.is_gram:
+            raise ValueError(
+                "p_values and screen need k(x, x) of new samples, which a precomputed kernel "
+                "matrix does not hold: use kernel_distances and trust_distances of "
+                "gemmed.evidence.screening."
+            )
+        return reference.p_values(X)
+
+
+def some_of_each_class(nominal: FloatArray, class_index: np.ndarray) -> FloatArray:
+    """Nominal probabilities by which at least half of every class is trusted.
+
+    A class may be doubted as a whole; what its rows look like is still known best from the rows
+    that are doubted least.
+    """
+    trust = nominal.copy()
+    for z in np.unique(class_index):
+        members = np.flatnonzero(class_index == z)
+        half = -(-len(members) // 2)
+        if np.count_nonzero(nominal[members] >= MIN_TRUST) < half:
+            best = members[np.argsort(-nominal[members], kind="stable")[:half]]
+            trust[best] = np.maximum(trust[best], MIN_TRUST)
+    return trust
+
+
+def keep_some(
+    rows: BlockRows, class_index: np.ndarray, nominal: FloatArray, groups: np.ndarray | None
+) -> KeptSamples:
+    """Draw the samples that screening needs while the rows can still be read."""
+    rng = np.random.default_rng(0)
+    drawn = []
+    for z in range(int(class_index.max()) + 1):
+        members = np.flatnonzero(class_index == z)
+        drawn.append(rng.choice(members, min(len(members), 2 * MAX_REFERENCES), replace=False))
+    kept = np.sort(np.concatenate(drawn))
+    own_groups = None if groups is None else groups[kept]
+    return KeptSamples(rows.take(kept), class_index[kept], nominal[kept], own_groups, is_part=True)
+
+
+def index_of(X: Any) -> np.ndarray | None:
+    """Row names of a DataFrame that a model can keep: numbers, text or times; None otherwise."""
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(index, "to_numpy") or getattr(index, "nlevels", 1) > 1:
+        return None
+    values: np.ndarray = index.to_numpy()
+    if values.dtype == object and all(isinstance(value, str) for value in values):
+        return values.astype(str)
+    return None if values.dtype == object else values

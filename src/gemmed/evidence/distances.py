@@ -49,8 +49,6 @@ STACK_SIZE = 16
 """Columns that are looked at together for the smallest distances."""
 MAX_REFERENCES = 2500
 """References of each half, at most: 10 neighbours then are 0.4 % of a half."""
-REFERENCES_MET = 1000
-"""References that a sample should meet over all splits: small classes need more splits."""
 MAX_SPLITS = 5
 
 
@@ -188,9 +186,7 @@ def blocks(n_rows: int, n_columns: int, most: int | None = None) -> Iterator[sli
 
 def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
     """Mean of the k smallest entries of every row."""
-    if k < distances.shape[1]:
-        distances = np.partition(distances, k - 1, axis=1)[:, :k]
-    return distances[:, :k].mean(axis=1)
+    return _smallest(distances.copy(), k).mean(axis=1)
 
 
 # -- the k-NN statistic ----------------------------------------------------------------------------
@@ -318,7 +314,7 @@ def plan_references(
 
 def default_splits(n_members: int) -> int:
     """Random splits to average over: five for small classes, one for large ones."""
-    return int(np.clip(round(2 * REFERENCES_MET / n_members), 1, MAX_SPLITS))
+    return int(np.clip(round(MAX_REFERENCES / n_members), 1, MAX_SPLITS))
 
 
 def random_halves(centrality: FloatArray, n_splits: int, seed: int) -> np.ndarray:

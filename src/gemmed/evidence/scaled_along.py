@@ -19,11 +19,11 @@ import numpy as np
 from scipy import sparse
 
 from .._core.types import BoolArray, FloatArray
-from .distances import ROUNDING, EuclideanDistances
+from .distances import MAX_REFERENCES, ROUNDING, EuclideanDistances
 
 TOLERANCE = 1e-4
 """How far the scale of a scaled column may be from one: single precision, rounded files."""
-MAX_UNITS = 5000
+MAX_UNITS = 2 * MAX_REFERENCES
 """Of more rows or groups, none has a share in the scale that is worth the time."""
 
 

@@ -5,8 +5,7 @@ Everything here works on arrays: columns of a table, and which rows were flagged
 
 from __future__ import annotations
 
-from .label_conflicts import LabelConflict, find_conflicts
-from .odd_groups import OddGroup, find_groups
+from .odd_groups import LabelConflict, OddGroup, find_conflicts, find_groups
 from .slices import Slice, SliceColumn, find_slices
 
 __all__ = [

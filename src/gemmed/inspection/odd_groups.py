@@ -1,10 +1,12 @@
-"""Flagged rows that belong together: one value, one burst in the row order, one dense cluster.
+"""Rows that belong together: flagged ones of a common cause, and copies with different labels.
 
-Each group is one finding, so that one decision can settle all of its rows.
+Flagged rows share a value, a burst in the row order or a dense cluster. Each group is one finding,
+so that one decision can settle all of its rows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ MIN_FLAGGED_SHARE = 0.5
 """Share of the rows with a value that must be flagged for the value to be a finding."""
 MAX_CLUSTER_ROWS = 4000
 """Flagged rows up to which dense clusters are looked for."""
+MAX_COPY_DISTANCE_RATIO = 0.1
+"""Largest distance of near copies, as a share of the usual distance to the nearest neighbour."""
 N_REFERENCES = 500
 """Rows whose nearest neighbour gives the usual distance."""
 REPEATED, BURST, CLUSTER = "repeated value", "burst", "dense cluster"
@@ -115,11 +119,8 @@ def dense_clusters(rows: BoolArray, X: FloatArray) -> list[np.ndarray]:
     usual = usual_distance(X)
     if not usual > 0.0:
         return []
-    pairs = spatial.cKDTree(X[places]).query_pairs(usual, output_type="ndarray")
-    links = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(places), len(places)))
-    n_parts, part = connected_components(links, directed=False)
-    sizes = np.bincount(part, minlength=n_parts)
-    return [places[part == i] for i in np.flatnonzero(sizes >= MIN_CLUSTER)]
+    part = _connected(X[places], usual)
+    return [places[part == i] for i in np.flatnonzero(np.bincount(part) >= MIN_CLUSTER)]
 
 
 def usual_distance(X: FloatArray) -> float:
@@ -133,3 +134,60 @@ def usual_distance(X: FloatArray) -> float:
     nearest = distances.min(axis=1, initial=np.inf)
     nearest = nearest[np.isfinite(nearest)]
     return float(np.median(nearest)) if len(nearest) else 0.0
+
+
+def _connected(points: FloatArray, limit: float) -> np.ndarray:
+    """Number of the part that each point is in, where points within the limit are linked."""
+    pairs = spatial.cKDTree(points).query_pairs(limit, output_type="ndarray")
+    shape = (len(points), len(points))
+    links = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=shape)
+    part: np.ndarray = connected_components(links, directed=False)[1]
+    return part
+
+
+class LabelConflict(NamedTuple):
+    """Copies of one measurement that do not agree about the label."""
+
+    rows: np.ndarray
+    """Positions, in the order of the table."""
+    labels: dict[str, int]
+    """How often each label occurs, the most frequent first."""
+    is_exact: bool
+    """Whether all values are equal."""
+
+    @property
+    def majority(self) -> str | None:
+        """The label of more than half of the rows; None if there is none."""
+        label, count = next(iter(self.labels.items()))
+        return label if 2 * count > sum(self.labels.values()) else None
+
+
+def find_conflicts(X: FloatArray, labels: np.ndarray) -> list[LabelConflict]:
+    """Sets of copies with different labels, the largest first.
+
+    Parameters
+    ----------
+    X : scaled values, shape (n_rows, n_features)
+    labels : shape (n_rows,)
+
+    Notes
+    -----
+    Near copies are closer than a tenth of the usual distance to the nearest neighbour. In few
+    columns the limit is lower, so that chance makes less than one such pair.
+    """
+    if not len(X) or not X.shape[1]:
+        return []
+    points, place = np.unique(X, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    n, n_columns = len(points), X.shape[1]
+    limit = usual_distance(points) * min(MAX_COPY_DISTANCE_RATIO, (1.0 / n) ** (1.0 / n_columns))
+    part = _connected(points, limit)[place]
+    order = np.argsort(part, kind="stable")
+    found = []
+    for rows in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        if len(rows) > 1:
+            counted = Counter(str(label) for label in labels[rows])
+            if len(counted) > 1:
+                is_exact = bool(np.all(place[rows] == place[rows[0]]))
+                found.append(LabelConflict(rows, dict(counted.most_common()), is_exact))
+    return sorted(found, key=lambda conflict: -len(conflict.rows))

@@ -220,13 +220,13 @@ def _cut(column: SliceColumn) -> _Cut | None:
         values, codes, counts = np.unique(
             column.values.astype(str), return_inverse=True, return_counts=True
         )
-        used = np.flatnonzero((counts >= MIN_ROWS) & (values != ""))
-        if not len(used) or len(values) < 2:
+        used = (counts >= MIN_ROWS) & (values != "")
+        if not used.any() or len(values) < 2:
             return None
-        place = np.full(len(values), -1)
-        place[used] = np.arange(len(used))
-        names = [(str(values[i]), str(values[i])) for i in used]
-        return _Cut(column, place[codes], names, np.arange(len(used)), np.arange(len(used)))
+        number = np.where(used, np.cumsum(used) - 1, -1)
+        names = [(value, value) for value in values[used].tolist()]
+        each = np.arange(len(names))
+        return _Cut(column, number[codes], names, each, each)
     numbers = np.asarray(column.values, dtype=float)
     known = np.isfinite(numbers)
     if known.sum() < 2 * MIN_ROWS:

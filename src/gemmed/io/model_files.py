@@ -53,6 +53,7 @@ BOOSTED_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor
 """Built by ``stored_trees`` only: crafted ones can crash the process."""
 
 RENAMED = {
+    "gemmed.estimators.kept_samples": "gemmed.estimators.whole_fit",
     "gemmed.estimators.boosting_files": "gemmed.io.stored_trees",
     "gemmed.estimators.tree_files": "gemmed.io.stored_trees",
     "_told": "_prior_log_odds",
