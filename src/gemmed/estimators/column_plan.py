@@ -281,33 +281,27 @@ def repeated_rows(
     groups : repeated measurements of one thing are no copies of another's; None without groups
     keep : whether each of them counts
     """
-    labelled = frame.assign(**{_free_name(frame): labels})
-    if groups is not None:
-        labelled = labelled.assign(**{_free_name(labelled): groups})
+    import pandas as pd
+
+    further = [pd.Series(own) for own in (labels, groups) if own is not None]
+    labelled = pd.concat([frame.reset_index(drop=True), *further], axis=1, ignore_index=True)
     repeats = np.asarray(labelled.duplicated())
     contradicting = int(np.sum(np.asarray(frame.duplicated()) & ~repeats))
     if not repeats.any() and not contradicting:
         return repeats, []
     parts = []
-    if repeats.any():
+    if n := int(repeats.sum()):
         done = (
             "each counts (--duplicates once learns from the first only)"
             if keep
             else "the first of them is learned from"
         )
-        n, verb = int(repeats.sum()), "repeats" if repeats.sum() == 1 else "repeat"
         parts.append(
-            f"{counted(n, 'row')} {verb} an earlier row in all columns that are used: {done}"
+            f"{counted(n, 'row')} {'repeats' if n == 1 else 'repeat'} an earlier row in all "
+            f"columns that are used: {done}"
         )
     if contradicting:
-        other = "label" if groups is None else "label or group"
         verb = "repeats" if contradicting == 1 else "repeat"
+        other = "label" if groups is None else "label or group"
         parts.append(f"{counted(contradicting, 'row')} {verb} an earlier row with another {other}")
     return repeats, [Note("duplicates", "; ".join(parts))]
-
-
-def _free_name(frame: Any) -> str:
-    name = "label"
-    while name in frame.columns:
-        name += "_"
-    return name

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import FloatArray
-from ..evidence.distances import Neighbourhood, blocks, one_point
+from ..evidence.distances import NeighborGraph, Neighbourhood, blocks, for_class, one_point
 from ..evidence.screening import conformal_p_values, conformal_threshold, warn_out_of_reach
 from ..evidence.statistics import (
     AnomalyStatistic,
@@ -27,11 +27,16 @@ from .validation import (
     check_query_data,
     check_squares,
     check_unlabelled_data,
-    of_class,
 )
 from .whole_fit import fit_method, query_method
 
-METHODS = ("bipartite", "leave_one_out", "average", "spanning_tree", "density")
+METHODS: dict[str, tuple[Any, NeighborGraph]] = {
+    "bipartite": (NearestNeighbours, "bipartite"),
+    "leave_one_out": (NearestNeighbours, "leave_one_out"),
+    "average": (AverageRank, "bipartite"),
+    "spanning_tree": (SpanningTree, "bipartite"),
+    "density": (LogDensity, "leave_one_out"),
+}
 
 
 class GEMDetector(OutlierMixin, BaseEstimator):
@@ -119,7 +124,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
         groups : array-like of shape (n_samples,), optional
             Samples of one group are not neighbours of each other.
         """
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, tuple(METHODS))
         check_number("n_neighbors", self.n_neighbors, at_least=1, whole=True)
         check_number("n_splits", self.n_splits, at_least=1, whole=True)
         check_number("false_alarm_rate", self.false_alarm_rate, above=0, below=1)
@@ -138,7 +143,7 @@ class GEMDetector(OutlierMixin, BaseEstimator):
             self.training_scores_[members] = -statistic.training
             self.minimal_entropy_set_[members] = self._smallest(statistic)
             offsets.append(-conformal_threshold(statistic.training, self.false_alarm_rate))
-            n, samples = len(members), f"samples{of_class(label)}"
+            n, samples = len(members), f"samples{for_class(label, 'of')}"
             warn_out_of_reach(n, self.false_alarm_rate, samples, stacklevel=3)
         self.offset_ = offsets[0] if y is None else np.array(offsets)
         return self
@@ -217,25 +222,17 @@ class GEMDetector(OutlierMixin, BaseEstimator):
     ) -> AnomalyStatistic:
         if len(X) < 2:
             raise ValueError(
-                f"{len(X)} sample{of_class(label)}: an anomaly statistic needs at least 2. "
+                f"{len(X)} sample{for_class(label, 'of')}: an anomaly statistic needs at least 2. "
                 "Drop the class, or fit without y."
             )
         if np.all(X[0] == X):
             raise one_point(len(X), label)
         check_squares(X)
-        halves = Neighbourhood(self.n_neighbors, "bipartite", groups, seed, self.n_splits)
-        if self.method == "bipartite":
-            return NearestNeighbours(X, halves, label)
-        if self.method == "leave_one_out":
-            everyone = Neighbourhood(self.n_neighbors, "leave_one_out", groups)
-            return NearestNeighbours(X, everyone, label)
-        if self.method == "average":
-            return AverageRank(X, halves, label)
-        if self.method == "density":
-            return LogDensity(X, self.n_neighbors, groups, label)
-        return SpanningTree(
-            X, 1.0 - self.false_alarm_rate, groups, label, n_splits=self.n_splits, seed=seed
-        )
+        kind, graph = METHODS[self.method]
+        neighbourhood = Neighbourhood(self.n_neighbors, graph, groups, seed, self.n_splits)
+        if kind is SpanningTree:
+            return SpanningTree(X, neighbourhood, label, 1.0 - self.false_alarm_rate)
+        return kind(X, neighbourhood, label)
 
     def _smallest(self, statistic: AnomalyStatistic) -> np.ndarray:
         """The share 1 - false_alarm_rate of the members with the smallest statistic."""

@@ -140,44 +140,38 @@ def _first_pass(
     import pandas as pd
 
     known, sizes = [], []
-    frames, numbers, keys = [], [], []
-    waiting = 0
+    frames, keys = [], []
     table = None
     for table in batches.batches():
-        assert table.row_numbers is not None
         known.append(table.frame[roles.special])
         sizes.append(len(table))
-        frames.append(table.frame)
-        numbers.append(table.row_numbers)
+        frames.append(table.frame.set_axis(table.row_numbers))
         keys.append(rng.random(len(table)))
-        waiting += len(table)
-        if waiting > 2 * SAMPLE_ROWS:
-            frames, numbers, keys = _smallest(frames, numbers, keys)
-            waiting = len(numbers[0])
+        if sum(map(len, keys)) > 2 * SAMPLE_ROWS:
+            frames, keys = _smallest(frames, keys)
     if table is None:
         raise TableError(f"{batches.name} has a header but no rows")
-    frames, numbers, keys = _smallest(frames, numbers, keys)
+    drawn = _smallest(frames, keys)[0][0]
+    numbers = drawn.index.to_numpy()
     rest: dict[str, Any] = {name: getattr(table, name) for name in ("form", "decimal", "index")}
     read = (table.decimal_comma, table.missing)
     special = pd.concat(known, ignore_index=True)
     return (
         Table(batches.name, special, *read, **rest),
-        Table(batches.name, frames[0], *read, numbers[0], **rest),
+        Table(batches.name, drawn.reset_index(drop=True), *read, numbers, **rest),
         sizes,
     )
 
 
-def _smallest(
-    frames: list[Any], numbers: list[np.ndarray], keys: list[np.ndarray]
-) -> tuple[list[Any], list[np.ndarray], list[np.ndarray]]:
+def _smallest(frames: list[Any], keys: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
     """One frame with the SAMPLE_ROWS rows of the smallest keys."""
     import pandas as pd
 
-    frame, number, key = pd.concat(frames), np.concatenate(numbers), np.concatenate(keys)
+    frame, key = pd.concat(frames), np.concatenate(keys)
     if len(key) > SAMPLE_ROWS:
         chosen = np.sort(np.argpartition(key, SAMPLE_ROWS)[:SAMPLE_ROWS])
-        frame, number, key = frame.iloc[chosen], number[chosen], key[chosen]
-    return [frame.reset_index(drop=True)], [number], [key]
+        frame, key = frame.iloc[chosen], key[chosen]
+    return [frame], [key]
 
 
 def _matrix(scan: Scan, table: Table) -> Iterator[np.ndarray]:

@@ -28,11 +28,8 @@ def check_training_data(
 ) -> tuple[FloatArray, np.ndarray]:
     """Validated X (float64, without constant columns) and y of a classification problem."""
     check_no_missing_labels(y)
-    with data_errors(X):
-        # Frames and slices have other layouts of the memory: sums would differ in the last bits.
-        X, y = validate_data(
-            estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2, reset=True
-        )
+    # Frames and slices have other layouts of the memory: sums would differ in the last bits.
+    X, y = _validated(estimator, X, y=y, order="C", ensure_min_samples=2)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind != "binary" and not (multi_class and kind == "multiclass"):
@@ -114,17 +111,21 @@ def _width_and_finite(X: np.ndarray, _: None) -> tuple[int, bool]:
 
 def check_query_data(estimator: Any, X: Any, *, all_columns: bool = False) -> FloatArray:
     """Validated X (float64) at prediction time, without columns that were constant in training."""
-    with data_errors(X):
-        X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    X = _validated(estimator, X, reset=False)
     columns = getattr(estimator, "_varying_columns", None)
-    return np.asarray(X if columns is None or all_columns else X[:, columns], dtype=np.float64)
+    return X if columns is None or all_columns else X[:, columns]
 
 
 def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
     """Validated X (float64) at fit time, with constant columns."""
+    found: FloatArray = _validated(estimator, X, ensure_min_samples=2)
+    return found
+
+
+def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Float64 by scikit-learn's ``validate_data``; errors say where text and missing values are."""
     with data_errors(X):
-        X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2, reset=True)
-    return np.asarray(X, dtype=np.float64)
+        return validate_data(estimator, X, dtype=np.float64, **options)
 
 
 def check_table_data(estimator: Any, X: Any, *, fitting: bool) -> Any:
@@ -163,24 +164,15 @@ def check_sensor_data(
     estimator: Any, X: Any, y: Any = None, *, reset: bool = True
 ) -> tuple[FloatArray, Any, np.ndarray | None]:
     """Validated X (float64; NaN where a sensor is missing), y, and column names or None."""
+    options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
     if y is None:
         reset = reset and not hasattr(estimator, "n_features_in_")
-        X = validate_data(
-            estimator, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset
-        )
+        X = validate_data(estimator, X, reset=reset, **options)
     else:
-        X, y = validate_data(
-            estimator,
-            X,
-            y,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-            reset=True,
-        )
+        X, y = validate_data(estimator, X, y, ensure_min_samples=2, **options)
         check_classification_targets(y)
         _refuse_one_class(y)
-    return np.asarray(X, dtype=np.float64), y, getattr(estimator, "feature_names_in_", None)
+    return X, y, getattr(estimator, "feature_names_in_", None)
 
 
 def check_order(name: str, order: Any, n_samples: int) -> FloatArray | None:
@@ -225,11 +217,6 @@ def check_squares(X: FloatArray) -> None:
         raise UnscaledDataError(
             f"X holds values up to {np.abs(X).max():.3g}, whose distances overflow: scale X."
         )
-
-
-def of_class(label: object) -> str:
-    """How messages name a class; None stands for data without classes."""
-    return "" if label is None else f" of class {label!r}"
 
 
 def check_precomputed(X: FloatArray) -> None:

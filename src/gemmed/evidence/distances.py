@@ -3,20 +3,17 @@
 Samples have coordinates, a kernel matrix, or rows in blocks. The statistic (docs/research/model.md,
 section 4) is the mean distance to the k nearest references. *leave_one_out*: these are all other
 samples of the class. *bipartite*: the class is split at random into halves, and each half is the
-reference of the other; the mean is taken over several splits. Samples of one group are not
-neighbours of each other. Of large classes a random part of each half serves as references. Cost and
-memory then stay linear in the number of samples. The distance d then covers a wider neighbourhood;
-it is compared with the median of the class in any case.
+reference of the other; the mean is taken over several splits. Of large classes a random part of
+each half serves as references, so that cost and memory stay linear in the number of samples.
 
-Rows are visited a few at a time, so that the distances stay in the processor's cache. For many
-samples products of coordinates are taken in single precision, about the centre of the references.
-Little precision is left for rows whose neighbours are much closer than that centre. These rows are
-computed again in double precision.
+For many samples products of coordinates are taken in single precision, about the centre of the
+references. Rows whose neighbours are much closer than that centre are computed again in double
+precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -35,9 +32,6 @@ from ..rows.blocks import ArrayRows, BlockRows, TrainingRows, sum_blocks
 
 ROUNDING = 64.0 * np.finfo(float).eps
 """Squared distances below this share of the squared norms are rounding, and count as zero."""
-TIE_DIGITS = 9
-MAX_TIE_DIFFERENCE = 10.0**-TIE_DIGITS
-"""Statistics that differ by less than this share are equal but for rounding."""
 BLOCK_SIZE, QUERY_VALUES = 4_000_000, 250_000
 """Distances held in memory at a time; the second stay in the cache of one processor."""
 MIN_RELATIVE_DISTANCE = 0.01
@@ -63,7 +57,7 @@ class ReferencePlan:
     n_neighbors: list[int]
     """Neighbours to look for in each set."""
     groups: np.ndarray | None
-    """Samples of a group are not references of each other, shape (n_samples,)."""
+    """Of every sample; those of a group are not references of each other."""
 
 
 class Distances(Protocol):
@@ -143,14 +137,13 @@ class KernelDistances:
         return distances
 
     def to_nearest(self, plan: ReferencePlan) -> FloatArray:
-        total = np.zeros(len(plan.met))
-        for number, (references, k) in enumerate(zip(plan.sets, plan.n_neighbors, strict=True)):
-            rows, _ = np.nonzero(plan.met == number)
-            part = self.between(rows, references)
+        def nearest(number: int, rows: np.ndarray) -> FloatArray:
+            part = self.between(rows, plan.sets[number])
             if plan.groups is not None:
-                part[plan.groups[rows][:, None] == plan.groups[references]] = np.inf
-            total[rows] += mean_of_smallest(part, k)
-        return total / np.count_nonzero(plan.met >= 0, axis=1)
+                part[plan.groups[rows][:, None] == plan.groups[plan.sets[number]]] = np.inf
+            return mean_of_smallest(part, plan.n_neighbors[number])
+
+        return mean_over_sets(plan.met, nearest)
 
 
 def distances_of(rows: TrainingRows) -> Distances:
@@ -200,7 +193,7 @@ class Neighbourhood(NamedTuple):
     n_neighbors: int = 10
     graph: NeighborGraph = "bipartite"
     groups: np.ndarray | None = None
-    """Group of every sample, or None; samples of a group are not neighbours of each other."""
+    """Of every sample, or None; those of a group are not neighbours of each other."""
     seed: int = 0
     """Of the random halves. The same seed gives the same halves for any order of the samples, and
     after a rotation or a change of scale of X."""
@@ -223,9 +216,7 @@ def class_distances(
             raise UnscaledDataError(
                 f"distances between samples of class {label!r} overflow: scale X (StandardScaler)."
             )
-        if not np.any(knn[members]) and not np.any(
-            distances.between(members[:1], members[:MAX_REFERENCES])
-        ):
+        if not np.any(knn[members]) and not np.any(distances.between(members[:1], members)):
             raise one_point(len(members), label)
         scaled[members] = scale_by_median(knn[members], label)
     return scaled
@@ -233,11 +224,10 @@ def class_distances(
 
 def one_point(n: int, label: object) -> DegenerateDataError:
     """The error of a class in which all samples are the same point."""
-    of_class = "" if label is None else f" of class {label!r}"
     return DegenerateDataError(
-        f"X: all {n} samples{of_class} are duplicates of one point, so their k-NN distances are "
-        "all zero. Remove the duplicates, or use a classifier that needs no distances "
-        "(MEDClassifier)."
+        f"X: all {n} samples{for_class(label, 'of')} are duplicates of one point, so their k-NN "
+        "distances are all zero. Remove the duplicates, or use a classifier that needs no "
+        "distances (MEDClassifier)."
     )
 
 
@@ -264,10 +254,7 @@ def scale_by_median(distances: FloatArray, label: object) -> FloatArray:
 def plan_references(
     distances: Distances, class_index: np.ndarray, class_names: list, neighbourhood: Neighbourhood
 ) -> ReferencePlan:
-    """Draw the references of every class.
-
-    k is reduced, with a warning, where a class has fewer references.
-    """
+    """Draw the references of every class; fewer neighbours, with a warning, in small classes."""
     n_neighbors, graph, groups, seed, n_splits, max_references = neighbourhood
     members_of = [np.flatnonzero(class_index == z) for z in range(len(class_names))]
     for name, members in zip(class_names, members_of, strict=True):
@@ -354,9 +341,18 @@ def usable_neighbors(n_neighbors: int, available: int, label: object, what: str,
     return min(n_neighbors, available)
 
 
-def for_class(label: object) -> str:
+def for_class(label: object, word: str = "for") -> str:
     """How messages name a class; None stands for data without classes."""
-    return "" if label is None else f" for class {label!r}"
+    return "" if label is None else f" {word} class {label!r}"
+
+
+def mean_over_sets(met: np.ndarray, of_set: Callable[[int, np.ndarray], FloatArray]) -> FloatArray:
+    """Mean over the sets that each row meets; ``of_set`` has the number of a set and its rows."""
+    total = np.zeros(len(met))
+    for number in np.unique(met[met >= 0]):
+        rows, _ = np.nonzero(met == number)
+        total[rows] += of_set(number, rows)
+    return total / np.count_nonzero(met >= 0, axis=1)
 
 
 # -- many rows to the nearest of a set of references -----------------------------------------------
@@ -442,9 +438,6 @@ def _smallest(values: np.ndarray, k: int) -> np.ndarray:
     return values[:, :k]
 
 
-# Functions of the rows of one block.
-
-
 def _class_sums(X: np.ndarray, n_classes: int, class_index: np.ndarray) -> FloatArray:
     return np.stack([X[class_index == z].sum(axis=0, dtype=np.float64) for z in range(n_classes)])
 
@@ -457,9 +450,7 @@ def _to_centres(X: np.ndarray, centres: FloatArray, class_index: np.ndarray) -> 
 def _to_nearest(
     X: np.ndarray, sets: list[ReferenceSet], met: np.ndarray, groups: np.ndarray | None = None
 ) -> FloatArray:
-    total = np.zeros(len(X))
-    for number in np.unique(met[met >= 0]):
-        rows, _ = np.nonzero(met == number)
-        own = None if groups is None else groups[rows]
-        total[rows] += mean_nearest(X[rows], sets[number], own)
-    return total / np.count_nonzero(met >= 0, axis=1)
+    def nearest(number: int, rows: np.ndarray) -> FloatArray:
+        return mean_nearest(X[rows], sets[number], None if groups is None else groups[rows])
+
+    return mean_over_sets(met, nearest)

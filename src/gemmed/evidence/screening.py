@@ -26,8 +26,6 @@ from .._core.types import BoolArray, FloatArray
 from ..model.kernels.landmarks import MIN_TRUST
 from .distances import (
     MAX_REFERENCES,
-    MAX_TIE_DIFFERENCE,
-    TIE_DIGITS,
     Distances,
     blocks,
     euclidean,
@@ -39,6 +37,10 @@ from .distances import (
     usable_neighbors,
 )
 from .scaled_along import FittedScale, TrainingDistances, one_of_each, training_distances
+
+TIE_DIGITS = 9
+MAX_TIE_DIFFERENCE = 10.0**-TIE_DIGITS
+"""Statistics that differ by less than this share are equal but for rounding."""
 
 
 def conformal_p_values(

@@ -14,16 +14,17 @@ from scipy import special
 
 from .._core.types import FloatArray
 from .distances import (
-    MAX_TIE_DIFFERENCE,
     EuclideanDistances,
     Neighbourhood,
     ReferencePlan,
     euclidean,
     mean_nearest,
+    mean_over_sets,
     median_or_mean,
     plan_references,
     scale_by_median,
 )
+from .screening import MAX_TIE_DIFFERENCE
 
 
 class AnomalyStatistic(Protocol):
@@ -62,14 +63,15 @@ class AverageRank:
     def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
         plan = plan_within(X, neighbourhood, label)
         self._sets = EuclideanDistances(X).references(plan, in_single=False)
-        self.training: FloatArray = np.zeros(len(X))
         self._scored: list[FloatArray] = []
-        for number, references in enumerate(self._sets):
-            rows, _ = np.nonzero(plan.met == number)
+
+        def ranks(number: int, rows: np.ndarray) -> FloatArray:
             own = None if plan.groups is None else plan.groups[rows]
-            d = mean_nearest(X[rows], references, own)
+            d = mean_nearest(X[rows], self._sets[number], own)
             self._scored.append(np.sort(d))
-            self.training[rows] += self._rank(self._scored[-1], d) / plan.met.shape[1]
+            return self._rank(self._scored[-1], d)
+
+        self.training = mean_over_sets(plan.met, ranks)
 
     def of(self, X: FloatArray) -> FloatArray:
         ranks = [
@@ -97,15 +99,13 @@ class LogDensity:
     k others within it.
     """
 
-    def __init__(
-        self, X: FloatArray, n_neighbors: int, groups: np.ndarray | None, label: object
-    ) -> None:
+    def __init__(self, X: FloatArray, neighbourhood: Neighbourhood, label: object) -> None:
         members = np.arange(len(X))
-        everyone = Neighbourhood(n_neighbors, "leave_one_out", groups)
-        (k,) = plan_within(X, everyone, label).n_neighbors
+        (k,) = plan_within(X, neighbourhood, label).n_neighbors
         distances = EuclideanDistances(X).between(members, members)
         largest = float(distances.max())
-        excluded = np.eye(len(X), dtype=bool) if groups is None else groups[:, None] == groups
+        groups = members if neighbourhood.groups is None else neighbourhood.groups
+        excluded = groups[:, None] == groups
         distances[excluded] = np.inf
         kth = np.partition(distances, k - 1, axis=1)[:, k - 1]
         self._X = X
@@ -134,31 +134,25 @@ class SpanningTree:
     """
 
     def __init__(
-        self,
-        X: FloatArray,
-        kept_share: float,
-        groups: np.ndarray | None,
-        label: object,
-        n_splits: int,
-        seed: int,
+        self, X: FloatArray, neighbourhood: Neighbourhood, label: object, kept_share: float
     ) -> None:
         self.kept = k_point_tree(X, kept_share)
-        plan = plan_within(X, Neighbourhood(1, "bipartite", groups, seed, n_splits), label)
-        raw = np.zeros(len(X))
-        self._trees: list[FloatArray] = []
-        for number, half in enumerate(plan.sets):
-            vertices = half[k_point_tree(X[half], kept_share)]
-            others, _ = np.nonzero(plan.met == number)
-            distances = EuclideanDistances(X).between(others, vertices)
-            if groups is not None:
-                distances[groups[others][:, None] == groups[vertices]] = np.inf
+        plan = plan_within(X, neighbourhood._replace(n_neighbors=1), label)
+        kept = [half[k_point_tree(X[half], kept_share)] for half in plan.sets]
+        self._trees = [X[vertices] for vertices in kept]
+
+        def attachment(number: int, others: np.ndarray) -> FloatArray:
+            distances = euclidean(X[others], X[kept[number]])
+            if plan.groups is not None:
+                distances[plan.groups[others][:, None] == plan.groups[kept[number]]] = np.inf
             nearest = distances.min(axis=1)
             # Where pruning left the own group only, the longest attachment stands in.
             finite = np.isfinite(nearest)
-            raw[others] += np.where(finite, nearest, nearest[finite].max(initial=0.0))
-            self._trees.append(X[vertices])
-        self.training = scale_by_median(raw / n_splits, label)
-        self._scale = median_or_mean(raw / n_splits) or 1.0
+            return np.where(finite, nearest, nearest[finite].max(initial=0.0))
+
+        raw = mean_over_sets(plan.met, attachment)
+        self.training = scale_by_median(raw, label)
+        self._scale = median_or_mean(raw) or 1.0
 
     def of(self, X: FloatArray) -> FloatArray:
         attachments = [euclidean(X, tree).min(axis=1) for tree in self._trees]
