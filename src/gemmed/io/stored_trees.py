@@ -138,10 +138,8 @@ class StoredForest(_Stored):
         _demand(np.shape(attributes["classes_"]) == (n_classes,), f"{n_given} classes")
         _demand(attributes["n_outputs_"] == 1, f"n_outputs_={attributes['n_outputs_']!r:.40}")
         table = _table_of(nodes, counts, NODE_DTYPE)
-        is_right = type(seeds) is np.ndarray and seeds.dtype == np.int64
-        _demand(is_right and seeds.shape == counts.shape, "seeds of other type or shape")
-        is_right = type(values) is np.ndarray and values.dtype == np.float64
-        _demand(is_right and values.shape == (len(table), n_classes), "values of other shape")
+        _demand_array(seeds, np.int64, counts.shape, "seeds")
+        _demand_array(values, np.float64, (len(table), n_classes), "values")
         _demand(np.isfinite(values).all() and (values >= 0).all(), "values that are no shares")
         starts = _starts(counts)
         depths = _node_depths(table["left_child"], table["right_child"], starts)
@@ -234,8 +232,7 @@ class StoredBoosting(_Stored):
         _demand(type(classes) is np.ndarray and classes.ndim == 1, "classes that are no array")
         _demand(len(classes) > 1, f"{len(classes)} classes")
         n_functions = 1 if len(classes) == 2 else len(classes)
-        is_right = type(baseline) is np.ndarray and baseline.dtype == np.float64
-        _demand(is_right and baseline.shape == (1, n_functions), "another baseline")
+        _demand_array(baseline, np.float64, (1, n_functions), "a baseline")
         _demand(np.isfinite(baseline).all(), "a baseline that is not finite")
         table = _table_of(nodes, counts, PREDICTOR_RECORD_DTYPE)
         _demand(len(counts) % n_functions == 0, f"{len(counts)} trees")
@@ -287,17 +284,14 @@ def _stored_nodes(trees: list[np.ndarray]) -> dict[str, Any]:
 
 def _table_of(nodes: dict[str, np.ndarray], counts: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The nodes of all trees as scikit-learn has them, from arrays of the right types and sizes."""
-    is_right = type(counts) is np.ndarray and counts.dtype == np.int64 and counts.ndim == 1
-    _demand(is_right, "counts of other type")
+    _demand_array(counts, np.int64, (np.size(counts),), "counts")
     _demand(0 < len(counts) <= MAX_TREES, f"{len(counts)} trees")
     _demand(set(nodes) == set(dtype.names or ()), f"nodes with the fields {sorted(nodes)!r:.200}")
+    total = len(next(iter(nodes.values())))
     for name, array in nodes.items():
-        is_right = type(array) is np.ndarray and array.dtype == dtype[name] and array.ndim == 1
-        _demand(is_right, f"{name} of other type")
-    total = min(len(array) for array in nodes.values())
+        _demand_array(array, dtype[name], (total,), name)
     _demand((counts > 0).all() and (counts <= total).all(), "empty trees")
-    same = {len(array) for array in nodes.values()} == {int(counts.sum())}
-    _demand(same, f"fields of other length than the {int(counts.sum())} nodes")
+    _demand(counts.sum() == total, f"{total} nodes for trees of {int(counts.sum())}")
     table = np.zeros(total, dtype=dtype)
     for name, array in nodes.items():
         table[name] = array
@@ -340,6 +334,11 @@ def _is_count(value: Any) -> bool:
     """Whether a value is a whole number above 0."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return is_whole and bool(value > 0)
+
+
+def _demand_array(value: Any, dtype: Any, shape: tuple[int, ...], what: str) -> None:
+    is_right = type(value) is np.ndarray and value.dtype == dtype and value.shape == shape
+    _demand(is_right, f"{what} of other type or shape")
 
 
 def _demand(is_true: Any, fault: str) -> None:
