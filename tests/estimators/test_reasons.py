@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from gemmed import GEMMEDClassifier, load_model, save_model
-from gemmed.estimators.column_reasons import learn_columns
+from gemmed.estimators.column_reasons import MAX_NAMED_COLUMNS, learn_columns
 from gemmed.estimators.explanation import judge_states
-from gemmed.estimators.reasons import MAX_COLUMNS_IN_WORDS, Reasons, Verdict, number_text, percent
+from gemmed.estimators.reasons import Reasons, Verdict, number_text, percent
 
 pd = pytest.importorskip("pandas")
 
@@ -257,11 +257,11 @@ def test_explain_names_the_columns():
 
 
 def test_huge_odds_are_capped_and_one_more_column_is_singular():
-    X, z = correlated(p=5)
+    X, z = correlated()
     reasons = Reasons(reference_of(X, z), ["0", "1"])
-    row = X[0] + 500.0 * np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    row = X[0] + 500.0 * np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     found = reasons.of(row, [], measurement(nominal=1e-9))
     assert found.change[-1].endswith("favours it more than 1,000 to 1.")
-    n_more = sum(column.odd for column in found.columns) - MAX_COLUMNS_IN_WORDS
+    n_more = sum(column.odd for column in found.columns) - MAX_NAMED_COLUMNS
     assert n_more == 1
     assert "1 more column is odd." in found.sentences

@@ -11,7 +11,7 @@ deviation.
 covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
 
 *broken*: columns that are left out one after the other, each time the one that reduces the distance
-most (*gain*). This ends when the distance is usual for the class or MAX_BROKEN_COLUMNS are out. One
+most (*gain*). This ends when the distance is usual for the class or MAX_NAMED_COLUMNS are out. One
 broken value makes all others look odd beside it; so each column is compared with those that are not
 broken.
 
@@ -35,13 +35,14 @@ from ..evidence.row_statistics import MIN_UNEXPLAINED_SHARE
 
 MIN_CLASS_ROWS = 5
 """A class with fewer trusted rows is described by all its rows; one with fewer rows, by all."""
-MAX_CLIPPED_DEVIATIONS = 4.0
-"""Spreads beyond which a trusted row does not bend the covariance further."""
+MIN_ODD_DEVIATIONS = 3.0
+"""Deviations from which on a value is odd. A trusted row bends the covariance up to there only."""
 MAX_UNUSUAL_SHARE = 0.05
 """Values of a class are usual between this quantile and the same from above."""
 SUMMARY_QUANTILES = np.array([MAX_UNUSUAL_SHARE, 0.25, 0.5, 0.75, 1.0 - MAX_UNUSUAL_SHARE])
-MAX_BROKEN_COLUMNS = 5
-"""Columns that may be left out of a row; beyond that it is not a matter of columns."""
+MAX_NAMED_COLUMNS = 5
+"""Columns that may be left out of a row, and that are put into words; all are in the numbers.
+Beyond that it is not a matter of columns."""
 
 
 class Numbers(NamedTuple):
@@ -105,7 +106,7 @@ class ColumnReference:
             weighted = P @ repaired
             gain = np.where(known, weighted**2 / diagonal, np.nan)
             gain[broken] = -np.inf
-            if rest <= own.limit or len(broken) == MAX_BROKEN_COLUMNS or not np.any(gain > 0.0):
+            if rest <= own.limit or len(broken) == MAX_NAMED_COLUMNS or not np.any(gain > 0.0):
                 break
             broken.append(int(np.nanargmax(gain)))
             repaired = self._without(standard, broken)
@@ -234,7 +235,7 @@ def _relations(
     standard = [
         _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
     ]
-    pooled = np.clip(np.concatenate(standard), -MAX_CLIPPED_DEVIATIONS, MAX_CLIPPED_DEVIATIONS)
+    pooled = np.clip(np.concatenate(standard), -MIN_ODD_DEVIATIONS, MIN_ODD_DEVIATIONS)
     covariance = np.atleast_2d(np.cov(pooled.T, bias=True))
     ridge = max(MIN_UNEXPLAINED_SHARE, n / len(pooled)) * np.trace(covariance) / n
     if not ridge > 0.0:

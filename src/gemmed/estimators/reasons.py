@@ -18,12 +18,14 @@ from ..evidence.screening import TrustedReference
 from ..model.kernels.landmarks import MIN_TRUST
 from ..rows.foreign_frames import frame_of
 from .column_reasons import (
+    MAX_NAMED_COLUMNS,
     MAX_UNUSUAL_SHARE,
     ClassColumns,
     ColumnReference,
     Numbers,
     learn_columns,
 )
+from .column_reasons import MIN_ODD_DEVIATIONS as MIN_ODD_DEVIATIONS
 from .explanation import (
     LABEL,
     MEASUREMENT,
@@ -35,15 +37,11 @@ from .explanation import (
 )
 from .whole_fit import KeptSamples
 
-MIN_ODD_DEVIATIONS = 3.0
-"""Deviations from which on a value is called odd."""
 MAX_RARE_SHARE = math.exp(-(MIN_ODD_DEVIATIONS**2) / 2.0)
 """Share of the trusted rows of a class below which a category is called odd: about one percent.
 
 A normal value with so many deviations is as rare, relative to the median. Where more than
 MAX_UNUSUAL_SHARE of the rows have rare values (names, codes), none is odd."""
-MAX_COLUMNS_IN_WORDS = 4
-"""Columns that are put into words; all are in the numbers."""
 MIN_FAR_RATIO, MAX_DENSE_RATIO = 1.5, 0.2
 """Distances of the nearest rows, over the usual one, that are worth a sentence."""
 
@@ -279,8 +277,8 @@ def _oddness(column: ColumnReason) -> float:
 def _odd_sentences(columns: list[ColumnReason], label: str) -> list[str]:
     """Whatever a page marks as odd has a sentence."""
     odd = [column for column in columns if column.odd]
-    sentences = [_odd_sentence(column, label) for column in odd[:MAX_COLUMNS_IN_WORDS]]
-    if (n := len(odd) - MAX_COLUMNS_IN_WORDS) > 0:
+    sentences = [_odd_sentence(column, label) for column in odd[:MAX_NAMED_COLUMNS]]
+    if (n := len(odd) - MAX_NAMED_COLUMNS) > 0:
         sentences.append(f"{counted(n, 'more column')} {'is' if n == 1 else 'are'} odd.")
     return sentences
 
@@ -325,7 +323,7 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
                 f"{percent(verdict.probability)} and {given}."
             )
     nearer = [column for column in columns if column.nearer_there >= 1.0]
-    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MAX_COLUMNS_IN_WORDS]
+    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MAX_NAMED_COLUMNS]
     for column in named:
         own, there = column.spreads or 0.0, column.spreads_there or 0.0
         far = (
