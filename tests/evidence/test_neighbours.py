@@ -12,12 +12,14 @@ from gemmed.evidence.distances import (
     EuclideanDistances,
     KernelDistances,
     Neighbourhood,
+    class_distances,
     plan_references,
     random_halves,
     scale_by_median,
 )
 from gemmed.evidence.screening import conformal_p_values, conformal_threshold
 from gemmed.evidence.statistics import minimal_spanning_tree, prune_leaves
+from gemmed.rows.blocks import ArrayRows
 
 
 @pytest.fixture
@@ -124,6 +126,15 @@ def test_scaling_survives_mostly_zero_distances():
     np.testing.assert_allclose(scale_by_median(np.array([0.0, 0.0, 3.0]), "a"), [0, 0, 3.0])
     with pytest.warns(EntropyDisabledWarning, match="'a'"):
         scale_by_median(np.zeros(3), "a")
+
+
+def test_many_copies_of_two_points_are_not_one_point():
+    X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 3000, axis=0)
+    one_class = np.zeros(6000, dtype=int)
+    with pytest.warns(EntropyDisabledWarning, match="'a'"):
+        assert not np.any(class_distances(ArrayRows(X), one_class, ["a"], Neighbourhood()))
+    with pytest.raises(DegenerateDataError, match="all 3000 samples of class 'a' are duplicates"):
+        class_distances(ArrayRows(X[:3000]), one_class[:3000], ["a"], Neighbourhood())
 
 
 def test_p_values_and_threshold_agree_even_with_ties():

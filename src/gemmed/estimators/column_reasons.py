@@ -21,7 +21,6 @@ over the spread of this difference among trusted rows.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -99,18 +98,19 @@ class ColumnReference:
         standard = _standard(spreads)
         known = np.isfinite(values) & (own.spread > 0.0)
         P, diagonal = self.precision, np.diag(self.precision)
-        distance = float(standard @ P @ standard)
+        distances = [float(standard @ P @ standard)]  # without more and more columns
         broken: list[int] = []
-        repaired, rest = standard, distance
+        repaired = standard
         while True:
             weighted = P @ repaired
             gain = np.where(known, weighted**2 / diagonal, np.nan)
             gain[broken] = -np.inf
-            if rest <= own.limit or len(broken) == MAX_NAMED_COLUMNS or not np.any(gain > 0.0):
+            is_usual = distances[-1] <= own.limit
+            if is_usual or len(broken) == MAX_NAMED_COLUMNS or not np.any(gain > 0.0):
                 break
             broken.append(int(np.nanargmax(gain)))
             repaired = self._without(standard, broken)
-            rest = float(repaired @ P @ repaired)
+            distances.append(float(repaired @ P @ repaired))
         # Of a column that is not broken: against the others, the broken ones as they should be.
         residual = weighted / diagonal
         expected = repaired - residual
@@ -120,15 +120,15 @@ class ColumnReference:
             residual[broken] = standard[broken] - repaired[broken]
             variances = np.diag(np.linalg.inv(P[np.ix_(broken, broken)]))
             width[broken] = np.sqrt(variances * diagonal[broken])
-            gain[broken] = self._gains(standard, broken)
+            gain[broken] = -np.diff(distances)
         return Numbers(
             spreads,
             np.where(known, own.middle + expected * own.spread, np.nan),
             np.where(known, residual / (width * self.residual_spread), np.nan),
             gain,
-            distance,
+            distances[0],
             broken,
-            rest,
+            distances[-1],
         )
 
     def _without(self, standard: FloatArray, columns: list[int]) -> FloatArray:
@@ -138,12 +138,6 @@ class ColumnReference:
         repaired = standard.copy()
         repaired[columns] -= np.linalg.solve(self.precision[np.ix_(columns, columns)], weighted)
         return repaired
-
-    def _gains(self, standard: FloatArray, broken: list[int]) -> list[float]:
-        assert self.precision is not None
-        left = [standard, *(self._without(standard, broken[: k + 1]) for k in range(len(broken)))]
-        distances = [float(u @ self.precision @ u) for u in left]
-        return [before - after for before, after in itertools.pairwise(distances)]
 
 
 def learn_columns(
@@ -165,13 +159,8 @@ def learn_columns(
     """
     parts = [_described_by(class_index, trusted, z) for z in range(n_classes)]
     classes = [_describe(numbers[part]) for part in parts]
-    precision, residual_spread, distances = _relations(numbers, parts, classes)
-    classes = [
-        own._replace(
-            limit=float(np.quantile(squares, 1.0 - MAX_UNUSUAL_SHARE)) if len(squares) else np.inf
-        )
-        for own, squares in zip(classes, distances, strict=True)
-    ]
+    precision, residual_spread, limits = _relations(numbers, parts, classes)
+    classes = [own._replace(limit=most) for own, most in zip(classes, limits, strict=True)]
     shares = [
         [_shares(np.asarray(cells, dtype=object)[part]) for cells in categories.values()]
         for part in parts
@@ -226,12 +215,12 @@ def _standard(spreads: FloatArray) -> FloatArray:
 
 def _relations(
     numbers: FloatArray, parts: list[np.ndarray], classes: list[ClassColumns]
-) -> tuple[FloatArray | None, FloatArray, list[FloatArray]]:
-    """Pooled precision, spread of residuals, and squared distances of the rows of each class."""
+) -> tuple[FloatArray | None, FloatArray, list[float]]:
+    """Pooled precision, spread of residuals, and the usual squared distance of each class."""
     n = numbers.shape[1]
-    nothing: list[FloatArray] = [np.empty(0) for _ in parts]
+    nothing = None, np.ones(n), [np.inf] * len(parts)
     if not 0 < n * n <= QUERY_VALUES:  # time for a row grows as the square
-        return None, np.ones(n), nothing
+        return nothing
     standard = [
         _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
     ]
@@ -239,7 +228,7 @@ def _relations(
     covariance = np.atleast_2d(np.cov(pooled.T, bias=True))
     ridge = max(MIN_UNEXPLAINED_SHARE, n / len(pooled)) * np.trace(covariance) / n
     if not ridge > 0.0:
-        return None, np.ones(n), nothing
+        return nothing
     precision: FloatArray = np.linalg.inv(covariance + ridge * np.eye(n))
     weighted = np.concatenate(standard) @ precision
     residuals = weighted / np.diag(precision)
@@ -247,7 +236,8 @@ def _relations(
     width = np.where(width > 0.0, width, 1.0 / np.sqrt(np.diag(precision)))
     squares = np.einsum("ij,ij->i", np.concatenate(standard), weighted)
     ends = np.cumsum([len(part) for part in parts])[:-1]
-    return precision, width, np.split(squares, ends)
+    limits = [float(np.quantile(d, 1.0 - MAX_UNUSUAL_SHARE)) for d in np.split(squares, ends)]
+    return precision, width, limits
 
 
 def _shares(cells: np.ndarray) -> dict[str, float]:

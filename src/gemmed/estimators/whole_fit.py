@@ -32,7 +32,7 @@ from ..evidence.distances import (
     KernelDistances,
 )
 from ..evidence.scaled_along import training_distances
-from ..evidence.screening import Screening, TrustedReference, trust_distances, trust_points
+from ..evidence.screening import Screening, TrustedReference, trust_distances
 from ..model.kernels.landmarks import MIN_TRUST
 from ..rows.blocks import BlockRows
 from .validation import check_groups
@@ -264,6 +264,13 @@ class KeptSamples:
     def distances(self) -> Distances:
         return KernelDistances(self.X) if self.is_gram else EuclideanDistances(self.X)
 
+    @property
+    def distances_for_screening(self) -> Distances:
+        """Of rows in the scale that new ones are measured in."""
+        if self.is_gram:
+            return KernelDistances(self.X)
+        return training_distances(self.X, self.class_index, self.groups)
+
     def _present(self) -> tuple[np.ndarray, KeptSamples]:
         """The samples that take part: their rows, and they alone."""
         rows = np.flatnonzero(~np.isnan(self.nominal))
@@ -280,28 +287,25 @@ class KeptSamples:
             reference, reference_index=np.searchsorted(rows, reference.reference_index)
         )
         found = np.full((len(self.nominal), len(reference.scales)), np.nan)
-        distances = kept.distances
-        if not self.is_gram:
-            distances = training_distances(kept.X, kept.class_index, kept.groups)
-        found[rows] = reference.training_statistics(distances, kept.class_index, kept.groups)
+        own = kept.class_index, kept.groups
+        found[rows] = reference.training_statistics(kept.distances_for_screening, *own)
         return found
 
     def reference(self, n_neighbors: int, class_names: list) -> TrustedReference:
         """The trusted ones among them, and what screening calibrates by."""
         rows, kept = self._present()
         trust = some_of_each_class(kept.nominal, kept.class_index)
-        options: dict[str, Any] = {
-            "n_neighbors": n_neighbors,
-            "groups": kept.groups,
-            "random_state": 0,
-            "class_names": class_names,
-        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeighborsReducedWarning)  # said at fit
-            if self.is_gram:
-                found = trust_distances(kept.distances, kept.class_index, trust, **options)
-            else:
-                found = trust_points(kept.X, kept.class_index, trust, **options)
+            found = trust_distances(
+                kept.distances_for_screening,
+                kept.class_index,
+                trust,
+                n_neighbors=n_neighbors,
+                groups=kept.groups,
+                random_state=0,
+                class_names=class_names,
+            )
         return replace(found, reference_index=rows[found.reference_index])
 
     def screened(self, X: FloatArray, reference: TrustedReference) -> Screening:

@@ -106,15 +106,12 @@ class EuclideanDistances:
         """The sets of a plan; of many samples in single precision, if that will do."""
         every = np.unique(np.concatenate(plan.sets))
         X = self.rows.take(every)  # all that is needed, in one pass
-        return [
-            ReferenceSet(
-                X[np.searchsorted(every, rows)],
-                k,
-                groups=None if plan.groups is None else plan.groups[rows],
-                in_single=in_single and len(X) >= SINGLE_PRECISION_FROM,
-            )
-            for rows, k in zip(plan.sets, plan.n_neighbors, strict=True)
-        ]
+        in_single = in_single and len(X) >= SINGLE_PRECISION_FROM
+        sets = []
+        for rows, k in zip(plan.sets, plan.n_neighbors, strict=True):
+            own = None if plan.groups is None else plan.groups[rows]
+            sets.append(ReferenceSet(X[np.searchsorted(every, rows)], k, own, in_single=in_single))
+        return sets
 
 
 @dataclass(frozen=True)
@@ -216,8 +213,10 @@ def class_distances(
             raise UnscaledDataError(
                 f"distances between samples of class {label!r} overflow: scale X (StandardScaler)."
             )
-        if not np.any(knn[members]) and not np.any(distances.between(members[:1], members)):
-            raise one_point(len(members), label)
+        if not np.any(knn[members]):
+            parts = (members[some] for some in blocks(len(members), 1, QUERY_VALUES))
+            if not any(np.any(distances.between(members[:1], part)) for part in parts):
+                raise one_point(len(members), label)
         scaled[members] = scale_by_median(knn[members], label)
     return scaled
 
@@ -364,14 +363,7 @@ class ReferenceSet:
     ``in_single`` says whether single precision will do where neighbours are not too close.
     """
 
-    def __init__(
-        self,
-        X: FloatArray,
-        n_neighbors: int = 1,
-        *,
-        groups: np.ndarray | None = None,
-        in_single: bool,
-    ) -> None:
+    def __init__(self, X: FloatArray, n_neighbors: int, groups: Any, *, in_single: bool) -> None:
         self.centre = X.mean(axis=0)
         self.X = X - self.centre
         self.squares = np.einsum("ij,ij->i", self.X, self.X)

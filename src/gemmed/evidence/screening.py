@@ -10,7 +10,7 @@ sample is its conformal p-value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,8 +204,7 @@ def trust_points(
     """
     _check(class_index, trust, groups)  # wrong lengths are told before anything is measured
     distances = training_distances(X, class_index, groups)
-    reference = trust_distances(distances, class_index, trust, groups=groups, **options)
-    return replace(reference, points=X[reference.reference_index], scale=distances.scale)
+    return trust_distances(distances, class_index, trust, groups=groups, **options)
 
 
 def trust_distances(
@@ -245,8 +244,9 @@ def trust_distances(
     names = list(range(n_classes)) if class_names is None else class_names
     rng = np.random.default_rng(random_state)
     counted = np.ones(len(class_index), dtype=bool)
-    if isinstance(distances, TrainingDistances):
-        counted = one_of_each(distances.copies, class_index, trust)
+    points = distances if isinstance(distances, TrainingDistances) else None
+    if points is not None:
+        counted = one_of_each(points.copies, class_index, trust)
     parts = [
         _split(np.flatnonzero(counted & (class_index == z)), max_references, rng)
         for z in range(n_classes)
@@ -277,6 +277,8 @@ def trust_distances(
         calibration_weights=stands_for[own_class[kept]],
         class_statistics=(own / scales[own_class])[kept],
         pooled_statistics=(means / scales).min(axis=1)[kept],
+        points=None if points is None else points.X[references],
+        scale=None if points is None else points.scale,
     )
 
 
