@@ -136,11 +136,11 @@ def test_what_is_marked_odd_is_named_of_a_suspicious_label_too():
     assert any(sentence.startswith("c3 is 99999") for sentence in found.sentences)
 
 
-def test_a_label_without_a_likelier_alternative_gets_no_suggestion():
+def test_a_label_without_a_more_likely_alternative_gets_no_suggestion():
     verdict = Verdict("suspicious label", 0.1, "a", None, None, 0.004)
     X, z = correlated()
     found = Reasons(reference_of(X, z), ["a", "b"]).of(X[0], [], verdict)
-    assert "no other label is likelier, so none is suggested" in found.sentences[0]
+    assert "no other label is more likely, so none is suggested" in found.sentences[0]
     states = np.array([[0.1, 0.9, 0.0]] * 3)
     clean = np.array([[0.9, 0.05, 0.05], [0.02, 0.78, 0.2], [0.2, 0.25, 0.55]])
     verdicts, suggested = judge_states(states, clean, clean, np.zeros(3, dtype=int))

@@ -59,9 +59,9 @@ def judge_states(
     Returns
     -------
     verdicts : array of str, shape (n_samples,)
-    suggested : class index, the likeliest other one without the sample itself if the label is
-        suspicious and that class is likelier than it, the true one if it is known to be wrong, else
-        the own one: of a broken measurement no class can be read
+    suggested : class index. Of a suspicious label, the most likely other class without the sample
+        itself if that is more likely than the label; the true one if it is known to be wrong. Else
+        the own class: of a broken measurement no class can be read
     """
     rows = np.arange(len(clean))
     doubted = np.where(states[:, 1] >= states[:, 2], LABEL, MEASUREMENT)

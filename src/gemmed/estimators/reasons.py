@@ -95,7 +95,7 @@ class Verdict(NamedTuple):
     nominal: float
     label: str
     suggested: str | None
-    """None if the measurement is the problem, or if no other class is likelier."""
+    """None if the measurement is the problem, or if no other class is more likely."""
     probability: float | None
     """Of that class, from the model without the sample itself."""
     own_probability: float | None
@@ -314,8 +314,8 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
         given = f"the given label {verdict.label!r} {percent(verdict.own_probability)}"
         if verdict.suggested is None or verdict.probability is None:
             sentences.append(
-                f"Without this row the model gives {given}; no other label is likelier, so none is "
-                "suggested."
+                f"Without this row the model gives {given}; no other label is more likely, so "
+                "none is suggested."
             )
         else:
             sentences.append(
