@@ -266,33 +266,33 @@ def _sum_of_trees(graph: GraphBuilder, rows: str, trees: list[tuple]) -> str:
     """
     from onnx import TensorProto
 
-    nodes: dict[str, list[Any]] = {
-        name: []
-        for name in ("treeids", "nodeids", "featureids", "values", "modes")
-        + ("truenodeids", "falsenodeids")
+    is_leaf, features, thresholds, left, right, values = map(
+        np.concatenate, zip(*trees, strict=True)
+    )
+    sizes = [len(tree[0]) for tree in trees]
+    tree_ids = np.repeat(np.arange(len(trees)), sizes)
+    node_ids = np.concatenate([np.arange(size) for size in sizes])
+    leaves, n_values = np.flatnonzero(is_leaf), values.shape[1]
+    attributes = {
+        "nodes_treeids": tree_ids,
+        "nodes_nodeids": node_ids,
+        "nodes_featureids": np.where(is_leaf, 0, features),
+        "nodes_values": np.where(is_leaf, 0.0, _not_above(thresholds)),
+        "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ"),
+        "nodes_truenodeids": np.where(is_leaf, 0, left),
+        "nodes_falsenodeids": np.where(is_leaf, 0, right),
+        "target_treeids": np.repeat(tree_ids[leaves], n_values),
+        "target_nodeids": np.repeat(node_ids[leaves], n_values),
+        "target_ids": np.tile(np.arange(n_values), len(leaves)),
+        "target_weights": values[leaves].ravel(),
     }
-    target: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
-    for number, (is_leaf, features, thresholds, left, right, values) in enumerate(trees):
-        n = len(is_leaf)
-        nodes["treeids"] += [number] * n
-        nodes["nodeids"] += range(n)
-        nodes["featureids"] += np.where(is_leaf, 0, features).tolist()
-        nodes["values"] += np.where(is_leaf, 0.0, _not_above(thresholds)).tolist()
-        nodes["modes"] += np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist()
-        nodes["truenodeids"] += np.where(is_leaf, 0, left).tolist()
-        nodes["falsenodeids"] += np.where(is_leaf, 0, right).tolist()
-        leaves = np.flatnonzero(is_leaf)
-        for column in range(values.shape[1]):
-            target["treeids"] += [number] * len(leaves)
-            target["nodeids"] += leaves.tolist()
-            target["ids"] += [column] * len(leaves)
-            target["weights"] += values[leaves, column].tolist()
-    attributes: dict[str, Any] = {f"nodes_{name}": values for name, values in nodes.items()}
-    attributes |= {f"target_{name}": values for name, values in target.items()}
     single = graph.node("Cast", rows, to=TensorProto.FLOAT)
-    n_values = trees[0][-1].shape[1]
     found = graph.node(
-        "TreeEnsembleRegressor", single, domain=ML_DOMAIN, n_targets=n_values, **attributes
+        "TreeEnsembleRegressor",
+        single,
+        domain=ML_DOMAIN,
+        n_targets=n_values,
+        **{name: array.tolist() for name, array in attributes.items()},
     )
     return graph.node("Cast", found, to=graph.element)
 
