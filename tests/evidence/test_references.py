@@ -12,10 +12,10 @@ from gemmed.evidence.distances import (
     STACK_SIZE,
     EuclideanDistances,
     Neighbourhood,
-    ReferenceSet,
     _smallest,
     mean_nearest,
     plan_references,
+    reference_set,
 )
 from gemmed.rows.blocks import LocalBlocks
 
@@ -96,7 +96,7 @@ def test_close_neighbours_far_from_the_centre_are_measured_precisely(size):
     X[:5] = X[5]
     between = np.sort(cdist(X, X[::2]), axis=1)
     for in_single in (False, True):
-        references = ReferenceSet(X[::2], 4, None, in_single=in_single)
+        references = reference_set(X[::2], 4, None, in_single=in_single)
         nearest = mean_nearest(X, references)
         np.testing.assert_allclose(nearest, between[:, :4].mean(axis=1), rtol=3e-5)
 

@@ -497,3 +497,12 @@ def test_a_file_of_the_first_0_6_is_loaded(tmp_path):
     rows = pytest.importorskip("pandas").DataFrame(expected["rows"])
     np.testing.assert_allclose(model.decision_function(rows), expected["decision"], atol=1e-9)
     assert model[-1].explain()["verdict"].tolist() == expected["verdicts"]
+
+
+def test_a_detector_of_the_first_0_6_is_loaded(tmp_path):
+    files = Path(__file__).parent / "files"
+    expected = json.loads((files / "detector-0.6.json").read_text())
+    path = tmp_path / "detector-0.6.gemmed"
+    path.write_bytes(gzip.decompress((files / "detector-0.6.gemmed.gz").read_bytes()))
+    scores = load_model(path).score_samples(np.array(expected["rows"]))
+    np.testing.assert_allclose(scores, expected["scores"], rtol=1e-12)

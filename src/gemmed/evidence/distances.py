@@ -65,15 +65,12 @@ class Distances(Protocol):
 
     def between(self, rows: np.ndarray, columns: np.ndarray) -> FloatArray:
         """Distance matrix of shape (len(rows), len(columns))."""
-        ...
 
     def to_centres(self, class_index: np.ndarray) -> FloatArray:
         """Distance of each sample to the mean of its class, shape (n_samples,)."""
-        ...
 
     def to_nearest(self, plan: ReferencePlan) -> FloatArray:
         """Mean distance to the k nearest references that a sample meets, mean over the splits."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class EuclideanDistances:
         sets = []
         for rows, k in zip(plan.sets, plan.n_neighbors, strict=True):
             own = None if plan.groups is None else plan.groups[rows]
-            sets.append(ReferenceSet(X[np.searchsorted(every, rows)], k, own, in_single=in_single))
+            sets.append(reference_set(X[np.searchsorted(every, rows)], k, own, in_single=in_single))
         return sets
 
 
@@ -181,8 +178,6 @@ def mean_of_smallest(distances: FloatArray, k: int) -> FloatArray:
     return distances[:, :k].mean(axis=1)
 
 
-# -- the k-NN statistic ----------------------------------------------------------------------------
-
 NeighborGraph = Literal["bipartite", "leave_one_out"]
 
 
@@ -194,8 +189,7 @@ class Neighbourhood(NamedTuple):
     groups: np.ndarray | None = None
     """Of every sample, or None; those of a group are not neighbours of each other."""
     seed: int = 0
-    """Of the random halves. The same seed gives the same halves for any order of the samples, and
-    after a rotation or a change of scale of X."""
+    """Of the random halves, which are the same for any order, rotation and scale of the samples."""
     n_splits: int | None = None
     """Random splits of the bipartite graph; by default fewer for larger classes."""
     max_references: int = MAX_REFERENCES
@@ -356,23 +350,17 @@ def mean_over_sets(met: np.ndarray, of_set: Callable[[int, np.ndarray], FloatArr
     return total / np.count_nonzero(met >= 0, axis=1)
 
 
-# -- many rows to the nearest of a set of references -----------------------------------------------
+class ReferenceSet(NamedTuple):
+    """Coordinates of references and their groups; make one with :func:`reference_set`."""
 
-
-class ReferenceSet:
-    """Coordinates of references, shape (n_references, n_features), and groups.
-
-    ``in_single`` says whether single precision will do where neighbours are not too close.
-    """
-
-    def __init__(self, X: FloatArray, n_neighbors: int, groups: Any, *, in_single: bool) -> None:
-        self.centre = X.mean(axis=0)
-        self.X = X - self.centre
-        self.squares = np.einsum("ij,ij->i", self.X, self.X)
-        self.n_neighbors, self.groups = n_neighbors, groups
-        self.single = None
-        if in_single:
-            self.single = np.vstack([-2.0 * self.X.T, self.squares]).astype(np.float32)
+    X: FloatArray
+    """Array of shape (n_references, n_features), minus ``centre``."""
+    centre: FloatArray
+    squares: FloatArray
+    groups: np.ndarray | None
+    n_neighbors: int
+    single: np.ndarray | None
+    """[-2 X', squares] in single precision, shape (n_features + 1, n_references), or None."""
 
     def nearest(
         self, X: FloatArray, groups: np.ndarray | None, single: np.ndarray | None
@@ -389,6 +377,17 @@ class ReferenceSet:
         if groups is not None and self.groups is not None:
             product[groups[:, None] == self.groups] = np.inf
         return _smallest(product, self.n_neighbors)
+
+
+def reference_set(
+    X: FloatArray, n_neighbors: int, groups: np.ndarray | None, *, in_single: bool
+) -> ReferenceSet:
+    """``in_single`` says whether single precision will do where neighbours are not too close."""
+    centre = X.mean(axis=0)
+    own = X - centre
+    squares = np.einsum("ij,ij->i", own, own)
+    single = np.vstack([-2.0 * own.T, squares]).astype(np.float32) if in_single else None
+    return ReferenceSet(own, centre, squares, groups, n_neighbors, single)
 
 
 def mean_nearest(
