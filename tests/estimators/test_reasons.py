@@ -256,6 +256,16 @@ def test_explain_names_the_columns():
     assert (found[found["verdict"] == "ok"]["reasons"] == "").all()
 
 
+def test_the_distance_of_the_nearest_rows_is_stated():
+    X, z = correlated()
+    reasons = Reasons(reference_of(X, z), ["0", "1"])
+    for crowding, shown in ((0.04, "0.04"), (2.5, "2.5"), (1234.0, "1,234")):
+        found = reasons.of(X[0], [], measurement()._replace(crowding=crowding))
+        sentence = f"The nearest rows of its class are at {shown} times the usual distance."
+        assert sentence in found.sentences
+    assert "nearest rows" not in " ".join(reasons.of(X[0], [], measurement()).sentences)
+
+
 def test_huge_odds_are_capped_and_one_more_column_is_singular():
     X, z = correlated()
     reasons = Reasons(reference_of(X, z), ["0", "1"])

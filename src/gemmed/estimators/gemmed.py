@@ -37,7 +37,7 @@ from .validation import (
     check_choice,
     check_training_data,
     check_weights,
-    with_constant_columns,
+    leave_out_constant_columns,
 )
 from .whole_fit import (
     CallbackSupportMixin,
@@ -255,7 +255,8 @@ default="tuned"
         """
         records = check_parameters(self)
         index = index_of(X)
-        X, y = check_training_data(self, X, y, multi_class=True)
+        every_column, y = check_training_data(self, X, y, multi_class=True, keep_constant=True)
+        X = leave_out_constant_columns(self, every_column)
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
         samples = label_samples(y, weights, prior_nominal, groups, known_labels)
@@ -266,16 +267,14 @@ default="tuned"
             kernel = make_kernel(self, X, tunable=True, variance=block_variance(rows.blocks))
         own_models = check_pred_probs(pred_probs, samples.classes, len(X))
         found = self._fit_states(rows, kernel, samples, records, n_components, X, own_models)
-        names = getattr(self, "feature_names_in_", None)
-        X = with_constant_columns(self, X)
         kept = KeptSamples(
-            X,
+            every_column,
             samples.class_index,
             found.nominal,
             samples.groups,
             not rows.has_values,
             index=index,
-            names=names,
+            names=getattr(self, "feature_names_in_", None),
         )
         self._store(found, samples, kept)
         return self

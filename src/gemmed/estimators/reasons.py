@@ -42,8 +42,6 @@ MAX_RARE_SHARE = math.exp(-(MIN_ODD_DEVIATIONS**2) / 2.0)
 
 A normal value with so many deviations is as rare, relative to the median. Where more than
 MAX_UNUSUAL_SHARE of the rows have rare values (names, codes), none is odd."""
-MIN_FAR_RATIO, MAX_DENSE_RATIO = 1.5, 0.2
-"""Distances of the nearest rows, over the usual one, that are worth a sentence."""
 
 
 class ColumnReason(NamedTuple):
@@ -190,15 +188,10 @@ class Reasons:
                 f"All numbers together have a squared distance of {size_text(found.distance)} "
                 f"from {verdict.label!r}; 95 % of its trusted rows are below {size_text(limit)}."
             )
-        crowding = verdict.crowding
-        if crowding is not None and crowding >= MIN_FAR_RATIO:
+        if verdict.crowding is not None:
             sentences.append(
-                f"The nearest rows of its class are {crowding:.1f} times as far away as usual."
-            )
-        elif crowding is not None and crowding <= MAX_DENSE_RATIO:
-            sentences.append(
-                f"It is in a dense cluster: the nearest rows of its class are at {crowding:.2g} of "
-                "the usual distance."
+                f"The nearest rows of its class are at {size_text(verdict.crowding)} times the "
+                "usual distance."
             )
         return sentences
 

@@ -24,9 +24,12 @@ from .._core.types import FloatArray
 
 
 def check_training_data(
-    estimator: Any, X: Any, y: Any, *, multi_class: bool = False
+    estimator: Any, X: Any, y: Any, *, multi_class: bool = False, keep_constant: bool = False
 ) -> tuple[FloatArray, np.ndarray]:
-    """Validated X (float64, without constant columns) and y of a classification problem."""
+    """Validated X (float64) and y of a classification problem.
+
+    X is without constant columns, unless the caller wants them and leaves them out itself.
+    """
     check_no_missing_labels(y)
     # Frames and slices have other layouts of the memory: sums would differ in the last bits.
     X, y = _validated(estimator, X, y=y, order="C", ensure_min_samples=2)
@@ -39,7 +42,7 @@ def check_training_data(
             "sklearn.multiclass.OneVsRestClassifier."
         )
     _refuse_one_class(y)
-    return leave_out_constant_columns(estimator, X), y
+    return X if keep_constant else leave_out_constant_columns(estimator, X), y
 
 
 def _refuse_one_class(y: np.ndarray) -> None:
@@ -56,22 +59,13 @@ def leave_out_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
 
     Kernel matrices stay whole, and so do rows for a kernel of the user, who may count columns.
     """
-    estimator._varying_columns, estimator._first_row = None, None
+    estimator._varying_columns = None
     kernel = getattr(estimator, "kernel", None)
     varies = np.any(X[0] != X, axis=0)
     if kernel == "precomputed" or callable(kernel) or varies.all() or not varies.any():
         return X
-    estimator._varying_columns, estimator._first_row = np.flatnonzero(varies), X[0].copy()
+    estimator._varying_columns = np.flatnonzero(varies)
     return np.ascontiguousarray(X[:, estimator._varying_columns])
-
-
-def with_constant_columns(estimator: Any, X: FloatArray) -> FloatArray:
-    """The training rows with the constant columns that were left out."""
-    if estimator._varying_columns is None:
-        return X
-    whole: FloatArray = np.tile(estimator._first_row, (len(X), 1))
-    whole[:, estimator._varying_columns] = X
-    return whole
 
 
 def check_block_labels(estimator: Any, blocks: Any, y: Any, n_components: Any) -> np.ndarray:
