@@ -354,8 +354,8 @@ default="tuned"
         kind : {"plain", "precise"}, default="plain"
             "plain": a wrong label or a bad measurement is more likely than "nominal". "precise":
             the largest set of these samples whose probability of a fault is above one half each,
-            and at least 0.9 in the mean, by the reading of the labels that accuses least
-            (``cautious_nominal_proba_``).
+            and at least 0.9 in the mean. Probabilities are those of the reading of the labels that
+            accuses least (``cautious_nominal_proba_``).
 
         Returns
         -------
