@@ -19,79 +19,6 @@ from .cells import Note
 from .csv_form import CSVForm
 from .number_formats import PLAIN, NumberFormat
 
-# Columns of strings that pyarrow holds, without a Python loop: to the bit as Table's own way.
-
-
-def holds_strings(column: Any) -> bool:
-    """Whether a pandas Series keeps its strings in pyarrow."""
-    return getattr(column.dtype, "storage", None) == "pyarrow"
-
-
-def text_of(column: Any, missing: frozenset[str]) -> tuple[np.ndarray, BoolArray]:
-    """Cells without spaces around, and where a value is there; both of shape (n_rows,)."""
-    cells = _trimmed(column)
-    text = cells.to_numpy(zero_copy_only=False)
-    if text.dtype != object:
-        text = text.astype(object)
-    return text, _present(cells, missing)
-
-
-def present_in(column: Any, missing: frozenset[str]) -> BoolArray:
-    """Where a column has a value, shape (n_rows,)."""
-    return _present(_trimmed(column), missing)
-
-
-def numbers_of(column: Any, missing: frozenset[str], decimal_comma: bool) -> FloatArray | None:
-    """A column as numbers, NaN where there is no value; None if some cell is not plainly one."""
-    import pyarrow
-    from pyarrow import compute
-
-    cells = _trimmed(column)
-    present = _present(cells, missing)
-    known = compute.if_else(pyarrow.array(present), cells, None)
-    if decimal_comma:
-        known = _with_points(known)
-    try:
-        read = compute.cast(known, pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        return None
-    values: FloatArray = read.to_numpy(zero_copy_only=False)
-    # pyarrow reads nan(x) as a number, Python does not.
-    return None if np.any(np.isnan(values) & present) else np.array(values, dtype=np.float64)
-
-
-def _with_points(cells: Any) -> Any:
-    """1,5 as 1.5, where there is one comma and no point."""
-    from pyarrow import compute
-
-    commas = compute.and_(
-        compute.equal(compute.count_substring(cells, ","), 1),
-        compute.equal(compute.count_substring(cells, "."), 0),
-    )
-    return compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
-
-
-def _trimmed(column: Any) -> Any:
-    """The strings of a Series as one pyarrow array; no value is an empty string."""
-    import pyarrow
-    from pyarrow import compute
-
-    cells = pyarrow.array(column)
-    if isinstance(cells, pyarrow.ChunkedArray):
-        cells = cells.combine_chunks()
-    return compute.utf8_trim_whitespace(compute.fill_null(cells, ""))
-
-
-def _present(cells: Any, missing: frozenset[str]) -> BoolArray:
-    import pyarrow
-    from pyarrow import compute
-
-    lower = compute.utf8_lower(cells)
-    marks = pyarrow.array(sorted(missing), type=lower.type)
-    absent = compute.is_in(lower, value_set=marks).to_numpy(zero_copy_only=False)
-    return np.asarray(~absent.astype(bool))
-
-
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """Cells that mean "no value", in any case and with spaces around."""
 MISSING_TEXT = "(missing)"
@@ -177,9 +104,7 @@ class Table:
         numbers = self._converted.get(("numbers", name))
         if numbers is not None and not np.isnan(numbers[0]).any():
             return np.ones(len(self), dtype=bool)
-        if holds_strings(self.frame[name]):
-            return present_in(self.frame[name], self.missing)
-        return self.text(name)[1]
+        return self._present(self._strings(name))
 
     def _is_numeric(self, name: str) -> bool:
         """Whether the file says so; a CSV file does not."""
@@ -187,7 +112,29 @@ class Table:
 
     def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
-        return self._kept(("text", name), lambda: self._read_text(name))
+
+        def read() -> tuple[np.ndarray, np.ndarray]:
+            cells = self._strings(name)
+            return cells.to_numpy(dtype=object), self._present(cells)
+
+        return self._kept(("text", name), read)
+
+    def _strings(self, name: str) -> Any:
+        """Cells without spaces around, "" where there is no value; pyarrow's stay pyarrow's."""
+        import pandas as pd
+
+        column = self.frame[name]
+        if _is_arrow(column):
+            return column.fillna("").str.strip()
+        if column.dtype == object:
+            cells = [_text_of(value) for value in column]
+        else:
+            values = zip(column.astype(object), column.isna(), strict=True)
+            cells = ["" if gone else _text_of(value) for value, gone in values]
+        return pd.Series(cells, dtype=object)
+
+    def _present(self, strings: Any) -> BoolArray:
+        return ~strings.str.lower().isin(self.missing).to_numpy(dtype=bool)
 
     def _kept(
         self, key: tuple[Any, ...], make: Callable[[], tuple[np.ndarray, np.ndarray]]
@@ -195,19 +142,6 @@ class Table:
         if key not in self._converted:
             self._converted[key] = make()
         return self._converted[key]
-
-    def _read_text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        column = self.frame[name]
-        if holds_strings(column):
-            return text_of(column, self.missing)
-        if column.dtype == object:
-            cells = [_text_of(value) for value in column]
-        else:
-            absent = column.isna().to_numpy()
-            values = column.astype(object)
-            cells = ["" if gone else _text_of(v) for v, gone in zip(values, absent, strict=True)]
-        present = np.fromiter((c.lower() not in self.missing for c in cells), bool, len(cells))
-        return np.array(cells, dtype=object), present
 
     def numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
         """A column as numbers, NaN where there is no value, and which cells are neither.
@@ -222,12 +156,28 @@ class Table:
     def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
         if self._is_numeric(name):
             return self._numbers_as_they_are(name), np.empty(0, dtype=np.intp)
-        column = self.frame[name]
-        if holds_strings(column):
-            read = numbers_of(column, self.missing, self.decimal_comma)
-            if read is not None:
-                return read, np.empty(0, dtype=np.intp)
+        if _is_arrow(self.frame[name]):
+            values = self._plain_numbers(name)
+            if values is not None:
+                return values, np.empty(0, dtype=np.intp)
         return self._read_distinct(name, lambda cell: number_of(cell, self.decimal_comma))
+
+    def _plain_numbers(self, name: str) -> FloatArray | None:
+        """A column of pyarrow as numbers, to the bit as Python reads them; None if some are not."""
+        import pyarrow
+
+        cells = self._strings(name)
+        present = self._present(cells)
+        if self.decimal_comma:
+            commas = (cells.str.count(",") == 1) & ~cells.str.contains(".", regex=False)
+            cells = cells.where(~commas, cells.str.replace(",", ".", regex=False))
+        known = pyarrow.array(cells.where(present, None))
+        try:
+            values = known.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        except pyarrow.ArrowInvalid:
+            return None
+        # pyarrow reads nan(x) as a number, Python does not.
+        return None if np.any(np.isnan(values) & present) else np.array(values, dtype=np.float64)
 
     def written_as(self, name: str, form: NumberFormat) -> tuple[FloatArray, np.ndarray]:
         """Like :meth:`numbers`, for a column whose numbers are written in some other way."""
@@ -305,6 +255,11 @@ class Table:
 
         codes, distinct = pd.factorize(self.text(name)[0])
         return np.array(distinct, dtype=str)[codes], present
+
+
+def _is_arrow(column: Any) -> bool:
+    """Whether a pandas Series keeps its strings in pyarrow."""
+    return getattr(column.dtype, "storage", None) == "pyarrow"
 
 
 def _text_of(value: Any) -> str:
