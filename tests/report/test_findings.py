@@ -31,12 +31,12 @@ def test_every_ranking_is_an_order_of_its_score(findings):
 
 
 def test_the_top_of_each_is_as_easy_as_a_threshold(findings):
-    chosen = findings.suspicious(each=20)
+    chosen = findings.flagged(each=20)
     assert set(findings.order("label")[:20]) <= set(chosen)
     assert set(findings.order("measurement")[:20]) <= set(chosen)
     assert len(chosen) <= 40
     assert np.all(np.diff(findings.scores["joint"][chosen]) <= 0)
-    assert np.all(findings.scores["joint"][findings.suspicious(0.3)] > 0.3)
+    assert np.all(findings.scores["joint"][findings.flagged(0.3)] > 0.3)
 
 
 def test_one_sentence_says_what_each_number_means(findings):
@@ -96,8 +96,8 @@ def test_verdicts_take_turns(findings):
 
 
 def test_each_and_threshold_hold_together(findings):
-    both = findings.suspicious(0.6, each=20)
-    alone = findings.suspicious(each=20)
+    both = findings.flagged(0.6, each=20)
+    alone = findings.flagged(each=20)
     assert set(both) == {row for row in alone if findings.scores["joint"][row] > 0.6}
     assert len(both) < len(alone)
 

@@ -10,8 +10,7 @@ from audits import audited
 from gemmed.acoustics.audio import read_audio, write_audio
 from gemmed.report.findings import Findings
 from gemmed.report.html_report import HtmlReport
-from gemmed.report.recordings_read import Recordings
-from gemmed.report.sounds import envelope, measures, sound_for_page, spectrogram_png
+from gemmed.report.sounds import Recordings, envelope, measures, sound_for_page, spectrogram_png
 
 soundfile = pytest.importorskip("soundfile")
 Image = pytest.importorskip("PIL.Image")

@@ -164,7 +164,7 @@ def test_the_log_holds_no_formulas(table, capsys, tmp_path):
 
 def test_an_audit_writes_a_plan_of_checks(table, capsys, tmp_path):
     from gemmed.checks import load_plan
-    from gemmed.review.marks import file_digest
+    from gemmed.rows.tables import file_digest
 
     arguments = ["audit", str(table), "--target", "diagnosis", "--encoding", "latin-1"]
     assert main([*arguments, "--plan", str(tmp_path / "p.json"), "--seed", "3"]) == 0

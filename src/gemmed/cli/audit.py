@@ -18,8 +18,8 @@ from ..report.audited import settled_by_labels
 from ..report.audited_data import audited_table
 from ..report.findings import Audited, Findings
 from ..report.html_report import HtmlReport
-from ..review.marks import file_digest
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
+from ..rows.tables import file_digest
 from .annotators import audit_annotators, note_answers
 from .fit import train
 from .options import SOME_FAILED, review_arguments
@@ -50,11 +50,16 @@ def run(options: argparse.Namespace) -> int:
         tables=["out", "unlabelled"],
         spans=["spans"],
     )
+    if options.strata is not None and options.plan is None:
+        raise ValueError("--strata needs --plan FILE")
+    if options.plan is not None and Path(options.table).is_dir():
+        raise ValueError("--plan is for a table in one file, which gemmed review can read")
     if options.html is not None:
         require("jinja2", "--html needs", "cli")
         if not options.html.lower().endswith((".html", ".htm")):
             raise ValueError(f"--html {options.html!r} must be a file whose name ends in .html")
-    digest = _planned_digest(options)
+    is_file = Path(options.table).is_file()
+    digest = file_digest(options.table) if is_file and options.plan is not None else ""
     sound, named = None, {}
     if options.stream:
         training, findings = streamed_audit(options)
@@ -72,9 +77,10 @@ def run(options: argparse.Namespace) -> int:
             return audit_sensors(training, options, identifiers)
         audited, sound = _audited(training, options, identifiers)
         findings, named = Findings(audited), training.named(identifiers)
-    _write_plan(options, findings, digest, training)
+    if options.plan is not None:
+        _write_plan(options, findings, digest, training)
     ranked = rank_rows(findings.audited.classifier, findings.audited.table_rows, named)
-    found = with_reasons(ranked, findings, findings.suspicious(options.threshold, options.each))
+    found = with_reasons(ranked, findings, findings.flagged(options.threshold, options.each))
     if "flags" in training.facts:
         from .recordings import with_damaged
 
@@ -116,32 +122,12 @@ def _report(
     return SOME_FAILED if training.problems else 0
 
 
-def _planned_digest(options: argparse.Namespace) -> str:
-    """Digest of the table that a plan is for, or an empty text; checks the options of a plan."""
-    if options.plan is None:
-        if options.strata is not None:
-            raise ValueError("--strata needs --plan FILE")
-        return ""
-    if options.plan == "-":
-        raise ValueError("--plan - is not possible: a plan needs a file")
-    if Path(options.table).is_dir():
-        raise ValueError("--plan is for a table in one file, which gemmed review can read")
-    return file_digest(options.table) if Path(options.table).is_file() else ""
-
-
 def _write_plan(
     options: argparse.Namespace, findings: Findings, digest: str, training: Training
 ) -> None:
-    """Draw rows to check by hand, with known probabilities, if there is ``--plan``.
-
-    Parameters
-    ----------
-    digest : of the table before it was read
-    """
-    if options.plan is None:
-        return
+    """Draw rows to check by hand, with known probabilities; ``digest`` is of the table before."""
     findings = findings.whole or findings
-    if _planned_digest(options) != digest:
+    if digest and file_digest(options.table) != digest:
         raise ValueError(f"{options.table!r} has changed since it was read: run the command again")
     n, strata = min(N_CHECKS, len(findings.is_flagged)), None
     if options.strata is not None:

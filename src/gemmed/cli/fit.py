@@ -24,8 +24,6 @@ from .training import (
 def run(options: argparse.Namespace) -> int:
     """Fit, save, and say what came out."""
     require("skops", "saving models needs", "cli")
-    if options.out == "-":
-        raise ValueError("--out - is not possible: a model needs a file")
     check_outputs(options, [options.table], files=["out"], tables=["unlabelled"], spans=["spans"])
     if is_streamed(options):
         if has_sensor_columns(options):

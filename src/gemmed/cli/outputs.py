@@ -34,7 +34,8 @@ def check_outputs(
     Parameters
     ----------
     inputs : files that are read
-    files, tables, spans : names of options; the name of a table says its format, spans may be JSON
+    files, tables, spans : names of options; the name of a table says its format, spans may be
+        JSON; of these two "-" is standard output
     """
     read = {os.path.realpath(path) for path in inputs if path and path != "-"}
     seen: dict[str, str] = {}
@@ -42,6 +43,8 @@ def check_outputs(
         path, name = getattr(options, option), option_name(option)
         if path is None:
             continue
+        if path == "-" and option in files:
+            raise OutputError(f"{name} - is not possible: it needs a file")
         check_output(path, name)
         if path != "-" and option not in files and not (option in spans and _is_json(path)):
             check_table_name(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..acoustics.manifest import END, LABEL, PATH, START, files_of
 from ..acoustics.sound_files import damage_of
 from ..estimators.column_plan import ColumnPlan
 from ..report.audited import Audited
-from ..report.recordings_read import Recordings
+from ..report.audited_data import audited_rows
+from ..report.sounds import Recordings
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS
 from .terminal import busy, fit_progress, note, warnings_as_notes
@@ -112,31 +114,24 @@ def audited_recordings(
             alike[number[trusted & (labels == labels[row])]] = True
             return recordings.sound(int(number[row]), alike)
 
-    named = {name: table.text(name)[0][rows] for name in identifiers}
-    named |= {name: values.astype(str) for name, values in training.facts.items()}
-    problems = [(str(p[PATH]), f"cannot be used: {p['problem']}") for p in training.problems]
-    audited = Audited(
-        name=table.name.strip("'"),
-        target=training.target,
-        table_rows=rows,
-        labels=labels.astype(str),
-        frame=frame,
-        categories=[],
-        X=np.asarray(training.features, dtype=float),
-        classifier=training.classifier,
-        fitted=np.arange(len(rows)),
-        identifiers=named,
-        facts=[
-            (
-                "judged by",
-                f"{training.pipeline[1].n_components} components of MFCCs; the columns shown "
-                "describe the recordings and are not what they are judged by",
-            ),
-            *problems,
-        ],
-        cells=table.frame.iloc[rows].reset_index(drop=True),
+    judged_by = (
+        f"{training.pipeline[1].n_components} components of MFCCs; the columns shown describe the "
+        "recordings and are not what they are judged by"
     )
-    return audited, sound
+    problems = [(str(p[PATH]), f"cannot be used: {p['problem']}") for p in training.problems]
+    audited = audited_rows(
+        table,
+        rows,
+        labels,
+        training.features,
+        training.classifier,
+        target=training.target,
+        frame=frame,
+        identifiers=identifiers,
+        facts=[("judged by", judged_by), *problems],
+    )
+    facts = {name: values.astype(str) for name, values in training.facts.items()}
+    return replace(audited, identifiers=audited.identifiers | facts), sound
 
 
 def with_damaged(found: Any, ranked: Any, training: Training) -> Any:

@@ -173,7 +173,7 @@ def _of_all(options: argparse.Namespace, scan: Scan, model: Any) -> Audited:
 
 def _kept_rows(options: argparse.Namespace, whole: Findings) -> tuple[np.ndarray, np.ndarray]:
     """Rows whose cells are kept, in their order, and the places of the random ones among them."""
-    listed = whole.suspicious(options.threshold, options.each)
+    listed = whole.flagged(options.threshold, options.each)
     if len(listed) > MAX_LISTED:
         note(
             f"{len(listed)} rows are suspicious: the first {MAX_LISTED} are listed; a higher "

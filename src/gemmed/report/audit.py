@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from .._core.optional import require
+from ..estimators.base_member import check_pred_probs
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
@@ -50,29 +51,23 @@ class Audit:
         import pandas as pd
 
         findings = self._findings
-        n = len(findings.fitted)
-        of_rows = [findings.verdict_of(row) for row in range(n)]
-        flagged = findings.is_flagged
-        return pd.DataFrame(
-            {
-                "label": findings.audited.labels,
-                "verdict": findings.verdicts.astype(str),
-                "is_flagged": flagged,
-                "fault_proba": findings.scores["joint"],
-                "wrong_label_proba": findings.scores["label"],
-                "bad_measurement_proba": findings.scores["measurement"],
-                "suggested_label": [own.suggested for own in of_rows],
-                "suggested_proba": np.array(
-                    [np.nan if own.suggested is None else own.probability for own in of_rows],
-                    dtype=float,
-                ),
-                "reasons": [
-                    " ".join(findings.reasons_of(row).sentences) if flagged[row] else ""
-                    for row in range(n)
-                ],
-            },
-            index=self._index,
-        )
+        of_rows = [findings.verdict_of(row) for row in range(len(findings.fitted))]
+        flagged, reasons = findings.is_flagged, findings.reasons_of
+        columns = {
+            "label": findings.audited.labels,
+            "verdict": findings.verdicts.astype(str),
+            "is_flagged": flagged,
+            "fault_proba": findings.scores["joint"],
+            "wrong_label_proba": findings.scores["label"],
+            "bad_measurement_proba": findings.scores["measurement"],
+            "suggested_label": [own.suggested for own in of_rows],
+            "suggested_proba": np.array([own.probability for own in of_rows], dtype=float),
+            "reasons": [
+                " ".join(reasons(row).sentences) if flagged[row] else ""
+                for row in range(len(flagged))
+            ],
+        }
+        return pd.DataFrame(columns, index=self._index)
 
     @property
     def flagged(self) -> Any:
@@ -194,8 +189,6 @@ def audit(
 def _columns_of(pred_probs: Any, labels: np.ndarray) -> Any:
     """Logarithms of mean probabilities as columns to learn from."""
     import pandas as pd
-
-    from ..estimators.base_member import check_pred_probs
 
     classes = np.unique(labels)
     checked = check_pred_probs(pred_probs, classes, len(labels))

@@ -13,7 +13,6 @@ from .._core.binomial import share_interval
 from .._core.types import FloatArray
 from ..estimators.explanation import Verdicts
 from ..estimators.reasons import percent
-from ..inspection.slices import SliceColumn
 
 
 class Settled(NamedTuple):
@@ -92,8 +91,6 @@ class Audited:
     cells: Any = None
     """Whole rows as they are in the file, or None."""
     settled: Settled | None = None
-    further: list[SliceColumn] = field(default_factory=list)
-    """Columns that were not learned from, in which faults may concentrate."""
     judges_measurements: bool = True
     """False if the columns are no measurements, so that only labels can be wrong."""
     arguments: str | None = None

@@ -39,7 +39,34 @@ def audited_table(
     X : what the classifier saw of all rows of ``data``
     identifiers : columns that name the rows; the unnamed first column of a file always does
     """
-    rows = data.rows
+    return audited_rows(
+        table,
+        data.rows,
+        data.labels,
+        X,
+        classifier,
+        target=target,
+        identifiers=identifiers,
+        frame=data.frame,
+        categories=list(data.plan.categories),
+        facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
+    )
+
+
+def audited_rows(
+    table: Table,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    X: FloatArray,
+    classifier: Any,
+    *,
+    target: str,
+    frame: Any,
+    identifiers: Iterable[str] = (),
+    categories: Sequence[str] = (),
+    facts: Sequence[tuple[str, str]] = (),
+) -> Audited:
+    """Some rows of a table with their labels, and the classifier that is fitted to them."""
     named = {name: table.text(name)[0][rows] for name in identifiers}
     if table.index is not None and table.index not in named:
         named = {table.index: table.row_names()[rows], **named}
@@ -47,14 +74,14 @@ def audited_table(
         name=table.name.strip("'"),
         target=target,
         table_rows=rows,
-        labels=data.labels.astype(str),
-        frame=data.frame,
-        categories=list(data.plan.categories),
+        labels=labels.astype(str),
+        frame=frame,
+        categories=list(categories),
         X=np.asarray(X, dtype=float),
         classifier=classifier,
         fitted=np.arange(len(rows)),
         identifiers=named,
-        facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
+        facts=list(facts),
         cells=table.frame.iloc[rows].reset_index(drop=True),
     )
 

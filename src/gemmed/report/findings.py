@@ -113,35 +113,24 @@ class Findings:
         """Rows with a verdict other than "ok"."""
         return ~np.isin(self.verdicts, (OK, LEFT_OUT))
 
-    def flagged(self, threshold: float | None = None) -> np.ndarray:
-        """Positions of the flagged rows, the highest joint score first.
+    def flagged(self, threshold: float | None = None, each: int | None = None) -> np.ndarray:
+        """Positions of the rows to look at, the highest joint score first.
 
         Parameters
         ----------
         threshold : joint score above which a row is taken; None for rows of which a fault is
             more likely than none
-        """
-        order = self.order()
-        chosen = self.is_flagged if threshold is None else self.scores["joint"] > threshold
-        return order[chosen[order]]
-
-    def suspicious(self, threshold: float | None = None, each: int | None = None) -> np.ndarray:
-        """Rows to look at, the highest joint score first.
-
-        Parameters
-        ----------
-        threshold : see :meth:`flagged`
         each : so many of the most suspicious labels and as many of the most suspicious
             measurements; with a threshold, those of them above it
         """
-        if each is None:
-            return self.flagged(threshold)
-        chosen = np.zeros(len(self.fitted), dtype=bool)
-        for ranking in ("label", "measurement"):
-            if ranking == "measurement" or self.judges_labels:
+        chosen = self.is_flagged
+        if each is not None:
+            chosen = np.zeros(len(self.fitted), dtype=bool)
+            for ranking in ("label", "measurement") if self.judges_labels else ("measurement",):
                 chosen[self.order(ranking)[:each]] = True
         if threshold is not None:
-            chosen &= self.scores["joint"] > threshold
+            above = self.scores["joint"] > threshold
+            chosen = above if each is None else chosen & above
         order = self.order()
         return order[chosen[order]]
 
@@ -164,13 +153,6 @@ class Findings:
         is_label = self.verdicts[rows] == LABEL
         turn = np.where(is_label, np.cumsum(is_label), np.cumsum(~is_label))
         return rows[np.lexsort((~is_label, turn))]
-
-    def likeliest_label(self, row: int) -> tuple[str, float] | None:
-        """The most likely label by predictions without the row, and its probability."""
-        if not self.judges_labels:
-            return None
-        best = int(np.argmax(self.held_out[row]))
-        return self.classes[best], float(self.held_out[row, best])
 
     @cached_property
     def shares(self) -> dict[str, Share]:

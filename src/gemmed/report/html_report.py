@@ -78,7 +78,7 @@ class HtmlReport:
         """The page as text."""
         findings = self.findings
         whole = findings.whole or findings
-        chosen = findings.mixed(findings.suspicious(self.threshold, self.each))
+        chosen = findings.mixed(findings.flagged(self.threshold, self.each))
         rows = chosen[:MAX_ROWS]
         samples, n_silent = self._samples(rows)
         table_rows, header, n_further = self._table(rows, {sample["index"] for sample in samples})
@@ -118,64 +118,48 @@ class HtmlReport:
     def _samples(self, rows: np.ndarray) -> tuple[list[dict[str, Any]], int]:
         """Samples with reasons while there is room, and how many recordings had none."""
         samples: list[dict[str, Any]] = []
-        size, sound_size, left = 0, 0, 0
-        for row in rows:
-            sample = self.findings.sample(int(row))
+        size, sound_size, n_silent = 0, 0, 0
+        for row in map(int, rows):
+            sample = self.findings.sample(row)
             size += len(json_for_page(sample).encode())
             if size > DETAIL_BYTES:
                 break
             if self.sound is not None and sound_size <= SOUND_BYTES:
-                own = self.sound(int(row))
-                length = len(json_for_page(own))
-                if sound_size + length <= SOUND_BYTES:
-                    sample["sound"] = own
-                else:
-                    left += 1
-                sound_size += length
-            elif self.sound is not None:
-                left += 1
+                sound = self.sound(row)
+                sound_size += len(json_for_page(sound))
+                if sound_size <= SOUND_BYTES:
+                    sample["sound"] = sound
+            n_silent += self.sound is not None and "sound" not in sample
             samples.append(sample)
-        return samples, left
+        return samples, n_silent
 
     def _table(
         self, rows: np.ndarray, with_detail: set[int]
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    ) -> tuple[list[dict[str, Any]], list[tuple[str, str]], int]:
+        """Rows with their texts, names and kinds of the columns, and how many are left out."""
         findings, cells = self.findings, self.findings.audited.cells
+        ids = findings.audited.identifiers
         names = [] if cells is None else [str(name) for name in cells.columns]
-        known = {findings.audited.target, *findings.audited.identifiers}
-        names = [name for name in names if name not in known]
+        names = [name for name in names if name != findings.audited.target and name not in ids]
         shown = names[:MAX_CELLS]
-        ids = list(findings.audited.identifiers)
-        numbers = {str(c["name"]) for c in findings.columns if c["kind"] == "numbers"}
-        header: list[dict[str, Any]] = [{"name": "row", "num": True}]
-        header += [{"name": name, "num": False} for name in (*ids, "label", "suggested")]
-        header += [{"name": text, "num": True} for text in ("any fault", "wrong label", "bad")]
-        header += [{"name": name, "num": False} for name in ("verdict", "why")]
-        header += [{"name": name, "num": name in numbers} for name in shown]
+        numbers = {c["name"] for c in findings.columns if c["kind"] == "numbers"}
+        header = [("row", "num"), *((name, "") for name in (*ids, "label", "suggested"))]
+        header += [(name, "num") for name in ("any fault", "wrong label", "bad")]
+        header += [("verdict", "verdict"), ("why", "why")]
+        header += [(name, "num" if name in numbers else "") for name in shown]
         table, size = [], 0
         for row in map(int, rows):
-            verdict = findings.verdict_of(row)
-            own = findings.identifiers_of(row)
-            scores = [findings.scores[name][row] for name in ("joint", "label", "measurement")]
-            texts = [str(findings.row_number(row)), *(own[name] for name in ids)]
+            verdict, number = findings.verdict_of(row), findings.row_number(row)
+            texts = [str(number), *findings.identifiers_of(row).values()]
             texts += [verdict.label, verdict.suggested or ""]
-            texts += [f"{score:.3f}" for score in scores]
+            texts += [f"{scores[row]:.3f}" for scores in findings.scores.values()]
             texts += [verdict.verdict, " ".join(findings.reasons_of(row).sentences[:2])]
-            texts += [_cell(cells[name].iloc[row]) for name in shown] if cells is not None else []
+            texts += [_cell(cells[name].iloc[row]) for name in shown]
             size += sum(len(text.encode()) + 24 for text in texts)
             if size > ROW_BYTES:
                 break
-            table.append(
-                {
-                    "row": findings.row_number(row),
-                    "verdict": verdict.verdict,
-                    "has_detail": row in with_detail,
-                    "cells": [
-                        {"text": text, "kind": "num" if column["num"] else _kind(column["name"])}
-                        for text, column in zip(texts, header, strict=True)
-                    ],
-                }
-            )
+            found = {"row": number, "verdict": verdict.verdict, "texts": texts}
+            table.append(found | {"has_detail": row in with_detail})
         return table, header, len(names) - len(shown)
 
 
@@ -187,10 +171,6 @@ def pairs_of_classes(findings: Findings) -> list[tuple[str, int]]:
     counts = findings.confusion.astype(int)
     pairs = [(f"{short[i]} → {short[j]}", int(counts[i, j])) for i, j in np.argwhere(counts)]
     return sorted(pairs, key=lambda pair: -pair[1])[:10]
-
-
-def _kind(name: str) -> str:
-    return name if name in ("why", "verdict") else ""
 
 
 def _cell(value: Any) -> str:

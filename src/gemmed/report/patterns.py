@@ -87,7 +87,7 @@ class Patterns:
         findings, rows = self.findings, self._rows
         verdicts = findings.verdicts[rows]
         strata = np.zeros(len(rows), dtype=np.intp)
-        if findings.held_out is not None and len(rows):
+        if len(rows):
             held_out = findings.held_out[rows]
             strata = strata_of(np.argmax(held_out, axis=1), held_out.max(axis=1))
         found = []
@@ -102,41 +102,30 @@ class Patterns:
                 proba=findings.scores["label" if kind == WRONG_LABELS else "measurement"][rows],
                 level=LEVEL / 2.0,
             )
-            found += [SliceFinding(kind, self._spread_out(one)) for one in slices]
+            found += [SliceFinding(kind, one) for one in slices]
         return found
-
-    def _spread_out(self, one: Slice) -> Slice:
-        """With one entry for each row of the audit."""
-        inside = np.zeros(len(self.findings.fitted), dtype=bool)
-        inside[self._rows] = one.rows
-        return one._replace(rows=inside)
 
     @cached_property
     def _columns(self) -> list[tuple[SliceColumn, bool]]:
         """Columns with slices, and whether measurements are judged by them."""
         audited, n = self.findings.audited, len(self.findings.fitted)
-        categories = set(audited.categories)
-        found: list[tuple[SliceColumn, bool]] = []
-        only_categories = len(categories) == audited.frame.shape[1]
+        found: dict[str, tuple[SliceColumn, bool]] = {}
+
+        def add(name: Any, values: Any, kind: str, learned: bool = False) -> None:
+            values = np.asarray(values).astype(str if kind == CATEGORY else float)
+            has_slices = kind != CATEGORY or len(set(values)) <= MAX_VALUES_SHARE * n
+            if has_slices:
+                found.setdefault(str(name), (SliceColumn(str(name), values, kind), learned))
+
+        has_numbers = len(audited.categories) < audited.frame.shape[1]
         for name in audited.frame.columns:
-            values = audited.frame[name].to_numpy()
-            if name in categories:
-                own = SliceColumn(str(name), values.astype(str), CATEGORY)
-                found.append((own, only_categories))
-            else:
-                found.append((SliceColumn(str(name), values.astype(float), NUMBER), True))
+            is_category = name in audited.categories
+            kind, learned = (CATEGORY, not has_numbers) if is_category else (NUMBER, True)
+            add(name, audited.frame[name], kind, learned)
         for name, cells in audited.identifiers.items():
-            found.append((SliceColumn(str(name), np.asarray(cells).astype(str), CATEGORY), False))
-        found += [(column, False) for column in audited.further]
-        found.append((SliceColumn(ROW_ORDER, audited.table_rows + 1.0, ORDER), False))
-        names: set[str] = set()
-        chosen = []
-        for column, learned in found:
-            many = column.kind == CATEGORY and len(set(column.values)) > MAX_VALUES_SHARE * n
-            if column.name not in names and not many:
-                chosen.append((column, learned))
-            names.add(column.name)
-        return chosen
+            add(name, cells, CATEGORY)
+        add(ROW_ORDER, audited.table_rows + 1, ORDER)
+        return list(found.values())
 
     @cached_property
     def groups(self) -> list[OddGroup]:
@@ -157,12 +146,9 @@ class Patterns:
     @cached_property
     def conflicts(self) -> list[LabelConflict]:
         """Copies with different labels, the largest set first."""
-        found = find_conflicts(self.findings.audited.X[self._rows], self._labels)
-        return [one._replace(rows=self._rows[one.rows]) for one in found]
-
-    @property
-    def _labels(self) -> np.ndarray:
-        return self.findings.audited.labels[self._rows]
+        audited, rows = self.findings.audited, self._rows
+        found = find_conflicts(audited.X[rows], audited.labels[rows])
+        return [one._replace(rows=rows[one.rows]) for one in found]
 
     def _most_confused(self) -> str:
         """A sentence about the class of which most rows look like another one; empty if none."""
@@ -213,12 +199,11 @@ class Patterns:
         rows = []
         for row in map(int, findings.worth_a_look[:most]):
             label, score = str(findings.audited.labels[row]), findings.scores["joint"][row]
+            best = int(np.argmax(findings.held_out[row]))
+            likeliest = findings.classes[best]
+            share = percent(float(findings.held_out[row, best]))
+            looks = f"{'as given' if likeliest == label else likeliest} ({share})"
             names = findings.identifiers_of(row).values()
-            likeliest = findings.likeliest_label(row)
-            looks = ""
-            if likeliest is not None:
-                named = "as given" if likeliest[0] == label else likeliest[0]
-                looks = f"{named} ({percent(likeliest[1])})"
             rows.append([str(findings.row_number(row)), *names, label, f"{score:.3f}", looks])
         return [*header, "label by the other rows"], rows
 

@@ -1,20 +1,29 @@
-"""Recordings to look at and to listen to: spectrograms, what is measured of them, short clips."""
+"""Recordings to look at and to listen to: spectrograms, measures, places of faults, short clips."""
 
 from __future__ import annotations
 
 import base64
 import io
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.exceptions import AudioFileError
 from .._core.optional import require
-from .._core.types import FloatArray
+from .._core.progress import reported
+from .._core.types import BoolArray, FloatArray
 from ..acoustics.audio import Audio, read_audio
+from ..acoustics.features import FeatureSettings
 from ..acoustics.mfcc import log_mel_spectrum
-from ..acoustics.sound_files import OFFSET
+from ..acoustics.sound_files import (
+    OFFSET,
+    RecordingMFCC,
+    SoundFile,
+    features_of_audio,
+    sound_files,
+)
 
 PICTURE_WIDTH, PICTURE_BANDS = 600, 64
 """Pixels of a spectrogram, and its mel bands."""
@@ -27,6 +36,11 @@ WAVE_PARTS = 300
 SILENCE_DB = -100.0
 MAX_MARK_GAP_SECONDS, MAX_MARKED_PLACES = 0.05, 20
 """Seconds between flat tops that are marked together, and number of marks."""
+MIN_TRUSTED = 5
+"""Trusted recordings of a class that a place in time can be compared with."""
+FRAME_QUANTILE = 0.99
+"""Share of the frames of trusted recordings that is not called a place of a fault."""
+MP3_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
 
 
 def measures(audio: Audio) -> dict[str, float]:
@@ -113,15 +127,14 @@ def sound_for_page(
     end: float | None,
     places: list[dict[str, Any]],
     *,
-    url: str | None = None,
-    picture_url: str | None = None,
+    urls: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
     """A recording as the page wants it; inside the page unless there are addresses.
 
     Parameters
     ----------
     places : marked places, ``{"start": s, "end": s, "text": why}``, seconds of the recording
-    url, picture_url : where the page can load file and spectrogram
+    urls : where the page can load file and spectrogram
     """
     try:
         audio = read_audio(path, start=start, end=end)
@@ -133,16 +146,16 @@ def sound_for_page(
     duration = len(audio.signal) / audio.sample_rate
     begin = start or 0.0
     flat = [
-        {"start": first, "end": last, "text": "flat tops (clipping)"}
-        for first, last in _runs(audio.clipped, MAX_MARK_GAP_SECONDS)[:MAX_MARKED_PLACES]
+        {"start": float(run[0]), "end": float(run[-1]), "text": "flat tops (clipping)"}
+        for run in _runs(audio.clipped, MAX_MARK_GAP_SECONDS)[:MAX_MARKED_PLACES]
     ]
     notes = notes_of(audio)
-    inside = url is None
+    inside = urls is None
     if inside and duration > MAX_CLIP_SECONDS:
         notes.append(f"This page holds the first {MAX_CLIP_SECONDS:g} of {duration:.1f} seconds.")
     return {
-        "audio": _clip(audio) if inside else url,
-        "spectrogram": _data("image/png", spectrogram_png(audio)) if inside else picture_url,
+        "audio": urls[0] if urls else _clip(audio),
+        "spectrogram": urls[1] if urls else _data("image/png", spectrogram_png(audio)),
         "wave": envelope(audio.signal),
         "alt": f"Spectrogram, {duration:.2f} seconds, up to {audio.sample_rate / 2:.0f} Hz",
         "duration": duration,
@@ -153,10 +166,10 @@ def sound_for_page(
     }
 
 
-def _runs(times: FloatArray, gap: float) -> list[tuple[float, float]]:
-    """First and last of times that follow each other within a gap."""
-    parts = np.split(times, np.flatnonzero(np.diff(times) > gap) + 1)
-    return [(float(part[0]), float(part[-1])) for part in parts if len(part)]
+def _runs(values: np.ndarray, gap: float) -> list[np.ndarray]:
+    """Sorted values in parts that follow each other within a gap."""
+    parts = np.split(values, np.flatnonzero(np.diff(values) > gap) + 1)
+    return [part for part in parts if len(part)]
 
 
 def _clip(audio: Audio) -> str:
@@ -174,12 +187,110 @@ def _clip(audio: Audio) -> str:
     return _data("audio/flac", buffer.getvalue())
 
 
-MP3_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
-
-
 def _data(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _decibels(values: Any) -> FloatArray:
     return 20.0 * np.log10(np.maximum(values, 1e-6))
+
+
+class Recording(NamedTuple):
+    """A recording that could be read."""
+
+    file: SoundFile
+    mfcc: FloatArray
+    """Shape (n_mfcc, n_frames)."""
+    window_start: float
+    """Seconds from the beginning of the recording."""
+    measures: dict[str, float]
+
+
+class Recordings:
+    """Recordings that were read; those that could not be are in ``problems``.
+
+    Parameters
+    ----------
+    files : names, and seconds between which the recordings lie
+    """
+
+    def __init__(self, files: Sequence[SoundFile]) -> None:
+        files = sound_files(files)
+        settings, rate = FeatureSettings(n_segments=1), None
+        try:
+            reader = RecordingMFCC().fit(files)  # as gemmed audit reads them
+            settings, rate = FeatureSettings(**reader.settings_), reader.rate_
+        except AudioFileError:  # none can be opened: each is named when it is read
+            pass
+        self.problems: dict[int, str] = {}
+        """Numbers of files that cannot be used, and why."""
+        self._found: list[Recording] = []
+        used = []
+        for i, file in enumerate(reported("recordings", files, len(files))):
+            try:
+                audio = read_audio(file.path, rate=rate, start=file.start, end=file.end)
+                features = features_of_audio(settings, audio).features
+            except (AudioFileError, OSError) as error:
+                self.problems[i] = str(error)
+                continue
+            mfcc = features.mfcc[0].reshape(settings.n_mfcc, settings.n_windows)
+            start = float(features.window_starts[0])
+            self._found.append(Recording(file, mfcc, start, measures(audio)))
+            used.append(i)
+        self.used = np.array(used, dtype=np.intp)
+        """Numbers of the files that were read; everything else counts among these."""
+        self.mfcc: FloatArray = np.reshape(
+            [own.mfcc for own in self._found], (-1, settings.n_mfcc, settings.n_windows)
+        )
+        """Shape (n_used, n_mfcc, n_frames)."""
+        self.step = settings.window / settings.n_windows
+        """Seconds between frames."""
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, number: int) -> Recording:
+        return self._found[number]
+
+    def frame(self) -> Any:
+        """What is measured of the recordings, as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame([recording.measures for recording in self._found])
+
+    def places(self, number: int, alike: BoolArray) -> list[dict[str, Any]]:
+        """Where in time a recording is unlike others.
+
+        The mean over coefficients of their distances from the median of the others, in spreads,
+        frame by frame. Frames beyond what 99 % of the frames of the others show are named, at most
+        three runs of them, the strongest ones.
+
+        Parameters
+        ----------
+        alike : trusted recordings of its class, shape (n_used,)
+        """
+        chosen = self.mfcc[alike & (np.arange(len(self)) != number)]
+        if len(chosen) < MIN_TRUSTED:
+            return []
+        low, middle, high = np.quantile(chosen, (0.25, 0.5, 0.75), axis=0)
+        spread = np.maximum((high - low) / 1.349, 1e-9)
+        strength = np.mean(np.abs(self.mfcc[number] - middle) / spread, axis=0)
+        usual = np.mean(np.abs(chosen - middle) / spread, axis=1)
+        runs = _runs(np.flatnonzero(strength > np.quantile(usual, FRAME_QUANTILE)), 1)
+        runs.sort(key=lambda run: -float(strength[run].max()))
+        found = []
+        for run in runs[:3]:
+            begin = self._found[number].window_start
+            start, end = (begin + self.step * float(frame) for frame in (run[0], run[-1] + 1))
+            text = f"{strength[run].max():.1f} usual deviations from its class at "
+            found.append({"start": start, "end": end, "text": f"{text}{start:.2f} to {end:.2f} s"})
+        return found
+
+    def sound(
+        self, number: int, alike: BoolArray, *, urls: tuple[str, str] | None = None
+    ) -> dict[str, Any]:
+        """A recording for the page; inside it, unless there are addresses of file and picture."""
+        own, places = self._found[number], self.places(number, alike)
+        sound = sound_for_page(*own.file, places, urls=urls)
+        notes = [f"Unlike its class: {place['text']}." for place in places]
+        return sound | {"notes": [*notes, *sound["notes"]]}

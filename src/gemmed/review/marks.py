@@ -390,12 +390,6 @@ def row_digest(table: Table, target: str) -> Callable[[int], str]:
     return digest
 
 
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bool) -> str:
     """Check that marks and table belong together; a sentence if something was done about it.
 
@@ -404,7 +398,7 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
     match : if the table has changed, follow the rows by their content; marks of rows that are gone
         are undone
     """
-    digest, meta = file_digest(path), store.meta()
+    digest, meta = str(table.digest), store.meta()
     facts = {"table": path.name, "sha256": digest, "rows": str(len(table)), "target": target}
     if meta and meta.get("target") != target:
         raise ReviewError(

@@ -14,6 +14,7 @@ import numpy as np
 from .._core.exceptions import ReviewError
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
+from ..rows.tables import file_digest
 from .applied_marks import Known
 from .marks import (
     BULK,
@@ -24,7 +25,6 @@ from .marks import (
     Mark,
     MarkStore,
     agreements,
-    file_digest,
     judgements,
     row_digest,
 )

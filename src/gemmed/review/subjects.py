@@ -10,12 +10,12 @@ import numpy as np
 
 from .._core.exceptions import ReviewError, TableError
 from ..acoustics import SoundFile
-from ..acoustics.manifest import files_of
+from ..acoustics.manifest import PATH, files_of
 from ..acoustics.transformers import SegmentPCA
 from ..estimators.table_columns import TrainingData, table_pipeline
-from ..report.audited_data import audited_table
+from ..report.audited_data import audited_rows, audited_table
 from ..report.findings import Audited
-from ..report.recordings_read import Recordings
+from ..report.sounds import Recordings
 from ..rows.tables import Table
 from .applied_marks import Known, apply_marks
 
@@ -136,23 +136,16 @@ def recordings_subject(
         f"{X.shape[1]} components; the columns shown describe the recordings and are not what they "
         "are judged by"
     )
-    named = dict.fromkeys((*identifiers, "path"))
-    shown = Audited(
-        name=table.name.strip("'"),
+    shown = audited_rows(
+        table,
+        rows,
+        labels[rows],
+        X,
+        classifier,
         target=target,
-        table_rows=rows,
-        labels=labels[rows].astype(str),
         frame=recordings.frame(),
-        categories=[],
-        X=X,
-        classifier=classifier,
-        fitted=np.arange(len(rows)),
-        identifiers={name: table.text(name)[0][rows] for name in named},
-        facts=[
-            ("judged by", judged_by),
-            *(("recordings that cannot be used", problem) for problem in problems),
-        ],
-        cells=table.frame.iloc[rows].reset_index(drop=True),
+        identifiers=dict.fromkeys((*identifiers, PATH)),
+        facts=[("judged by", judged_by), *(("cannot be used", problem) for problem in problems)],
     )
     groups = {} if group is None else {"groups": table.text(group)[0][rows].astype(str)}
     return Subject(table, shown, labels[rows], groups, recordings, problems)

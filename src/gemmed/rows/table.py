@@ -42,7 +42,7 @@ class Table:
     notes : what was read how
     form : how the CSV file is written; None for other sources
     source : name of the file; None if there is none
-    digest : check sum of the file, by which a later change is noticed; None if there is no file
+    digest : SHA-256 of the file, by which a later change is noticed; None if there is no file
     decimal : decimal mark of all numbers if the user named it; None leaves it to each column
     basis : which principal components columns are scores of, if the file says so
     index : the column without a name that names the rows; None if there is none
