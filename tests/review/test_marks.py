@@ -148,25 +148,37 @@ def test_a_missing_folder(tmp_path):
         MarkStore(tmp_path / "no" / "x.sqlite")
 
 
-def test_a_file_that_was_being_made_is_finished(tmp_path):
+def test_an_empty_database_becomes_a_file_of_marks(tmp_path):
+    """All a process leaves that ends before the schema is written, which is one transaction."""
     path = tmp_path / "t.sqlite"
-    MarkStore(path).close()
     database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 0")
+    database.execute("PRAGMA journal_mode = WAL")
     database.close()
     store = MarkStore(path)
     assert add(store, 1) == 1
     store.close()
 
 
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_files_of_other_versions_are_refused(tmp_path, version):
+    path = tmp_path / "t.sqlite"
+    MarkStore(path).close()
+    database = sqlite3.connect(path)
+    database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+    with pytest.raises(ReviewError, match="is not a file of marks of this version"):
+        MarkStore(path)
+
+
 def test_a_damaged_mark_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "t.sqlite"
     database = sqlite3.connect(path)
-    columns = "id, row, content, given, kind, label, reviewer, at, undone_at"
-    database.execute(f"CREATE TABLE marks ({columns})")
+    columns = "id, row, content, given, kind, label, reviewer, at, undone_at, how, draws"
+    database.execute(f"CREATE TABLE marks ({columns}, confidence)")
     database.execute("CREATE TABLE meta (key, value)")
-    database.execute("INSERT INTO marks VALUES (1, 2, NULL, 'a', 'right', NULL, 'ann', '', NULL)")
-    database.execute("PRAGMA user_version = 1")
+    values = "1, 2, NULL, 'a', 'right', NULL, 'ann', '', NULL, 'pick', NULL, NULL"
+    database.execute(f"INSERT INTO marks VALUES ({values})")
+    database.execute("PRAGMA user_version = 2")
     database.commit()
     database.close()
     with pytest.raises(ReviewError, match="mark 1 is damaged"):

@@ -293,25 +293,6 @@ def test_a_confidence_that_makes_no_sense(session, confidence):
 # -- files --------------------------------------------------------------------------------------
 
 
-def test_a_file_of_version_1_is_brought_to_this_version(tmp_path):
-    path = tmp_path / "m.sqlite"
-    database = sqlite3.connect(path)
-    database.executescript(
-        "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"
-        "CREATE TABLE marks (id INTEGER PRIMARY KEY, row INTEGER NOT NULL, content TEXT NOT NULL,"
-        " given TEXT NOT NULL, kind TEXT NOT NULL, label TEXT, reviewer TEXT NOT NULL,"
-        " at TEXT NOT NULL, undone_at TEXT) STRICT;"
-        "INSERT INTO marks VALUES (1, 4, 'c', 'a', 'right', NULL, 'ann', '2026', NULL);"
-        "PRAGMA user_version = 1;"
-    )
-    database.close()
-    store = MarkStore(path)
-    (mark,) = store.standing()
-    assert (mark.row, mark.how, mark.draws) == (4, "pick", None)
-    store.close()
-    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (2,)
-
-
 def test_exported_labels_hold_no_formulas(tmp_path):
     from gemmed.rows.tables import read_table
 

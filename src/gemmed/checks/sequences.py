@@ -84,108 +84,101 @@ def confidence_sequence(
     found = outcomes(plan, marks, kind)
     inside = checked_mask(within, len(plan))
     is_inside = inside[plan.order]
-    low_tail, high_tail = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
     if picked:
         n = int(is_inside[: answered_draws(plan, marks)].sum())
         before = np.append(0, np.cumsum(is_inside))
         known = {row: int(before[draws]) for row, draws in picked.items() if row in found}
     else:
         n, known = answered_draws(plan, marks, inside), {}
+    tails = ((1.0 - level) / 2.0,) * 2 if tails is None else tails
     if not any(np.isnan(e) for e in found.values()):
-        run = _Game(plan, kind, inside, found, known).play(n, (low_tail, high_tail))
-        return run._replace(level=level)
+        return _play(plan, kind, inside, found, known, n, tails)._replace(level=level)
     runs = []
-    for value, alphas in ((0.0, (low_tail, 0.0)), (1.0, (0.0, high_tail))):
+    for value, own_tails in ((0.0, (tails[0], 0.0)), (1.0, (0.0, tails[1]))):
         filled = {row: value if np.isnan(e) else e for row, e in found.items()}
-        runs.append(_Game(plan, kind, inside, filled, known).play(n, alphas))
+        runs.append(_play(plan, kind, inside, filled, known, n, own_tails))
     share = 0.5 * (runs[0].share + runs[1].share)
     return CheckSequence(share, runs[0].low, runs[1].high, level, int(inside.sum()))
 
 
-class _Game:
-    """Draws of a part of the table, one after another, with predictions from earlier ones."""
-
-    def __init__(
-        self,
-        plan: CheckPlan,
-        kind: str,
-        inside: BoolArray,
-        outcome: Mapping[int, float],
-        picked: Mapping[int, int],
-    ) -> None:
-        self._plan, self._inside, self._outcome = plan, inside, outcome
-        self._proba = plan.fault_proba(kind)
-        self._picks = sorted((draws, row) for row, draws in picked.items() if inside[row])
-
-    def play(self, n: int, alphas: tuple[float, float]) -> CheckSequence:
-        """Bet on the first ``n`` draws against too small and against too large shares."""
-        inside, weights, answers = self._inside, self._plan.weights, self._outcome
-        size = int(inside.sum())
-        if not size:
-            raise ReviewError("within has no row: a share of nothing cannot be estimated")
-        left, left_weight = inside.copy(), float(weights[inside].sum())
-        prediction = np.where(inside, self._proba, 0.0)
-        known = np.zeros(len(left), dtype=bool)
-        urn = _Urn.of(prediction, weights, left, known)
-        share, low, high = urn.rest / size, 0.0, 1.0
-        known_sum, n_right = 0.0, 0.0
-        drawn: list[int] = []
-        history: list[tuple[float, float, float]] = []
-        refit_at = FIRST_REFIT
-        z_sum, precision, surprise = 0.0, 0.0, 0.0
-        log_low, log_high = np.zeros((2, len(GRID)))
-        tried = slice(0, len(GRID))
-        order = self._plan.order[inside[self._plan.order]]
-        for number, row in enumerate(order[:n].tolist()):
-            while self._picks and self._picks[0][0] <= number:
-                pick = self._picks.pop(0)[1]
-                if left[pick]:
-                    urn = urn.with_answer(prediction[pick], answers[pick], weights[pick])
-                    prediction[pick], known[pick] = answers[pick], True
-            if len(drawn) >= refit_at:
-                seen = np.array([answers[r] for r in drawn])
-                corrected = fit_calibration(self._proba[drawn], seen)(self._proba)
-                centre = float(corrected[inside].mean())
-                k = min(seen.sum(), len(seen) - seen.sum())
-                part = (k + PRIOR_FAULTS) / (k + 2.0 * PRIOR_FAULTS)
-                corrected = np.where(inside, centre + part * (corrected - centre), 0.0)
-                prediction = np.where(known, prediction, corrected)
-                refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
-                urn = _Urn.of(prediction, weights, left, known)
-            base, scale = known_sum + urn.rest, left_weight
-            z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
-            # Draws count by their precision: after many rows are known, they tell more.
-            variance = urn.variance * scale / size**2
-            prior_precision = PRIOR_DRAWS / variance
-            mean = (prior_precision * base / size + z_sum) / (prior_precision + precision)
-            spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
-            if alphas[0] > 0.0:
-                lowest = (base - scale * urn.largest_fall) / size
-                log_low[tried] += _log_gain(GRID[tried], mean, spread, z, lowest)
-                low = max(low, _first_kept(log_low[tried], alphas[0], GRID[tried]))
-            if alphas[1] > 0.0:
-                highest = (base + scale * urn.largest_rise) / size
-                log_high[tried] += _log_gain(-GRID[tried], -mean, spread, -z, -highest)
-                mirrored = 1.0 - GRID[tried][::-1]
-                high = min(high, 1.0 - _first_kept(log_high[tried][::-1], alphas[1], mirrored))
-            # The row is known from now on.
-            urn = urn._replace(rest=urn.rest - float(prediction[row]))
-            left[row] = False
-            left_weight -= float(weights[row])
-            known_sum += answers[row]
-            n_right += 1.0 - answers[row]
-            drawn.append(row)
-            z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
-            surprise += min((z - mean) ** 2 / variance, MAX_SQUARED_DEVIATION)
-            low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
-            high = max(high, low)
-            first, last = np.searchsorted(GRID, (low, high))
-            tried = slice(max(int(first) - 1, 0), int(last) + 2)
-            share = known_sum / size if len(drawn) == size else z_sum / precision
-            share = float(min(max(share, low), high))
-            history.append((share, low, high))
-        columns = np.array(history).reshape(-1, 3)
-        return CheckSequence(columns[:, 0], columns[:, 1], columns[:, 2], 1.0 - sum(alphas), size)
+def _play(
+    plan: CheckPlan,
+    kind: str,
+    inside: BoolArray,
+    answers: Mapping[int, float],
+    picked: Mapping[int, int],
+    n: int,
+    alphas: tuple[float, float],
+) -> CheckSequence:
+    """Bet on the first ``n`` draws against too small and against too large shares."""
+    weights, proba = plan.weights, plan.fault_proba(kind)
+    picks = sorted((draws, row) for row, draws in picked.items() if inside[row])
+    size = int(inside.sum())
+    if not size:
+        raise ReviewError("within has no row: a share of nothing cannot be estimated")
+    left, left_weight = inside.copy(), float(weights[inside].sum())
+    prediction = np.where(inside, proba, 0.0)
+    known = np.zeros(len(left), dtype=bool)
+    urn = _Urn.of(prediction, weights, left, known)
+    share, low, high = urn.rest / size, 0.0, 1.0
+    known_sum, n_right = 0.0, 0.0
+    drawn: list[int] = []
+    history: list[tuple[float, float, float]] = []
+    refit_at = FIRST_REFIT
+    z_sum, precision, surprise = 0.0, 0.0, 0.0
+    log_low, log_high = np.zeros((2, len(GRID)))
+    tried = slice(0, len(GRID))
+    order = plan.order[inside[plan.order]]
+    for number, row in enumerate(order[:n].tolist()):
+        while picks and picks[0][0] <= number:
+            pick = picks.pop(0)[1]
+            if left[pick]:
+                urn = urn.with_answer(prediction[pick], answers[pick], weights[pick])
+                prediction[pick], known[pick] = answers[pick], True
+        if len(drawn) >= refit_at:
+            seen = np.array([answers[r] for r in drawn])
+            corrected = fit_calibration(proba[drawn], seen)(proba)
+            centre = float(corrected[inside].mean())
+            k = min(seen.sum(), len(seen) - seen.sum())
+            part = (k + PRIOR_FAULTS) / (k + 2.0 * PRIOR_FAULTS)
+            corrected = np.where(inside, centre + part * (corrected - centre), 0.0)
+            prediction = np.where(known, prediction, corrected)
+            refit_at = len(drawn) + max(2, int(RECALIBRATE_EVERY * len(drawn)))
+            urn = _Urn.of(prediction, weights, left, known)
+        base, scale = known_sum + urn.rest, left_weight
+        z = (base + (answers[row] - prediction[row]) * scale / weights[row]) / size
+        # Draws count by their precision: after many rows are known, they tell more.
+        variance = urn.variance * scale / size**2
+        prior_precision = PRIOR_DRAWS / variance
+        mean = (prior_precision * base / size + z_sum) / (prior_precision + precision)
+        spread = variance * (PRIOR_DRAWS + surprise) / (PRIOR_DRAWS + len(drawn))
+        if alphas[0] > 0.0:
+            lowest = (base - scale * urn.largest_fall) / size
+            log_low[tried] += _log_gain(GRID[tried], mean, spread, z, lowest)
+            low = max(low, _first_kept(log_low[tried], alphas[0], GRID[tried]))
+        if alphas[1] > 0.0:
+            highest = (base + scale * urn.largest_rise) / size
+            log_high[tried] += _log_gain(-GRID[tried], -mean, spread, -z, -highest)
+            mirrored = 1.0 - GRID[tried][::-1]
+            high = min(high, 1.0 - _first_kept(log_high[tried][::-1], alphas[1], mirrored))
+        # The row is known from now on.
+        urn = urn._replace(rest=urn.rest - float(prediction[row]))
+        left[row] = False
+        left_weight -= float(weights[row])
+        known_sum += answers[row]
+        n_right += 1.0 - answers[row]
+        drawn.append(row)
+        z_sum, precision = z_sum + z / variance, precision + 1.0 / variance
+        surprise += min((z - mean) ** 2 / variance, MAX_SQUARED_DEVIATION)
+        low, high = max(low, known_sum / size), min(high, 1.0 - n_right / size)
+        high = max(high, low)
+        first, last = np.searchsorted(GRID, (low, high))
+        tried = slice(max(int(first) - 1, 0), int(last) + 2)
+        share = known_sum / size if len(drawn) == size else z_sum / precision
+        share = float(min(max(share, low), high))
+        history.append((share, low, high))
+    columns = np.array(history).reshape(-1, 3)
+    return CheckSequence(columns[:, 0], columns[:, 1], columns[:, 2], 1.0 - sum(alphas), size)
 
 
 class _Urn(NamedTuple):

@@ -159,7 +159,7 @@ def _write_log(
     if table.index is not None:
         names = {table.index: table.row_names(), **names}
     entries: list[tuple[object, ...]] = []
-    for mark in last_of_each(iter(marks)):
+    for mark in last_of_each(marks):
         judgement = found[mark.row]
         counts = judgement.mark.id == mark.id
         entries.append(

@@ -13,7 +13,7 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import combinations
@@ -30,7 +30,8 @@ SCHEMA_VERSION = 2
 KINDS = ("right", "wrong", "bad", "unsure")
 DRAW, PICK, BULK = "draw", "pick", "bulk"
 """How a row came to its mark: by a random draw, by choice, or accepted without a look."""
-SCHEMA = """
+SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS marks (
     id INTEGER PRIMARY KEY,
@@ -48,14 +49,9 @@ CREATE TABLE IF NOT EXISTS marks (
     CHECK ((kind = 'wrong') = (label IS NOT NULL))
 ) STRICT;
 CREATE INDEX IF NOT EXISTS marks_of_row ON marks (row) WHERE undone_at IS NULL;
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
 """
-COLUMNS_OF_VERSION_2 = {
-    "how": "TEXT NOT NULL DEFAULT 'pick'",
-    "draws": "INTEGER",
-    "confidence": "REAL",
-}
-EXPECTED_TABLES: tuple[set[str], ...] = (set(), {"meta"}, {"meta", "marks"})
-"""That a process which ended while the file was made can leave."""
 BUSY_SECONDS = 10.0
 
 
@@ -77,16 +73,6 @@ class Mark(NamedTuple):
     """In the suggested label, if it was accepted without a look."""
 
 
-class Accepted(NamedTuple):
-    """A suggested label to take over without a look."""
-
-    row: int
-    content: str
-    given: str
-    label: str
-    confidence: float
-
-
 class MarkStore:
     """The marks of one table.
 
@@ -98,7 +84,6 @@ class MarkStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        is_new = not self.path.exists()
         try:
             self._database = sqlite3.connect(
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -106,17 +91,15 @@ class MarkStore:
             # WAL with FULL: a commit is on disk when it returns, and survives kill -9 and power.
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("PRAGMA foreign_keys = ON")
-            version = int(self._database.execute("PRAGMA user_version").fetchone()[0])
-            # Version 0 with these tables: the process ended between the schema and its version.
-            foreign = version == 0 and not is_new and self._tables() not in EXPECTED_TABLES
-            if version > SCHEMA_VERSION or foreign:
+            known = self._database.execute(
+                "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+            ).fetchone()
+            if known != (0, 0) and known[0] != SCHEMA_VERSION:
                 raise ReviewError(
                     f"{str(self.path)!r} is not a file of marks of this version: move it away, or "
                     "name another one with --marks"
                 )
             self._database.executescript(SCHEMA)
-            self._add_missing_columns()
             self._check_content()
         except sqlite3.Error as error:
             raise ReviewError(
@@ -124,34 +107,19 @@ class MarkStore:
                 "--marks"
             ) from error
 
-    def _tables(self) -> set[str]:
-        found = self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return {str(name) for (name,) in found}
-
-    def _add_missing_columns(self) -> None:
-        """Bring a file of version 1 to this version, all or nothing."""
-        self._database.execute("BEGIN IMMEDIATE")
-        there = {row[1] for row in self._database.execute("PRAGMA table_info(marks)")}
-        for name, kind in COLUMNS_OF_VERSION_2.items():
-            if name not in there:
-                self._database.execute(f"ALTER TABLE marks ADD COLUMN {name} {kind}")
-        self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._database.execute("COMMIT")
-
     def _check_content(self) -> None:
         """Raise sqlite3.DatabaseError if the file is damaged or its marks are not marks."""
         checked = self._database.execute("PRAGMA quick_check(1)").fetchone()
         if checked is None or checked[0] != "ok":
             raise sqlite3.DatabaseError("the file is damaged")
         self._database.execute("SELECT key, value FROM meta LIMIT 1").fetchone()
-        for row in self._database.execute(f"SELECT {_COLUMNS}, undone_at FROM marks"):
-            texts, label = (row[2], row[3], row[4], row[6], row[7]), row[5]
-            if not isinstance(row[1], int) or not all(isinstance(text, str) for text in texts):
-                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
-            if row[4] not in KINDS or (row[4] == "wrong") != isinstance(label, str):
-                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
-            if row[8] not in (DRAW, PICK, BULK):
-                raise sqlite3.DatabaseError(f"mark {row[0]} is damaged")
+        for values in self._database.execute(f"SELECT {_COLUMNS}, undone_at FROM marks"):
+            mark = Mark(*values[:-1])
+            texts = (mark.content, mark.given, mark.reviewer, mark.at)
+            is_mark = isinstance(mark.row, int) and all(isinstance(text, str) for text in texts)
+            is_mark = is_mark and mark.kind in KINDS and mark.how in (DRAW, PICK, BULK)
+            if not is_mark or (mark.kind == "wrong") != isinstance(mark.label, str):
+                raise sqlite3.DatabaseError(f"mark {mark.id} is damaged")
 
     def close(self) -> None:
         """Release the file; marks are on disk already."""
@@ -165,27 +133,30 @@ class MarkStore:
         with self._working("BEGIN") as database:
             return dict(database.execute("SELECT key, value FROM meta").fetchall())
 
-    def set_meta(self, values: dict[str, str]) -> None:
-        """Store facts of the table, all or none."""
+    def set_meta(
+        self,
+        values: dict[str, str],
+        moved: Sequence[tuple[Mark, int]] = (),
+        gone: Sequence[Mark] = (),
+    ) -> None:
+        """Store facts of the table, all or none.
+
+        Parameters
+        ----------
+        moved : marks with their rows in a changed table
+        gone : marks that are undone, because their rows are no longer there
+        """
         with self._working() as database:
             database.executemany(
                 "INSERT INTO meta VALUES (?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 list(values.items()),
             )
-
-    def move(self, places: Sequence[tuple[int, int]]) -> None:
-        """Other rows for marks: pairs of mark and row, all or none."""
-        with self._working() as database:
             database.executemany(
-                "UPDATE marks SET row = ? WHERE id = ?", [(row, mark) for mark, row in places]
+                "UPDATE marks SET row = ? WHERE id = ?", [(row, mark.id) for mark, row in moved]
             )
-
-    def set_aside(self, marks: Sequence[int]) -> None:
-        """Undo marks whose rows are no longer there."""
-        with self._working() as database:
             database.executemany(
-                "UPDATE marks SET undone_at = ? WHERE id = ?", [(_now(), mark) for mark in marks]
+                "UPDATE marks SET undone_at = ? WHERE id = ?", [(_now(), m.id) for m in gone]
             )
 
     # -- marks ---------------------------------------------------------------------------------
@@ -211,10 +182,16 @@ class MarkStore:
             )
             return int(cursor.lastrowid or 0)
 
-    def add_accepted(self, accepted: Sequence[Accepted], reviewer: str) -> int:
+    def add_accepted(
+        self, accepted: Sequence[tuple[int, str, str, str, float]], reviewer: str
+    ) -> int:
         """Mark rows as wrong with their suggested labels, all or none; the number written.
 
         Rows that have a mark by now are left as they are.
+
+        Parameters
+        ----------
+        accepted : row, content, given label, accepted label and confidence in it
         """
         now = _now()
         with self._working() as database:
@@ -258,15 +235,6 @@ class MarkStore:
             ).fetchall()
         return [Mark(*row) for row in rows]
 
-    def of_row(self, row: int) -> list[Mark]:
-        """Standing marks of a row: the last one of each reviewer, the oldest first."""
-        with self._working("BEGIN") as database:
-            rows = database.execute(
-                f"SELECT {_COLUMNS} FROM marks WHERE undone_at IS NULL AND row = ? ORDER BY id",
-                (row,),
-            ).fetchall()
-        return list(last_of_each(Mark(*found) for found in rows))
-
     @contextmanager
     def _working(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
         """The database, one thread at a time; what fails leaves nothing half done."""
@@ -293,7 +261,7 @@ class Judgement(NamedTuple):
     disputed: bool
 
 
-def last_of_each(marks: Iterator[Mark]) -> list[Mark]:
+def last_of_each(marks: Iterable[Mark]) -> list[Mark]:
     """The last mark of every reviewer on every row, in the order of the log."""
     last: dict[tuple[int, str], Mark] = {}
     for mark in marks:
@@ -308,7 +276,7 @@ def judgements(marks: Sequence[Mark]) -> dict[int, Judgement]:
     marks of two reviewers differ, "unsure" apart.
     """
     found: dict[int, Judgement] = {}
-    for mark in last_of_each(iter(marks)):
+    for mark in last_of_each(marks):
         before = found.get(mark.row)
         if before is None or _weight(mark) > _weight(before.mark):
             found[mark.row] = Judgement(mark, False)
@@ -361,7 +329,7 @@ class Agreement(NamedTuple):
 def agreements(marks: Sequence[Mark]) -> list[Agreement]:
     """Of all pairs of reviewers with common rows, the pair with the most rows first."""
     said: dict[str, dict[int, str]] = {}
-    for mark in last_of_each(iter(marks)):
+    for mark in last_of_each(marks):
         if mark.kind != "unsure" and mark.how != BULK:
             said.setdefault(mark.reviewer, {})[mark.row] = repr((mark.kind, mark.label))
     found = []
@@ -417,9 +385,7 @@ def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bo
             "its content): --changed match keeps these, or move the marks in "
             f"{str(store.path)!r} away"
         )
-    store.move([(mark.id, row) for mark, row in moved])
-    store.set_aside([mark.id for mark in gone])
-    store.set_meta(facts)
+    store.set_meta(facts, moved, gone)
     return f"the table has changed: {len(moved)} marks follow their rows, {len(gone)} are set aside"
 
 

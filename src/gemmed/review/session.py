@@ -20,12 +20,12 @@ from .marks import (
     BULK,
     KINDS,
     PICK,
-    Accepted,
     Judgement,
     Mark,
     MarkStore,
     agreements,
     judgements,
+    last_of_each,
     row_digest,
 )
 from .planned_checks import PlannedChecks, take_plan
@@ -325,11 +325,11 @@ class ReviewSession:
         """A row (from 1) with its reasons and marks, ready for JSON."""
         position = self.position_of(row)
         fitted = self.fitted
-        sample = fitted.findings.sample(position)
+        sample, marks = fitted.findings.sample(position), self.store.standing()
         sample["given"] = str(self.subject.labels[position])
         sample["marks"] = [
             {name: getattr(mark, name) for name in ("kind", "label", "reviewer", "at", "how")}
-            for mark in self.store.of_row(row - 1)
+            for mark in last_of_each(mark for mark in marks if mark.row == row - 1)
         ]
         sample["fit"] = fitted.number
         sample["ranks"] = {
@@ -339,7 +339,7 @@ class ReviewSession:
         }
         if self.checks is not None:
             held = {self._position[other - 1] for other in self._held_by_others(reviewer)}
-            how, _ = self.checks.how(position, self.store.standing(), held)
+            how, _ = self.checks.how(position, marks, held)
             sample["how"], sample["place"] = how, self.checks.place(position)
         sample["texts"] = {
             name: str(cells[row - 1])
@@ -431,19 +431,11 @@ class ReviewSession:
                 f"{len(offer.suggestions)} suggestions are above this confidence now, not "
                 f"{n_shown}: look at the number again"
             )
-        return self.store.add_accepted(
-            [
-                Accepted(
-                    int(self.subject.rows[one.position]),
-                    self._digest(int(self.subject.rows[one.position])),
-                    str(self.subject.labels[one.position]),
-                    one.label,
-                    one.confidence,
-                )
-                for one in offer.suggestions
-            ],
-            name,
-        )
+        accepted = []
+        for one in offer.suggestions:
+            row, given = int(self.subject.rows[one.position]), self.subject.labels[one.position]
+            accepted.append((row, self._digest(row), str(given), one.label, one.confidence))
+        return self.store.add_accepted(accepted, name)
 
     def undo(self, reviewer: str) -> Mark | None:
         """Take back the last mark of a reviewer."""
