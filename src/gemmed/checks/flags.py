@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.exceptions import ReviewError
 from .._core.types import BoolArray
-from .plan import CheckPlan, answered_draws, check_kind, checked_proba, outcomes
+from .plan import CheckPlan, answered_draws, checked_proba, outcomes, proba_of
 
 CANDIDATE_PROBA = 0.2
 """Rows below this probability are never flagged by checks: their chance to be drawn is smaller."""
@@ -65,11 +65,7 @@ def flag_fdr(
     """
     if not 0.0 < fdr < 1.0:
         raise ReviewError(f"fdr={fdr!r} must lie between 0 and 1 (as 0.1)")
-    given = checked_proba(fault_proba)
-    check_kind(kind)
-    proba = np.minimum(given.sum(axis=1), 1.0)
-    if kind != "fault" and given[:, 1].any():
-        proba = given[:, 0 if kind == "wrong" else 1]
+    proba = proba_of(checked_proba(fault_proba), kind)
     order = np.argsort(-proba, kind="stable")
     # Lists end where the probability changes: equal rows are flagged together or not at all.
     ends = np.flatnonzero(np.append(np.diff(proba[order]) != 0.0, True))

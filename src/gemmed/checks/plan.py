@@ -79,10 +79,7 @@ class CheckPlan:
 
     def fault_proba(self, kind: str = "fault") -> FloatArray:
         """Probability by the model that a row has a fault of some kind."""
-        check_kind(kind)
-        if kind == "fault" or not self.proba[:, 1].any():
-            return np.minimum(self.proba.sum(axis=1), 1.0)
-        return self.proba[:, KINDS.index(kind) - 1]
+        return proba_of(self.proba, kind)
 
     def enlarged(self, n: int) -> CheckPlan:
         """The same plan with more checks; the first ones stay what they were."""
@@ -182,6 +179,14 @@ def checked_proba(values: Any) -> FloatArray:
     if not (np.isfinite(proba).all() and proba.min() >= 0.0 and proba.max() <= 1.0):
         raise ReviewError("fault_proba must hold probabilities between 0 and 1, without NaN")
     return proba
+
+
+def proba_of(proba: FloatArray, kind: str) -> FloatArray:
+    """Probability of some kind of fault; of one number per row it is that number."""
+    check_kind(kind)
+    if kind == "fault" or not proba[:, 1].any():
+        return np.minimum(proba.sum(axis=1), 1.0)
+    return proba[:, KINDS.index(kind) - 1]
 
 
 def check_kind(kind: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._core.exceptions import GemmedError
+from .._core.exceptions import GemmedError, ReviewError, reason
 from .._core.optional import require
 from ..acoustics import SoundFile, read_audio
 from ..report.pages import page_file, templates
@@ -39,79 +39,43 @@ HEADERS = {
 }
 
 
-class Guard:
-    """Lets through what comes from the page of this server.
-
-    Parameters
-    ----------
-    app : the application behind it
-    token : what the address of the page holds
-    port : of this server
-    """
-
-    def __init__(self, app: Any, token: str, port: int) -> None:
-        self._app, self._token = app, token
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        self._cookie = f"gemmed_review_{port}"
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from starlette.datastructures import QueryParams
-        from starlette.requests import Request
-        from starlette.responses import PlainTextResponse, RedirectResponse
-
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope)
-        answer: Any = None
-        given = QueryParams(scope["query_string"]).get("token")
-        if request.headers.get("host", "") not in self._hosts:
-            answer = PlainTextResponse("this server has another name", 400)
-        elif not self._from_here(request):
-            answer = PlainTextResponse("this request comes from another page", 403)
-        elif given is not None and scope["path"] == "/" and self._fits(given):
-            # The token goes from the address into a cookie that no script can read.
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-        elif not self._fits(request.cookies.get(self._cookie, "")):
-            answer = PlainTextResponse("open the address that gemmed review printed", 403)
-        if answer is None:
-            await self._app(scope, receive, _with_headers(send))
-        else:
-            await answer(scope, receive, _with_headers(send))
-
-    def _fits(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode(), self._token.encode())
-
-    def _from_here(self, request: Any) -> bool:
-        origin = request.headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            return False
-        site = request.headers.get("sec-fetch-site", "same-origin")
-        return request.method in ("GET", "HEAD") or (origin is not None and site == "same-origin")
-
-
-def _with_headers(send: Any) -> Any:
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            message = {**message, "headers": [*message["headers"], *own]}
-        await send(message)
-
-    return sending
-
-
 def make_app(session: ReviewSession, token: str, port: int) -> Any:
     """The application.
 
     Parameters
     ----------
-    token : secret of this run
+    token : secret of this run, which the address of the page holds
     port : that it is served on
     """
     require("starlette", "the review page needs", "review")
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.responses import PlainTextResponse, RedirectResponse
     from starlette.routing import Route
+
+    hosts, cookie = {f"127.0.0.1:{port}", f"localhost:{port}"}, f"gemmed_review_{port}"
+
+    def fits(given: str) -> bool:
+        return hmac.compare_digest(given.encode(), token.encode())
+
+    async def guarded(request: Any, answer_of: Any) -> Any:
+        """Lets through what comes from the page of this server."""
+        given = request.query_params.get("token")
+        if request.headers.get("host", "") not in hosts:
+            answer: Any = PlainTextResponse("this server has another name", 400)
+        elif not _is_from(request, hosts):
+            answer = PlainTextResponse("this request comes from another page", 403)
+        elif given is not None and request.url.path == "/" and fits(given):
+            # The token goes from the address into a cookie that no script can read.
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(cookie, token, httponly=True, samesite="strict")
+        elif not fits(request.cookies.get(cookie, "")):
+            answer = PlainTextResponse("open the address that gemmed review printed", 403)
+        else:
+            answer = await answer_of(request)
+        answer.headers.update(HEADERS)
+        return answer
 
     pages = _Pages(session)
     routes = [
@@ -132,15 +96,16 @@ def make_app(session: ReviewSession, token: str, port: int) -> Any:
         ("export", pages.export, ["POST"]),
     ):
         routes.append(Route(f"/api/{path}", _answering(work), methods=methods))
-    return Guard(Starlette(routes=routes), token, port)
+    return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=guarded)])
 
 
-class _Problem(Exception):
-    """What is wrong with a request, in a sentence, and the status of the answer."""
-
-    def __init__(self, text: str, status: int = 400) -> None:
-        super().__init__(text)
-        self.status = status
+def _is_from(request: Any, hosts: set[str]) -> bool:
+    """Whether a request comes from a page of this server, or changes nothing and may be typed."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin.removeprefix("http://") not in hosts:
+        return False
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return request.method in ("GET", "HEAD") or (origin is not None and site == "same-origin")
 
 
 def _answering(work: Callable[[Any, Any], Any]) -> Any:
@@ -156,14 +121,10 @@ def _answering(work: Callable[[Any, Any], Any]) -> Any:
         given = await _given(request) if request.method == "POST" else request.query_params
         try:
             return JSONResponse(await run_in_threadpool(work, request, given))
-        except _Problem as error:
-            text, status = str(error), error.status
         except LookupError as error:
-            text, status = str(error.args[0]) if error.args else "not found", 404
+            return JSONResponse({"problem": str(error.args[0])}, 404)
         except (GemmedError, OSError, ValueError) as error:
-            text = " ".join(str(error).split())
-            status = 507 if "full" in text else 400
-        return JSONResponse({"problem": text}, status)
+            return JSONResponse({"problem": reason(error)}, 400)
 
     return answer
 
@@ -195,7 +156,7 @@ class _Pages:
     def queue(self, request: Any, given: Any) -> Any:
         start, count = _whole(given.get("start", "0")), _whole(given.get("count", "50"))
         if start is None or count is None:
-            raise _Problem("start and count must be whole numbers")
+            raise ReviewError("start and count must be whole numbers")
         return self._session.queue(
             given.get("ranking", "joint"),
             start,
@@ -211,15 +172,15 @@ class _Pages:
     def sample(self, request: Any, given: Any) -> Any:
         row = _whole(request.path_params["row"])
         if row is None:
-            raise _Problem("the number of a row is a whole number", 404)
+            raise LookupError("the number of a row is a whole number")
         return self._session.sample(row, _reviewer(given))
 
     def mark(self, request: Any, given: Any) -> Any:
         if given is None:
-            raise _Problem("a mark is JSON with row, mark, reviewer and perhaps label")
+            raise ReviewError("a mark is JSON with row, mark, reviewer and perhaps label")
         row, label = given.get("row"), given.get("label")
         if type(row) is not int or not (label is None or isinstance(label, str)):
-            raise _Problem("row must be a whole number and label a text")
+            raise ReviewError("row must be a whole number and label a text")
         kind, reviewer = str(given.get("mark")), str(given.get("reviewer", ""))
         return {
             "id": self._session.mark(row, kind, label, reviewer),
@@ -228,20 +189,20 @@ class _Pages:
 
     def undo(self, request: Any, given: Any) -> Any:
         if given is None:
-            raise _Problem("undo needs JSON with reviewer")
+            raise ReviewError("undo needs JSON with reviewer")
         mark = self._session.undo(str(given.get("reviewer", "")))
         return {"row": None if mark is None else mark.row + 1, "state": self._session.state()}
 
     def refit(self, request: Any, given: Any) -> Any:
         if request.method == "POST" and not self._session.refit():
-            raise _Problem("a fit is running already", 409)
+            raise ReviewError("a fit is running already")
         return self._session.progress()
 
     def bulk(self, request: Any, given: Any) -> Any:
         try:
             confidence = float((given or {}).get("confidence", "x"))
         except (TypeError, ValueError):
-            raise _Problem("bulk needs a confidence between 0.5 and 1") from None
+            raise ReviewError("bulk needs a confidence between 0.5 and 1") from None
         if request.method == "GET":
             offer = self._session.offer(confidence)
             most = offer.most_errors
@@ -253,14 +214,14 @@ class _Pages:
             }
         shown = given.get("shown")
         if not isinstance(shown, int):
-            raise _Problem("shown must be the number of suggestions that the page showed")
+            raise ReviewError("shown must be the number of suggestions that the page showed")
         n = self._session.accept(confidence, shown, str(given.get("reviewer", "")))
         return {"accepted": n, "state": self._session.state()}
 
     def export(self, request: Any, given: Any) -> Any:
         bad = None if given is None else given.get("bad", "drop")
         if bad not in BAD_ROWS:
-            raise _Problem(f"export needs JSON with bad, one of {', '.join(BAD_ROWS)}")
+            raise ReviewError(f"export needs JSON with bad, one of {', '.join(BAD_ROWS)}")
         session = self._session
         return export(
             session.subject.table,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import ReviewError
+from .._core.exceptions import ReviewError, reason
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
 from ..rows.tables import file_digest
@@ -106,7 +106,7 @@ class ReviewSession:
             with listening(self._on_event):
                 self.fit()
         except Exception as problem:  # whatever a fit raises is told, and the last fit stays
-            error = " ".join(str(problem).split()) or type(problem).__name__
+            error = reason(problem)
         finally:
             self._progress = {"running": False, "stage": "", "error": error}
             self._refit_lock.release()
