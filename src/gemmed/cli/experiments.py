@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from .._core.optional import require
 from ..datasets import make_ring
 from ..experiments import reproduce as targets
 from ..experiments.files import write_csv
-from .terminal import print_json, print_table, say, target_progress
+from .terminal import print_json, print_table, report, target_progress
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -32,17 +30,17 @@ def reproduce(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(summaries)
-    else:
-        cells = [
-            [
-                summary["target"],
-                summary["runs"],
-                f"{summary['seconds']:.1f}",
-                os.path.join(summary["out"], summary["files"][0]),
-            ]
-            for summary in summaries
+        return 0
+    cells = [
+        [
+            own["target"],
+            own["runs"],
+            f"{own['seconds']:.1f}",
+            str(Path(own["out"], own["files"][0])),
         ]
-        print_table(["target", "runs", "seconds", "picture"], cells)
+        for own in summaries
+    ]
+    print_table(["target", "runs", "seconds", "picture"], cells)
     return 0
 
 
@@ -58,26 +56,21 @@ def simulate_ring(options: argparse.Namespace) -> int:
         n_test_per_class=options.test_per_class,
         random_state=options.seed,
     )
+    nominal = np.zeros(len(data.y_test), dtype=bool)
     rows = [
-        {
-            "x1": repr(float(x1)),
-            "x2": repr(float(x2)),
-            "y": int(y),
-            "anomalous": int(bad),
-            "part": part,
-        }
+        {"x1": repr(float(x1)), "x2": repr(float(x2)), "y": int(y), "anomalous": int(bad),
+         "part": part}
         for X, labels, anomalous, part in (
             (data.X, data.y, data.anomalous, "train"),
-            (data.X_test, data.y_test, np.zeros(len(data.y_test), dtype=bool), "test"),
+            (data.X_test, data.y_test, nominal, "test"),
         )
         for (x1, x2), y, bad in zip(X, labels, anomalous, strict=True)
-    ]
-    path, n_bad = Path(options.out), int(data.anomalous.sum())
-    write_csv(path, rows)
-    if options.json:
-        print(json.dumps({"file": str(path), "rows": len(rows), "anomalous": n_bad}))
-    else:
-        say(f"{len(rows)} rows, {n_bad} anomalous: {path}")
+    ]  # fmt: skip
+    write_csv(Path(options.out), rows)
+    n_bad = int(data.anomalous.sum())
+    summary = {"file": str(Path(options.out)), "rows": len(rows), "anomalous": n_bad}
+    line = f"{len(rows)} rows, {n_bad} anomalous: {summary['file']}"
+    report(summary, [line], as_json=options.json)
     return 0
 
 
@@ -97,12 +90,10 @@ def simulate_footsteps(options: argparse.Namespace) -> int:
             seed=options.seed,
             progress=lambda done, total: update("footsteps", done, total),
         )
-    if options.json:
-        print(json.dumps(summary))
-    else:
-        say(
-            f"{summary['recordings']} recordings of {summary['subjects']} subjects, "
-            f"{summary['faults']} faults, {summary['anomalous']} of {summary['segments']} segments "
-            f"anomalous: {summary['folder']}"
-        )
+    line = (
+        f"{summary['recordings']} recordings of {summary['subjects']} subjects, "
+        f"{summary['faults']} faults, {summary['anomalous']} of {summary['segments']} segments "
+        f"anomalous: {summary['folder']}"
+    )
+    report(summary, [line], as_json=options.json)
     return 0

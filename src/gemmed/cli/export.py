@@ -11,7 +11,7 @@ from ..io.model_files import load_model
 from ..io.onnx_export import export_onnx
 from .outputs import check_outputs
 from .recordings import is_sound_model
-from .terminal import busy, note, print_json, say, warnings_as_notes
+from .terminal import busy, note, report, warnings_as_notes
 
 SUFFIX = ".onnx"
 
@@ -49,16 +49,18 @@ def run(options: argparse.Namespace) -> int:
     }
     if sound is not None:
         summary["mfcc"] = sound
-    if options.json:
-        print_json(summary)
-        return 0
+    lines = []
     for one in done.inputs:
         kind = "texts" if one.is_text else f"numbers, {done.dtype}"
         shown = ", ".join(one.columns[:8]) + ", ..." * (len(one.columns) > 8)
-        say(f"input          {one.name} ({kind}), {len(one.columns)} columns: {shown}")
+        lines.append(f"input          {one.name} ({kind}), {len(one.columns)} columns: {shown}")
     if sound is not None:
-        say(f"mfcc           {', '.join(f'{name}={value}' for name, value in sound.items())}")
-    say("outputs        label, decision, probabilities")
-    say(f"classes        {', '.join(map(str, done.classes))}")
-    say(f"model          {done.path} ({done.n_bytes / 1000:.0f} kB)")
+        settings = ", ".join(f"{name}={value}" for name, value in sound.items())
+        lines.append(f"mfcc           {settings}")
+    lines += [
+        "outputs        label, decision, probabilities",
+        f"classes        {', '.join(map(str, done.classes))}",
+        f"model          {done.path} ({done.n_bytes / 1000:.0f} kB)",
+    ]
+    report(summary, lines, as_json=options.json)
     return 0

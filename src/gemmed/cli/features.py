@@ -36,10 +36,16 @@ from ..acoustics.sound_files import FLAGS
 from ..experiments.files import prepare_folder
 from ..experiments.runner import RunStore, Task, run_tasks
 from ..rows.cells import as_text, without_formulas
+from .options import SOME_FAILED
 from .outputs import note_formulas
-from .terminal import complain, print_json, say, target_progress
+from .terminal import complain, report, target_progress
 
-SOME_FAILED, ALL_FAILED = 3, 2
+ALL_FAILED = 2
+OPTION_OF_SETTING = {
+    "n_segments": "segments", "overlap": "overlap", "segment": "segment_seconds",
+    "window": "window", "n_windows": "frames", "frame": "frame_seconds", "n_mfcc": "mfcc",
+    "n_mels": "mels", "f_min": "f_min", "f_max": "f_max",
+}  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
         require(package, "the command features needs", extra)
     begin = time.perf_counter()
     _check_call(options)
-    settings = _settings(options)
+    settings = FeatureSettings(
+        **{field: getattr(options, option) for field, option in OPTION_OF_SETTING.items()}
+    )
     entries = read_manifest(options.manifest)
     paths = [entry.located(Path(options.manifest).parent) for entry in entries]
     rates = _file_rates(paths)
@@ -58,12 +66,14 @@ def run(options: argparse.Namespace) -> int:
     if rate is not None:
         settings.samples(rate)
     folder = prepare_folder(Path(f"{options.out}.parts"))
-    tasks = [
-        _task(
-            folder, part_arguments(entry, path.absolute(), rate=rate, settings=settings.as_dict())
-        )
-        for entry, path in zip(entries, paths, strict=True)
-    ]
+    tasks = []
+    for entry, path in zip(entries, paths, strict=True):
+        own = part_arguments(entry, path.absolute(), rate=rate, settings=settings.as_dict())
+        name = part_name(own)
+        name = f"{name[:2]}/{name[2:]}"  # a folder of a hundred thousand files is slow
+        part = os.path.abspath(folder / name)
+        given = {"arguments": own, "version": __version__, "part": part}
+        tasks.append(Task(name, compute_part, given))
     store = _PartStore(folder, __version__)
     with target_progress(enabled=not options.json) as update:
         found = run_tasks(
@@ -128,21 +138,6 @@ def _check_call(options: argparse.Namespace) -> None:
         raise ValueError(f"--out {options.out!r} is the manifest itself: name another file")
 
 
-def _settings(options: argparse.Namespace) -> FeatureSettings:
-    return FeatureSettings(
-        n_segments=options.segments,
-        overlap=options.overlap,
-        segment=options.segment_seconds,
-        window=options.window,
-        n_windows=options.frames,
-        frame=options.frame_seconds,
-        n_mfcc=options.mfcc,
-        n_mels=options.mels,
-        f_min=options.f_min,
-        f_max=options.f_max,
-    )
-
-
 def _file_rates(paths: Sequence[Path]) -> Counter[int]:
     """How many files have which sample rate; files that cannot be opened are left out."""
     rates: Counter[int] = Counter()
@@ -150,16 +145,6 @@ def _file_rates(paths: Sequence[Path]) -> Counter[int]:
         with suppress(AudioFileError, OSError):  # reported when the file is read
             rates[audio_rate(path)] += 1
     return rates
-
-
-def _task(folder: Path, arguments: dict[str, Any]) -> Task:
-    """A recording as a task that can be resumed."""
-    name = part_name(arguments)
-    # Two levels: a folder of a hundred thousand files is slow.
-    name = f"{name[:2]}/{name[2:]}"
-    part = os.path.abspath(folder / name)
-    given = {"arguments": arguments, "version": __version__, "part": part}
-    return Task(name, compute_part, given)
 
 
 class _PartStore(RunStore):
@@ -186,33 +171,32 @@ def _with_text(table: FeatureTable) -> FeatureTable:
 def _report(summary: dict[str, Any], *, as_json: bool) -> int:
     for problem in summary["problems"]:
         complain(f"{problem['path']}: {problem['problem']}")
-    if as_json:
-        print_json(summary)
+    report(summary, _lines(summary), as_json=as_json)
     if summary["file"] is None:
         complain("error: none of the recordings could be used")
         return ALL_FAILED
-    if not as_json:
-        _print_summary(summary)
     return SOME_FAILED if summary["problems"] else 0
 
 
-def _print_summary(summary: dict[str, Any]) -> None:
-    say(
+def _lines(summary: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if summary["file"] is None:
+        return []
+    lines = [
         f"{summary['rows']} rows of {summary['columns']} features from "
         f"{summary['recordings'] - summary['failed']} of {summary['recordings']} recordings "
         f"({summary['computed']} computed now) at {summary['rate']:g} Hz: {summary['file']}"
-    )
+    ]
     flagged = [f"{n} {name}" for name, n in summary["flagged_segments"].items() if n]
     if flagged:
-        say(f"segments with a flag: {', '.join(flagged)}")
+        lines.append(f"segments with a flag: {', '.join(flagged)}")
     if summary["files_of_lower_rate"]:
-        say(
+        lines.append(
             f"{summary['files_of_lower_rate']} files have a lower sample rate: nothing is in their "
             "upper frequencies (choose a lower --rate)"
         )
-    for reduction in summary["components"]:
-        say(
-            f"sensor {reduction['sensor']}: components hold "
-            f"{100 * reduction['variance_kept']:.1f} % of the variance, "
-            f"{100 * reduction['power_kept']:.1f} % of the power"
-        )
+    return lines + [
+        f"sensor {own['sensor']}: components hold {100 * own['variance_kept']:.1f} % of the "
+        f"variance, {100 * own['power_kept']:.1f} % of the power"
+        for own in summary["components"]
+    ]

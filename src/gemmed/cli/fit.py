@@ -10,7 +10,7 @@ from ..rows.tables import Table, read_table
 from .options import SOME_FAILED, has_sensor_columns, reading_of
 from .outputs import check_outputs, emit_table
 from .streaming import is_streamed, train_in_blocks
-from .terminal import busy, print_json, say
+from .terminal import busy, report
 from .training import (
     Training,
     score_unlabelled,
@@ -43,11 +43,8 @@ def run(options: argparse.Namespace) -> int:
     summary = {"model": options.out, **summary_of(training)}
     if training.problems:
         summary["problems"] = training.problems
-    if options.json:
-        print_json(summary)
-    else:
-        for line in [*summary_lines(summary), f"model          {options.out}"]:
-            say(line)
+    lines = [*summary_lines(summary), f"model          {options.out}"]
+    report(summary, lines, as_json=options.json)
     return SOME_FAILED if training.problems else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .outputs import check_outputs, emit_table
 from .recordings import is_sound_model, predict_recordings
 from .sensor_recordings import is_sensor_model, predict_sensors
 from .sensor_tables import is_sensor_table_model, predict_sensor_table
-from .terminal import busy, note, print_json, say, warnings_as_notes
+from .terminal import busy, note, print_json, report, warnings_as_notes
 from .training import proba_columns, read, report_notes
 
 
@@ -126,35 +127,27 @@ def _only_table(names: list[str]) -> str:
 
 
 def _new_columns(model: Any, frame: Any, *, proba: bool, rate: float | None) -> dict[str, Any]:
+    last = model[-1] if isinstance(model, Pipeline) else model
+    name = f"the model, {type(last).__name__},"
     if not hasattr(model, "predict"):
-        raise ValueError(f"the model, {type(model).__name__}, does not predict")
+        raise ValueError(f"{name} does not predict")
     with warnings.catch_warnings():  # unseen categories have been reported by name already
         warnings.filterwarnings("ignore", message="Found unknown categories")
         added: dict[str, Any] = {"prediction": model.predict(frame)}
     if proba:
         if not hasattr(model, "predict_proba"):
-            raise ValueError(f"{_name_of(model)} has no class probabilities: leave out --proba")
+            raise ValueError(f"{name} has no class probabilities: leave out --proba")
         added |= proba_columns(model, model.predict_proba(frame))
     if rate is not None:
-        last = _last_of(model)
+        if not (hasattr(last, "p_values") and hasattr(last, "screen")):
+            raise ValueError(
+                f"{name} cannot screen new rows: leave out --screen, or fit the model again with "
+                "this version of gemmed"
+            )
         features = frame if last is model else model[:-1].transform(frame)
-        for method in ("p_values", "screen"):
-            if not hasattr(last, method):
-                raise ValueError(
-                    f"{_name_of(model)} cannot screen new rows: leave out --screen, or fit "
-                    "the model again with this version of gemmed"
-                )
         added["p_value"] = last.p_values(features)
         added["suspicious"] = last.screen(features, false_alarm_rate=rate)
     return added
-
-
-def _last_of(model: Any) -> Any:
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def _name_of(model: Any) -> str:
-    return f"the model, {type(_last_of(model)).__name__},"
 
 
 def _listed(names: list[str], most: int = 8) -> str:
@@ -163,23 +156,20 @@ def _listed(names: list[str], most: int = 8) -> str:
 
 
 def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: int) -> None:
-    known = [label for label in added["prediction"] if label is not None]
-    labels, counts = np.unique(np.array(known), return_counts=True)
-    predicted = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
+    known = Counter(label for label in added["prediction"] if label is not None)
+    predicted = {str(label): known[label] for label in sorted(known)}
     summary: dict[str, Any] = {"rows": n_rows, "predicted": predicted}
+    classes = ", ".join(f"{label}: {count}" for label, count in predicted.items())
     if "suspicious" in added:
         summary["suspicious"] = sum(mark is not None and bool(mark) for mark in added["suspicious"])
-    if options.json:
-        if options.out == "-":
-            columns = {name: np.asarray(values).tolist() for name, values in added.items()}
-            summary["predictions"] = [
-                {"row": row, **dict(zip(columns, cells, strict=True))}
-                for row, cells in enumerate(zip(*columns.values(), strict=True), start=1)
-            ]
-        else:
-            summary["out"] = options.out
+        classes += f", {summary['suspicious']} suspicious"
+    if options.out != "-":
+        line = f"{counted(n_rows, 'row')} ({classes}): {options.out}"
+        report(summary | {"out": options.out}, [line], as_json=options.json)
+    elif options.json:
+        columns = {name: np.asarray(values).tolist() for name, values in added.items()}
+        summary["predictions"] = [
+            {"row": row, **dict(zip(columns, cells, strict=True))}
+            for row, cells in enumerate(zip(*columns.values(), strict=True), start=1)
+        ]
         print_json(summary)
-    elif options.out != "-":
-        classes = ", ".join(f"{label}: {count}" for label, count in predicted.items())
-        marked = f", {summary['suspicious']} suspicious" if "suspicious" in summary else ""
-        say(f"{counted(n_rows, 'row')} ({classes}{marked}): {options.out}")

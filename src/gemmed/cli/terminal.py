@@ -11,7 +11,7 @@ import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,6 +42,15 @@ def printable(text: str) -> str:
 def say(line: str = "") -> None:
     """One line on standard output, for people."""
     print(printable(line))
+
+
+def report(summary: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """What a command has done: a summary for programs, or lines for people."""
+    if as_json:
+        print_json(summary)
+        return
+    for line in lines:
+        say(line)
 
 
 def print_json(found: Any) -> None:
@@ -138,66 +147,53 @@ def _terminal(*, stderr: bool = True) -> Any:
 
 
 @contextmanager
-def target_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each target, on standard error; what is yielded tells how much of it is done."""
-    if not (enabled and sys.stderr.isatty()):
-        yield lambda target, done, total: None
-        return
+def _bars() -> Iterator[Callable[[str, int, int | None, str], None]]:
+    """Bars on standard error, one per name; what is yielded moves one and sets the text beside."""
     console = _terminal()
     from rich import progress as rich
 
     bars: dict[str, Any] = {}
 
-    def update(target: str, done: int, total: int) -> None:
-        if total and target not in bars:
-            bars[target] = display.add_task(target, total=total)
-        if total:
-            display.update(bars[target], completed=done)
+    def move(name: str, done: int, total: int | None, text: str) -> None:
+        if name not in bars:
+            bars[name] = display.add_task(name, total=total, text=text)
+        display.update(bars[name], completed=done, total=total, text=text)
 
     with rich.Progress(
         rich.TextColumn("{task.description:>17}"),
         rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("runs"),
+        rich.TimeElapsedColumn(),
         rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[text]}"),
         console=console,
     ) as display:
-        yield update
+        yield move
+
+
+@contextmanager
+def target_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per target; what is yielded says how many of its runs are done."""
+    if not (enabled and sys.stderr.isatty()):
+        yield lambda target, done, total: None
+        return
+    with _bars() as move:
+        yield lambda target, done, total: move(target, done, total, f"{done} of {total} runs")
 
 
 @contextmanager
 def fit_progress() -> Iterator[None]:
-    """The stages of a fit, on standard error; what the solver has reached beside it."""
+    """The stages of a fit; what the solver has reached beside it."""
     if not sys.stderr.isatty():
         yield
         return
-    console = _terminal()
-    from rich import progress as rich
-
-    stages: list[tuple[str, Any]] = []
-
-    def finish() -> None:
-        if stages:
-            display.update(stages[-1][1], completed=1, total=1)
 
     def update(event: Event) -> None:
-        if not stages or event.stage != stages[-1][0]:
-            finish()
-            stages.append((event.stage, display.add_task(event.stage, total=None, state="")))
         # Most solvers need few of the iterations they may take: their bar has no end.
         total = None if event.stage == "solver" else event.total
-        display.update(stages[-1][1], completed=event.done, total=total, state=_state(event))
+        move(event.stage, event.done, total, _state(event))
 
-    with rich.Progress(
-        rich.TextColumn("{task.description:>13}"),
-        rich.BarColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("{task.fields[state]}"),
-        console=console,
-    ) as display:
-        with listening(update):
-            yield
-        finish()
+    with _bars() as move, listening(update):
+        yield
 
 
 def _state(event: Event) -> str:
