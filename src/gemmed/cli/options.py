@@ -141,12 +141,7 @@ CLUSTER = {
 
 
 def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any]) -> None:
-    """Options of a table, as the top of this file says.
-
-    Parameters
-    ----------
-    special : further arguments of ``add_argument``, by the name of the option
-    """
+    """Options of a table, as the top of this file says; ``special``: further arguments."""
     for form, what in table.items():
         found = FORM.fullmatch(form)
         assert found is not None, form
@@ -170,13 +165,7 @@ def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any])
 def add_command(
     commands: Any, name: str, run: str, summary: str, description: str, epilog: str
 ) -> Any:
-    """A parser of a command; the epilog is shown as it is written.
-
-    Parameters
-    ----------
-    run : ``module:function`` of what the command does; its result is the exit code
-    summary : one line in the list of commands
-    """
+    """A parser of a command that ``run`` does, ``module:function``; its result is the exit code."""
     parser = commands.add_parser(
         name,
         help=summary,

@@ -229,15 +229,8 @@ def predict_recordings(
 ) -> tuple[Any, dict[str, Any], bool]:
     """Predict recordings, which are processed as the fitted model expects them.
 
-    Parameters
-    ----------
-    names : sound files, if there is no manifest
-    table : manifest
-
-    Returns
-    -------
-    the recordings as a frame, its new columns (prediction, what else was asked for, flags), and
-    whether some recordings could not be used
+    ``names`` are sound files, if there is no manifest. The result is the recordings as a frame, its
+    new columns, and whether some recordings could not be used.
     """
     import pandas as pd
 

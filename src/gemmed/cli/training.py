@@ -346,10 +346,7 @@ def _probs_in(
 ) -> list[np.ndarray]:
     """Probabilities of one file, a matrix for each model.
 
-    Parameters
-    ----------
-    kept : classes that are learned
-    known : all labels of the table; probabilities of those that are not learned are dropped
+    Columns may be those of the classes that are kept, or of all known labels.
     """
     if path.lower().endswith(".npy"):
         values = _load(path)

@@ -139,12 +139,7 @@ class Signal(NamedTuple):
 
 
 def signal_of(model: Any, labels: np.ndarray) -> Signal | None:
-    """Held-out accuracy of a fit; None if the model has no held-out predictions.
-
-    Parameters
-    ----------
-    labels : as given, shape (n_rows,)
-    """
+    """Held-out accuracy of a fit to labels as given; None without held-out predictions."""
     held_out: FloatArray | None = getattr(model, "held_out_proba_", None)
     if held_out is None or len(held_out) != len(labels):
         return None

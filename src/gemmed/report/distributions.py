@@ -60,13 +60,7 @@ class ColumnCounts:
         return np.array(bars)
 
     def marked(self, row: int, groups: Mapping[str, list[int]]) -> Distribution | None:
-        """The distribution in several groups of classes; None if there are fewer than two values.
-
-        Parameters
-        ----------
-        row : position of the row whose value is marked
-        groups : numbers of the classes of each group, by the name of the group
-        """
+        """The distribution in groups of classes with the value of a row; None for a single value."""
         if self.is_category:
             return self._marked_category(str(self.column[row]), groups)
         if self._ends is None:

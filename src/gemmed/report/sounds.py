@@ -207,12 +207,7 @@ class Recording(NamedTuple):
 
 
 class Recordings:
-    """Recordings that were read; those that could not be are in ``problems``.
-
-    Parameters
-    ----------
-    files : names, and seconds between which the recordings lie
-    """
+    """Recordings that were read; those that could not be are in ``problems``."""
 
     def __init__(self, files: Sequence[SoundFile]) -> None:
         files = sound_files(files)
@@ -259,15 +254,11 @@ class Recordings:
         return pd.DataFrame([recording.measures for recording in self._found])
 
     def places(self, number: int, alike: BoolArray) -> list[dict[str, Any]]:
-        """Where in time a recording is unlike others.
+        """Where in time a recording is unlike trusted ones of its class, the mask ``alike``.
 
         The mean over coefficients of their distances from the median of the others, in spreads,
         frame by frame. Frames beyond what 99 % of the frames of the others show are named, at most
         three runs of them, the strongest ones.
-
-        Parameters
-        ----------
-        alike : trusted recordings of its class, shape (n_used,)
         """
         chosen = self.mfcc[alike & (np.arange(len(self)) != number)]
         if len(chosen) < MIN_TRUSTED:

@@ -74,12 +74,7 @@ class Mark(NamedTuple):
 
 
 class MarkStore:
-    """The marks of one table.
-
-    Parameters
-    ----------
-    path : SQLite file; made if it is not there
-    """
+    """The marks of one table, in an SQLite file that is made if it is not there."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -139,13 +134,7 @@ class MarkStore:
         moved: Sequence[tuple[Mark, int]] = (),
         gone: Sequence[Mark] = (),
     ) -> None:
-        """Store facts of the table, all or none.
-
-        Parameters
-        ----------
-        moved : marks with their rows in a changed table
-        gone : marks that are undone, because their rows are no longer there
-        """
+        """Store facts of the table, marks that moved and marks that are gone; all or none."""
         with self._working() as database:
             database.executemany(
                 "INSERT INTO meta VALUES (?, ?) "
@@ -187,11 +176,8 @@ class MarkStore:
     ) -> int:
         """Mark rows as wrong with their suggested labels, all or none; the number written.
 
-        Rows that have a mark by now are left as they are.
-
-        Parameters
-        ----------
-        accepted : row, content, given label, accepted label and confidence in it
+        Rows that have a mark by now are left as they are. ``accepted`` has row, content, given
+        label, new label and confidence.
         """
         now = _now()
         with self._working() as database:

@@ -160,9 +160,7 @@ class PlannedChecks:
     ) -> tuple[str, int]:
         """Whether a look at a row is a draw or a pick, and the number of draws before.
 
-        Parameters
-        ----------
-        held : positions that other reviewers look at; they are drawn, though without an answer
+        Rows that others hold are drawn, though without an answer.
         """
         answers = self.answers(marks)
         open_place = answers.n_draws
@@ -337,13 +335,7 @@ def fault_scores(findings: Findings) -> FloatArray:
 
 
 def strata_of(name: str, table: Table, findings: Findings, target: str, n: int) -> np.ndarray:
-    """Group of each row for the draws.
-
-    Parameters
-    ----------
-    name : a column of the table; or "class", or "verdict" of the model
-    n : number of checks; more groups are refused
-    """
+    """Group of each row for at most n draws: a column of the table, the class, or the verdict."""
     rows = findings.audited.table_rows
     if name in table.columns:
         groups = table.text(name)[0][rows].astype(str)
@@ -365,12 +357,7 @@ def strata_of(name: str, table: Table, findings: Findings, target: str, n: int) 
 
 
 def exported_summary(store: MarkStore, labels: np.ndarray) -> dict[str, Any] | None:
-    """What checks and reviewers say, for a file beside the change log; None without checks.
-
-    Parameters
-    ----------
-    labels : of all rows of the table, as given
-    """
+    """What checks and reviewers say, for a file beside the change log; None without checks."""
     checks, marks = PlannedChecks.stored(store), store.standing()
     pairs = agreements(marks)
     if checks is None and not pairs:

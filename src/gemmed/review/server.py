@@ -40,13 +40,7 @@ HEADERS = {
 
 
 def make_app(session: ReviewSession, token: str, port: int) -> Any:
-    """The application.
-
-    Parameters
-    ----------
-    token : secret of this run, which the address of the page holds
-    port : that it is served on
-    """
+    """The application; the address of the page holds the token."""
     require("starlette", "the review page needs", "review")
     from starlette.applications import Starlette
     from starlette.middleware import Middleware

@@ -50,15 +50,7 @@ class Fitted(NamedTuple):
 
 
 class ReviewSession:
-    """Everything the page asks for; safe to use from several threads.
-
-    Parameters
-    ----------
-    subject : what is reviewed
-    store : the marks, attached to the table
-    path : the table's file
-    reviewer : name that the page proposes
-    """
+    """Everything the page asks for; safe to use from several threads."""
 
     def __init__(
         self, subject: Subject, store: MarkStore, path: Path, reviewer: str = "reviewer"
@@ -230,12 +222,7 @@ class ReviewSession:
     def queue(
         self, ranking: str, start: int, count: int, *, search: str = "", reviewer: str = ""
     ) -> dict[str, Any]:
-        """A part of an order: rows with label, verdict, score and mark, ready for JSON.
-
-        Parameters
-        ----------
-        search : only rows with this text in a cell, in the verdict, or in the mark
-        """
+        """A part of an order, or of its rows with some text in cells, verdict or mark; for JSON."""
         fitted, marks = self.fitted, self.store.standing()
         findings, marked = fitted.findings, judgements(marks)
         order = self.order(ranking, marks, reviewer)
@@ -421,9 +408,7 @@ class ReviewSession:
     def accept(self, confidence: float, n_shown: int, reviewer: str) -> int:
         """Take over all suggestions with at least this confidence; the number of labels.
 
-        Parameters
-        ----------
-        n_shown : number of suggestions that the reviewer was shown; refused if it has changed
+        Refused if there are not ``n_shown`` of them any more.
         """
         name, offer = checked_name(reviewer), self.offer(confidence)
         if len(offer.suggestions) != n_shown:

@@ -78,15 +78,7 @@ def table_subject(
     scaling: str = "robust",
     identifiers: Iterable[str] = (),
 ) -> Subject:
-    """Rows of a table with a label column.
-
-    Parameters
-    ----------
-    data : what is learned from
-    classifier : not fitted
-    scaling : of numbers, "robust" or "standard"
-    identifiers : columns that name the rows
-    """
+    """Rows of a table with a label column, and a classifier to fit."""
     columns = table_pipeline(classifier, data.frame, data.plan, scaling=scaling)[0]
     X = columns.transform_frame(data.frame)
     shown = audited_table(table, data, X, classifier, target=target, identifiers=identifiers)
@@ -101,13 +93,7 @@ def recordings_subject(
     identifiers: Iterable[str] = (),
     group: str | None = None,
 ) -> Subject:
-    """Recordings with labels.
-
-    Parameters
-    ----------
-    table : manifest
-    group : column of recordings that are held out together
-    """
+    """Recordings of a manifest with labels, and a classifier to fit."""
     table.require_columns([target], "target")
     if group is not None:
         table.require_columns([group], "group")

@@ -63,11 +63,7 @@ def bulk_offer(
 ) -> BulkOffer:
     """Suggestions for rows without a mark, with at least this confidence.
 
-    Parameters
-    ----------
-    marked : positions of rows that have a mark
-    wrong_proba : probability of a wrong label of each row, corrected by checks; by default that of
-        the model
+    ``wrong_proba`` are probabilities of a wrong label that checks have corrected.
     """
     if not 0.5 <= confidence < 1.0:
         raise ReviewError(f"confidence={confidence!r} must lie between 0.5 and 1 (as 0.9)")
@@ -105,10 +101,7 @@ def with_checks(
 ) -> BulkOffer:
     """Expected errors that also follow from random checks of rows as likely wrong as the offered.
 
-    Parameters
-    ----------
-    marks, picked : see :func:`gemmed.checks.estimate`
-    drawn_from : rows that could be drawn, a mask; all by default
+    ``drawn_from`` is a mask of the rows that could be drawn.
     """
     if not offer.suggestions:
         return offer

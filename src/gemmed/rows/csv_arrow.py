@@ -7,7 +7,6 @@ therefore looked at first, and whatever is not beyond doubt is left to ``csv_rec
 from __future__ import annotations
 
 import codecs
-import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,18 +21,11 @@ QUOTE, RETURN, NEWLINE = (ord(mark) for mark in '"\r\n')
 
 def is_available() -> bool:
     """Whether pyarrow is installed."""
-    if "pyarrow" in sys.modules:
-        return sys.modules["pyarrow"] is not None
     return find_spec("pyarrow") is not None
 
 
 def read_cells(content: bytes, form: CSVForm) -> Any:
-    """All cells as a pyarrow table of strings, or None if only the careful reader can tell.
-
-    Parameters
-    ----------
-    content : the whole file in UTF-8, without byte-order mark
-    """
+    """Cells of a whole UTF-8 file as a pyarrow table; None where the careful reader must look."""
     import pyarrow
     from pyarrow import csv
 

@@ -35,12 +35,7 @@ def is_workbook(content: bytes) -> bool:
 
 
 def sheet_as_csv(content: bytes, name: str, sheet: str | None) -> tuple[bytes, list[Note]]:
-    """A sheet of a workbook as CSV text in UTF-8.
-
-    Parameters
-    ----------
-    sheet : name of the sheet; None for the first one, with a note if there are more
-    """
+    """A sheet of a workbook, the first if none is named, as CSV text in UTF-8."""
     require("openpyxl", "Excel files need", "excel")
     import openpyxl
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,9 @@ def frame_of(
             for name, of in (lists or {}).items()
         }
         return pl.DataFrame(plain, schema_overrides={n: t for n, t in types.items() if n in plain})
-    try:
-        import pandas as pd
-    except ImportError:
-        if output is None:
-            return columns
-        raise ImportError(
-            "output='pandas' needs pandas: install it with  pip install \"gemmed[cli]\""
-        ) from None
+    if output is None and find_spec("pandas") is None:
+        return columns
+    require("pandas", "output='pandas' needs", "cli")
+    import pandas as pd
+
     return pd.DataFrame(columns, index=index)

@@ -57,14 +57,7 @@ def rewrite_table(
         not the formats and formulas.
     changes : ``{column: {position: text}}``; positions count from 0, in the order of the table
     leave_out : positions of rows not to write
-    added : further columns at the end, ``{name: texts}`` with one text for every row of the table,
-        also for rows that are left out
-
-    Raises
-    ------
-    TableError
-        The file cannot be read or has changed since it was read; a column or row does not exist.
-        Or a text does not fit the encoding of the file or the type of a Parquet column.
+    added : further columns at the end, ``{name: texts}``, also for rows that are left out
     """
     edit = _Edit(dict(changes or {}), {int(row) for row in leave_out}, dict(added or {}))
     _check(table, edit)

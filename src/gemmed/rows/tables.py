@@ -389,14 +389,7 @@ class RowGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class ParquetBatches:
-    """One or more Parquet files as one table.
-
-    Parameters
-    ----------
-    name : what to call the table in messages
-    columns : names of the columns
-    groups : the row groups of all files, in order
-    """
+    """One or more Parquet files with the same columns as one table."""
 
     name: str
     columns: list[str]
@@ -468,12 +461,9 @@ def open_batches(
     comment: str | None = None,
     decimal: str | None = None,
 ) -> ParquetBatches | CSVBatches:
-    """A table to be read batch by batch.
+    """A CSV file, Parquet file or folder of Parquet files, to be read batch by batch.
 
-    Parameters
-    ----------
-    source : a CSV file, a Parquet file, or a folder of Parquet files with the same columns
-    encoding, missing, header, comment, decimal : as in :func:`read_table`
+    Parameters are those of :func:`read_table`.
     """
     require("pandas", "reading tables needs", "cli")
     if str(source) == "-":
@@ -482,12 +472,14 @@ def open_batches(
     marks = missing_marks(missing)
     refuse_devices(path, name)
     try:
-        if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES or _is_parquet(path):
+        if path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES:
             return _open_parquet(path, name, marks)
         stamp = Stamp.of(path)
         head, compression = head_of(path, name)
     except OSError as error:
         raise TableError(f"cannot read {name}: {error.strerror or error}") from error
+    if head.startswith(b"PAR1"):
+        return _open_parquet(path, name, marks)
     form, notes = find_form(
         head,
         name,
@@ -498,11 +490,6 @@ def open_batches(
         comment=comment,
     )
     return CSVBatches(name, path, form, marks, stamp, tuple(notes), decimal)
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 def _open_parquet(path: Path, name: str, missing: frozenset[str]) -> ParquetBatches:
