@@ -52,7 +52,7 @@ def test_version_and_help(capsys):
     [
         (["reproduce", "nothing"], ["unknown target 'nothing'", "boundary"]),
         (["reproduce", "noise", "--runs", "0"], ["runs=0"]),
-        (["reproduce", "noise", "--jobs", "0"], ["jobs=0"]),
+        (["reproduce", "noise", "--jobs", "0"], ["--jobs: 0 must be at least 1"]),
         (["reproduce", "noise", "--runs", "many"], ["--runs", "many"]),
         (["reproduce", "noise", "--out", "/dev/null/folder"], ["/dev/null/folder", "--out"]),
         (["reproduce"], ["TARGET"]),
@@ -62,7 +62,10 @@ def test_version_and_help(capsys):
         (["simulate", "ring", "--out", "/dev/null/ring.csv"], ["/dev/null/ring.csv"]),
         (["simulate", "ring", "--out", "x.csv", "--corruption", "2"], ["corruption=2.0"]),
         (["simulate", "ring", "--out", "x.csv", "--radius", "nan"], ["radius=nan"]),
-        (["simulate", "ring", "--out", "x.csv", "--seed", "-1"], ["seed=-1"]),
+        (
+            ["simulate", "ring", "--out", "x.csv", "--seed", "-1"],
+            ["--seed: -1 must be between 0 and 4294967295"],
+        ),
         (["simulate", "ring", "--out", "/dev/null"], ["not a regular file"]),
         (["reproduce", "noise", "--out", ""], ["--out"]),
     ],

@@ -93,8 +93,8 @@ def test_the_ranking_can_be_piped(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--threshold", "2"], ["--threshold 2.0"]),
-        (["--top", "-1"], ["--top -1"]),
+        (["--threshold", "2"], ["--threshold: 2 must be between 0 and 1"]),
+        (["--top", "-1"], ["--top: -1 must be at least 0"]),
         (["--id", "patientt"], ["'patientt' (id)", "did you mean 'patient'?"]),
         (["--id", "diagnosis"], ["'diagnosis'", "target"]),
         (["--out", "/dev/null/x.csv"], ["--out"]),

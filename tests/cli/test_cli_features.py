@@ -224,15 +224,15 @@ def test_no_usable_file_is_exit_code_two(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--jobs", "0"], ["jobs=0"]),
-        (["--components", "0"], ["components=0"]),
+        (["--jobs", "0"], ["--jobs: 0 must be at least 1"]),
+        (["--components", "0"], ["--components: 0 must be at least 1"]),
         (["--components", "999"], ["999 components", "fewer"]),
         (["--overlap", "1"], ["overlap=1"]),
         (["--segments", "0"], ["n_segments=0"]),
         (["--segments", "few"], ["--segments", "few"]),
         (["--segments", "all"], ["n_segments=None"]),
         (["--mfcc", "50"], ["n_mfcc=50"]),
-        (["--rate", "-5"], ["rate=-5"]),
+        (["--rate", "-5"], ["--rate: -5 must be between 1 and 1e7"]),
         (["--rate", "50"], ["sample_rate=50", "n_windows"]),
         (["--f-max", "1", "--f-min", "2"], ["f_min=2"]),
         (["--f-max", "3000"], ["f_max=3000", "half the sample rate"]),

@@ -350,7 +350,7 @@ def _group_exists(group):
     [
         (["--scheduler", "tcp://127.0.0.1:9"], "no Dask scheduler answers there (Time"),
         (["--scheduler", "nonsense"], "no Dask scheduler answers there (missing port"),
-        (["--scheduler", "local", "--workers", "0"], "--workers 0 must be at least 1"),
+        (["--scheduler", "local", "--workers", "0"], "--workers: 0 must be at least 1"),
         (["--workers", "2"], "--workers 2 goes with --scheduler local only"),
         (["--stream", "--drop", "z"], "has no column 'z' (drop)"),
         (["--stream", "--encoding", "klingon"], "encoding='klingon' is unknown"),

@@ -184,7 +184,7 @@ def test_excerpts_and_unlabelled_recordings(folder, capsys, tmp_path):
     [
         (["fit", "m.csv", "--out", "x", "--window", "-1"], ["window=-1"]),
         (["fit", "m.csv", "--out", "x", "--sound-components", "99"], ["--sound-components 99"]),
-        (["fit", "m.csv", "--out", "x", "--jobs", "0"], ["--jobs 0"]),
+        (["fit", "m.csv", "--out", "x", "--jobs", "0"], ["--jobs: 0 must be at least 1"]),
         (["fit", "m.csv", "--out", "x", "--recordings", "no"], ["--target"]),
         (["fit", "m.csv", "--out", "x", "--target", "odd"], ["no column 'odd'"]),
         (["fit", "gone.csv", "--out", "x"], ["none of the recordings could be opened"]),

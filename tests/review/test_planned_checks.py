@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import sqlite3
 
 import numpy as np
 import pytest

@@ -37,12 +37,6 @@ MAX_REASON_LENGTH = 90
 
 def run(options: argparse.Namespace) -> int:
     """Fit, rank the rows and report."""
-    if options.threshold is not None and not 0 <= options.threshold <= 1:
-        raise ValueError(f"--threshold {options.threshold} must lie between 0 and 1")
-    if options.top < 0:
-        raise ValueError(f"--top {options.top} must not be negative")
-    if options.each is not None and options.each < 1:
-        raise ValueError(f"--each {options.each} must be at least 1")
     check_outputs(
         options,
         [options.table, options.embeddings, *options.pred_probs],

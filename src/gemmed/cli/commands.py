@@ -13,6 +13,7 @@ from .options import (
     JSON,
     RAW_CELLS,
     READING,
+    SEED,
     SPANS,
     add,
     add_command,
@@ -43,7 +44,6 @@ def _add_models(commands: Any) -> None:
         "fit",
         "fit:run",
         "train a classifier on a table and save it",
-        "Train a robust classifier on a CSV or Parquet table and save it to a file.",
         """examples:
   gemmed fit patients.csv --target diagnosis --out diagnosis.gemmed
   gemmed fit steps.parquet --target foot --group recording --drop date --out foot.gemmed
@@ -85,7 +85,6 @@ CSV file are sent to them.
         "predict",
         "predict:run",
         "predict the classes of a table with a saved model",
-        "Predict the class of each row of a table with a model of gemmed fit.",
         """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
   gemmed predict diagnosis.gemmed new.csv --proba --screen 0.05 --out predicted.parquet
@@ -115,8 +114,8 @@ not be used (exit code 3).
             "--out FILE=-": "CSV, Parquet or Excel file to write (default: -, CSV to standard "
             "output)",
             "--proba": "add the class probabilities",
-            "--screen RATE:float": "mark rows unlike the trusted training rows; RATE is the share "
-            "of good rows that may be marked by mistake, such as 0.05",
+            "--screen RATE:float (0..1)": "mark rows unlike the trusted training rows; RATE is "
+            "the share of good rows that may be marked by mistake, such as 0.05",
             **SPANS,
             **RAW_CELLS,
             "--json": "print JSON: a summary, and the predictions if no --out",
@@ -128,7 +127,6 @@ not be used (exit code 3).
         "export",
         "export:run",
         "write a saved model as an ONNX graph",
-        "Write a model of gemmed fit as an ONNX graph, for devices and services without Python.",
         """examples:
   gemmed export diagnosis.gemmed --out diagnosis.onnx
   gemmed export diagnosis.gemmed --out diagnosis.onnx --dtype float32 --json
@@ -158,7 +156,6 @@ def _add_audit(commands: Any) -> None:
         "audit",
         "audit:run",
         "find wrong labels and bad measurements in a table",
-        "Rank the rows of a labelled table by how suspicious they are, with reasons.",
         """examples:
   gemmed audit patients.csv --target diagnosis
   gemmed audit patients.csv --target diagnosis --id patient --out suspicious.csv --top 50
@@ -199,10 +196,10 @@ end of each fault, and --html a timeline.
         audit,
         {
             "--out FILE": "file for the suspicious rows: .csv, .parquet or .xlsx; - prints CSV",
-            "--top=20": "rows to print (default: 20)",
-            "--threshold P:float": "list rows with a fault probability above P (default: rows for "
-            "which a wrong label or a bad measurement is more likely than no fault)",
-            "--each N:int": "list the N most suspicious labels and the N most suspicious "
+            "--top=20 [0..]": "rows to print (default: 20)",
+            "--threshold P:float [0..1]": "list rows with a fault probability above P (default: "
+            "rows for which a wrong label or a bad measurement is more likely than no fault)",
+            "--each N:int [1..]": "list the N most suspicious labels and the N most suspicious "
             "measurements; with --threshold, those above it",
             "--id COLUMN ...": "columns that name the rows (identifier, annotator); copied, not "
             "learned from; rows of one patient or machine are kept together by --group",
@@ -237,7 +234,6 @@ def _add_review(commands: Any) -> None:
         "review",
         "review:run",
         "judge suspicious rows in a browser and correct the table",
-        "Judge the suspicious rows of a labelled table one after another.",
         """examples:
   gemmed review patients.csv --target diagnosis --id patient
   gemmed review clips.csv
@@ -275,15 +271,15 @@ It needs no fit and no browser.
             "the given ones and a column known_label, for gemmed fit --known known_label",
             "--checks N:int": "draw N rows at random, likely faults more often, and estimate the "
             "share of faults from them; --seed fixes the draws; draw before the first mark",
-            "--until SHARE:float": "goal of the checks: with 95 %% confidence at most this share "
-            "of the unchecked labels is wrong (such as 0.02); likely faults are then shown "
+            "--until SHARE:float (0..1)": "goal of the checks: with 95 %% confidence at most "
+            "this share of the unchecked labels is wrong (such as 0.02); likely faults are then shown "
             "between the draws, to reach the goal sooner",
-            "--until-precision SHARE:float": "another goal: with 95 %% confidence at least this "
-            "share of the flagged rows is faulty (such as 0.9); only flagged rows are then "
+            "--until-precision SHARE:float (0..1)": "another goal: with 95 %% confidence at "
+            "least this share of the flagged rows is faulty (such as 0.9); only flagged rows are then "
             "drawn",
             "--strata COLUMN": f"with --checks: {STRATA}",
             "--plan FILE": "take the draws that gemmed audit --plan FILE has written",
-            "--port=0": "port of the page (default: a free one)",
+            "--port=0 [0..65535]": "port of the page (default: a free one)",
             "--no-browser": "print the address and open no browser",
             **RAW_CELLS,
             "--json": "with --export: print the summary as JSON",
@@ -298,7 +294,6 @@ def _add_monitors(commands: Any) -> None:
         "sensors",
         "sensors:run",
         "report faults of sensors in a table of readings",
-        "Report faults of sensors in a table, as learned from normal rows without labels.",
         """examples:
   gemmed sensors today.csv --normal lastweek.csv --order time
   gemmed sensors today.csv --normal lastweek.csv --order time --out spans.csv --report today.html
@@ -327,7 +322,6 @@ stands for whole rows that are unusual. gemmed watch does the same for a stream.
         "watch",
         "watch:run",
         "report faults of sensors in a stream of readings",
-        "Report faults of sensors in a stream, as learned from normal rows.",
         """examples:
   gemmed watch today.csv --normal lastweek.csv --order time
   gemmed watch today.csv --normal lastweek.csv --order time --save plant.gemmed
@@ -365,7 +359,6 @@ def _add_features(commands: Any) -> None:
         "features",
         "features:run",
         "write MFCC features of recordings",
-        "Write MFCC features of the segments of recordings; defaults as in the paper.",
         """The manifest is a table (CSV, Parquet, Excel) with the columns path, label and perhaps
 subject, sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV,
 FLAC or OGG. They are resampled to one rate and mixed down to one channel. gemmed fit and gemmed
@@ -392,7 +385,7 @@ Finished recordings are kept in the folder OUT.parts: the same command does only
             **JOBS,
             **JSON,
             **RAW_CELLS,
-            "--rate:float": "sample rate in Hz (default: the most common one)",
+            "--rate:float [1..1e7]": "sample rate in Hz (default: the most common one)",
             "--segments=24": "segments per recording, or 'all' that fit (default: 24)",
             "--segment-seconds:float": "length of a segment (default: so that they cover the "
             "recording)",
@@ -404,7 +397,8 @@ Finished recordings are kept in the folder OUT.parts: the same command does only
             "--mels=40": "mel filters (default: 40)",
             "--f-min=0.0": "lowest frequency in Hz (default: 0)",
             "--f-max:float": "highest frequency in Hz (default: rate / 2)",
-            "--components:int": "write this many principal components per sensor instead of MFCCs",
+            "--components:int [1..]": "write this many principal components per sensor instead "
+            "of MFCCs",
             "--join": "write one row per subject and segment, with all sensors side by side",
         },
         out=REQUIRED,
@@ -422,7 +416,6 @@ def _add_experiments(commands: Any) -> None:
         "reproduce",
         "experiments:reproduce",
         "reproduce figures of the paper on simulated data",
-        "Reproduce figures of the paper as numbers (CSV, JSON) and pictures (PNG).",
         """examples:
   gemmed reproduce boundary scores --out results
   gemmed reproduce all --quick
@@ -463,7 +456,6 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
         "ring",
         "experiments:simulate_ring",
         "two Gaussian classes, anomalies on a ring around them",
-        "Two Gaussian classes in the plane, anomalies on a ring around them (CSV).",
         """examples:
   gemmed simulate ring --out ring.csv
   gemmed simulate ring --radius 75 --corruption 0.4 --layout separated --seed 3 --out ring.csv
@@ -481,7 +473,7 @@ Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test sam
             "--corruption=0.2": "share of anomalies in the training samples (default: 0.2)",
             "--layout=paper|separated": "means of the classes: as printed in the paper, or apart "
             "from each other",
-            "--seed=0": "seed of random draws (default: 0)",
+            **SEED,
             **JSON,
         },
         out=REQUIRED,
@@ -491,7 +483,6 @@ Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test sam
         "footsteps",
         "experiments:simulate_footsteps",
         "humans alone or with an animal, recorded by four sensors that fail at times",
-        "Recordings of walkers by four acoustic sensors that fail at times (WAV, CSV).",
         """examples:
   gemmed simulate footsteps --out footsteps
   gemmed simulate footsteps --out few --humans 6 --animals 6 --seed 3 --json
@@ -510,7 +501,7 @@ segment is faulty, and whether it counts as an anomaly).
             "--animals=66": "number of humans leading an animal (default: 66)",
             "--duration=13.5": "seconds per recording (default: 13.5)",
             "--healthy": "without faults of sensors",
-            "--seed=0": "seed of random draws (default: 0)",
+            **SEED,
             **JSON,
         },
         out=REQUIRED,
@@ -520,7 +511,6 @@ segment is faulty, and whether it counts as an anomaly).
         "completion",
         "main:complete",
         "print a script for tab completion",
-        "Print a script that completes commands, options and files of gemmed.",
         """examples:
   eval "$(gemmed completion bash)"                 (in ~/.bashrc)
   gemmed completion zsh > ~/.zfunc/_gemmed         (with ~/.zfunc in fpath, before compinit)

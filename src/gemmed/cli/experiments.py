@@ -46,8 +46,6 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def simulate_ring(options: argparse.Namespace) -> int:
     """Write the ring data as CSV."""
-    if options.seed < 0:
-        raise ValueError(f"seed={options.seed} must not be negative")
     data = make_ring(
         options.per_class,
         radius=options.radius,

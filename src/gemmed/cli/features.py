@@ -122,14 +122,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_call(options: argparse.Namespace) -> None:
-    if options.jobs < 1:
-        raise ValueError(f"jobs={options.jobs} must be at least 1")
-    if options.components is not None and options.components < 1:
-        raise ValueError(f"components={options.components} must be at least 1")
-    if options.rate is not None and not 1 <= options.rate <= 1e7:
-        raise ValueError(
-            f"rate={options.rate:g} must be between 1 and 10,000,000 samples per second"
-        )
     if Path(options.out).suffix not in (".parquet", ".csv"):
         raise ValueError(f"--out {options.out!r} must end in .parquet or .csv")
     if Path(options.out).is_dir():

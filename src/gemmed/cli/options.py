@@ -8,6 +8,7 @@ Options are written as in a help text, in a table of names and explanations:
 ``--drop COLUMN ...``  a list: one value or several, and more than once
 ``--rate:float``       a number, of type int or float
 ``--top=20``           a default, here a number
+``--top=20 [0..]``     the same with bounds; ``(0..1)`` leaves the ends out
 ``--bad=drop|keep``    one of several words; the default comes first
 ``--decimal .|,``      one of several words, without a default
 =====================  =======================================================
@@ -21,7 +22,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 STREAM_FROM_BYTES = 500_000_000
@@ -31,7 +32,9 @@ MAX_COMPONENTS = 50
 SOME_FAILED = 3
 """Exit code if some recordings could not be used."""
 TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
-FORM = re.compile(r"(--[\w-]+)(?: ([^\s:=]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?")
+FORM = re.compile(
+    r"(--[\w-]+)(?: ([^\s:=(\[]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?(?: ([\[(]\S+))?"
+)
 RAW_CELLS = {
     "--raw-cells": "write cells that begin like a formula (=, @, + or - before a word) to CSV as "
     "they are; without it they get ' in front, so that a spreadsheet does not run them"
@@ -41,7 +44,8 @@ SPANS = {
     ".json; for tables and recordings of several sensors"
 }
 JSON = {"--json": "print a summary as JSON"}
-JOBS = {f"--jobs={os.cpu_count() or 1}": "processes (default: all cores)"}
+JOBS = {f"--jobs={os.cpu_count() or 1} [1..]": "processes (default: all cores)"}
+SEED = {f"--seed=0 [0..{2**32 - 1}]": "seed of random draws (default: 0)"}
 READING = {
     "--sheet NAME": "sheet of an Excel file (default: the first)",
     "--encoding NAME": "encoding of a CSV file (default: utf-8)",
@@ -90,7 +94,7 @@ CLASSIFIER = {
     "(default): none up to 2,000 rows of two classes, then 5 times the square root of the number "
     "of rows, at least 500",
     "--max-iter N=200": "most steps of the solver (default: 200)",
-    "--seed=0": "seed of random draws (default: 0)",
+    **SEED,
 }
 UNLABELLED = {
     "--unlabelled FILE": "write predictions and p-values of rows without a label, or of a class "
@@ -99,7 +103,7 @@ UNLABELLED = {
 RECORDINGS = {
     "--recordings=auto|yes|no": "whether the table is a manifest with the columns path, label and "
     "perhaps start, end (default: auto, if path names sound files)",
-    "--rate:float": "sample rate in Hz (default: the most common one)",
+    "--rate:float [1..1e7]": "sample rate in Hz (default: the most common one)",
     "--window:float": "seconds of the loudest part that is used (default: the length of most "
     "recordings, at most 1.5)",
     "--segments=1": "overlapping segments per recording (default: 1)",
@@ -107,7 +111,7 @@ RECORDINGS = {
     "--mels=40": "mel filters (default: 40)",
     "--sound-components N:int": f"principal components of the MFCCs (default: {MAX_COMPONENTS}, "
     "fewer for few files)",
-    "--jobs=1": "processes that read files (default: 1)",
+    "--jobs=1 [1..]": "processes that read files (default: 1)",
 }
 SENSORS = {
     "--sensors=auto|together|apart": "together: recordings of one subject at the same time are one "
@@ -128,12 +132,12 @@ NORMAL = {
     "--false-alarms RATE": "allowed rate of rows with a false alarm of any sensor: a number per "
     "thousand rows (default: 1), or per time such as 2/day (--order in seconds or dates)",
     "--window ROWS=32": "rows over which means are taken (default: 32); more find slower drifts",
-    "--seed=0": "seed of random draws (default: 0)",
+    **SEED,
 }
 CLUSTER = {
     "--scheduler ADDRESS": "fit on a Dask cluster: tls://HOST:PORT or tcp://HOST:PORT of its "
     "scheduler, or local for worker processes on this computer (needs gemmed[dask])",
-    "--workers N:int": "worker processes of --scheduler local (default: one per core)",
+    "--workers N:int [1..]": "worker processes of --scheduler local (default: one per core)",
     "--tls-ca FILE": "certificate authority for tls:// (default: as Dask is configured)",
     "--tls-cert FILE": "certificate for tls:// (default: as Dask is configured)",
     "--tls-key FILE": "key of the certificate for tls:// (default: as Dask is configured)",
@@ -145,15 +149,15 @@ def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any])
     for form, what in table.items():
         found = FORM.fullmatch(form)
         assert found is not None, form
-        name, metavar, several, kind, default = found.groups()
+        name, metavar, several, kind, default, bounds = found.groups()
         more: dict[str, Any] = {"metavar": metavar, "default": default}
         if several:
             more |= {"nargs": "+", "action": "extend", "default": []}
         elif kind:
-            more["type"] = {"int": int, "float": float}[kind]
+            more["type"] = _number(kind, bounds)
         elif default is not None and default[0].isdigit():
             more["default"] = ast.literal_eval(default)
-            more["type"] = type(more["default"])
+            more["type"] = _number(type(more["default"]).__name__, bounds)
         elif "|" in (words := default or metavar or ""):
             more = {"choices": words.split("|"), "default": default and words.split("|")[0]}
         more |= special.get(name.strip("-").replace("-", "_"), {})
@@ -162,14 +166,31 @@ def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any])
         parser.add_argument(name, help=what, **more)
 
 
-def add_command(
-    commands: Any, name: str, run: str, summary: str, description: str, epilog: str
-) -> Any:
+def _number(kind: str, bounds: str | None) -> Any:
+    """Reads a number and refuses one that is out of bounds."""
+    read: Callable[[str], float] = {"int": int, "float": float}[kind]
+    if bounds is None:
+        return read
+    low, _, high = bounds[1:-1].partition("..")
+    ends = float(low), float(high or "inf")
+    allowed = f"between {low} and {high}" if high else f"at least {low}"
+
+    def parse(text: str) -> float:
+        value = read(text)
+        if not ends[0] <= value <= ends[1] or (bounds[0] == "(" and value in ends):
+            raise argparse.ArgumentTypeError(f"{text} must be {allowed}")
+        return value
+
+    parse.__name__ = kind  # argparse says so of text that is no number
+    return parse
+
+
+def add_command(commands: Any, name: str, run: str, summary: str, epilog: str) -> Any:
     """A parser of a command that ``run`` does, ``module:function``; its result is the exit code."""
     parser = commands.add_parser(
         name,
         help=summary,
-        description=description,
+        description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -27,8 +27,6 @@ from .training import proba_columns, read, report_notes
 
 def run(options: argparse.Namespace) -> int:
     """Predict and write the table with the new columns."""
-    if options.screen is not None and not 0 < options.screen < 1:
-        raise ValueError(f"--screen {options.screen} must lie between 0 and 1")
     inputs = [*options.table, options.model]
     check_outputs(options, inputs, tables=["out"], spans=["spans"])
     with warnings_as_notes():

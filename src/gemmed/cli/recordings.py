@@ -169,10 +169,6 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
 
 def reader_of(options: argparse.Namespace) -> RecordingMFCC:
     """The first step of the model, by the options, not fitted."""
-    if options.jobs < 1:
-        raise ValueError(f"--jobs {options.jobs} must be at least 1")
-    if options.rate is not None and not 1 <= options.rate <= 1e7:
-        raise ValueError(f"--rate {options.rate:g} must be between 1 and 10,000,000")
     return RecordingMFCC(
         rate=options.rate,
         window=options.window,

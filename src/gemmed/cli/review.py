@@ -22,7 +22,7 @@ from ..review.server import make_app
 from ..review.session import ReviewSession, checked_name
 from ..review.subjects import Subject, recordings_subject, table_subject
 from ..rows.tables import Table, read_table
-from .options import option_name, reading_of
+from .options import reading_of
 from .outputs import check_outputs, note_formulas
 from .terminal import fit_progress, note, print_json, warnings_as_notes
 from .training import classifier_of, handling_of, report_left_out, report_notes, roles_of
@@ -32,12 +32,6 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page, or export."""
     if options.table == "-":
         raise ValueError("TABLE must be a file: a review is continued later")
-    if not 0 <= options.port < 65536:
-        raise ValueError(f"--port {options.port} must lie between 0 and 65535")
-    for name in ("until", "until_precision"):
-        goal = getattr(options, name)
-        if goal is not None and not 0.0 < goal < 1.0:
-            raise ValueError(f"{option_name(name)} {goal} must lie between 0 and 1")
     if options.plan is not None and (options.checks is not None or options.strata is not None):
         raise ValueError("--plan has its rows already: leave out --checks and --strata")
     if options.until is not None and options.until_precision is not None:

@@ -216,11 +216,8 @@ def _read(
 
 def _check_cluster_options(options: argparse.Namespace) -> None:
     """Refuse options that contradict each other."""
-    if options.workers is not None:
-        if options.scheduler != LOCAL:
-            raise ValueError(f"--workers {options.workers} goes with --scheduler local only")
-        if options.workers < 1:
-            raise ValueError(f"--workers {options.workers} must be at least 1")
+    if options.workers is not None and options.scheduler != LOCAL:
+        raise ValueError(f"--workers {options.workers} goes with --scheduler local only")
     given = [name for name in TLS_FILES if getattr(options, name) is not None]
     if not given:
         return

@@ -150,7 +150,6 @@ def known_of(options: argparse.Namespace, table: Table) -> Known:
 
 def classifier_of(options: argparse.Namespace) -> GEMMEDClassifier:
     """The classifier that the options ask for, not fitted."""
-    _check_seed(options.seed)
     # 3.0 of the command line is 3; other numbers are refused by the classifier.
     m: Any = options.components
     return GEMMEDClassifier(
@@ -169,15 +168,9 @@ def classifier_of(options: argparse.Namespace) -> GEMMEDClassifier:
 
 def other_classifier(kind: Any, options: argparse.Namespace, **further: Any) -> Any:
     """The same of another class, such as SensorGEMMEDClassifier."""
-    _check_seed(options.seed)
     names = ("kernel", "gamma", "degree", "C", "max_iter")
     chosen = {name: getattr(options, name) for name in names}
     return kind(**chosen, random_state=options.seed, **further)
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed={seed} must be between 0 and {2**32 - 1}")
 
 
 def summary_of(training: Training) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class ColumnCounts:
         return np.array(bars)
 
     def marked(self, row: int, groups: Mapping[str, list[int]]) -> Distribution | None:
-        """The distribution in groups of classes with the value of a row; None for a single value."""
+        """The distribution in groups of classes with the value of a row; None for one value."""
         if self.is_category:
             return self._marked_category(str(self.column[row]), groups)
         if self._ends is None:
