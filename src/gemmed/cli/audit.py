@@ -26,7 +26,7 @@ from .options import SOME_FAILED, review_arguments
 from .outputs import check_outputs, emit_found, emit_table
 from .streaming import streamed_audit
 from .terminal import counted_names, print_json, print_table, say
-from .training import Training, score_unlabelled, summary_of, table_lines
+from .training import Training, names_of_rows, score_unlabelled, summary_of, table_lines
 
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -105,8 +105,6 @@ def _report(
         "verdicts": dict(Counter(whole.verdicts)),
         "suspicious_by_class": dict(sorted(Counter(map(str, found["label"])).items())),
     }
-    if training.problems:
-        summary["problems"] = training.problems
     if options.json:
         rows = [findings.row_number(int(r)) for r in findings.worth_a_look]
         further = {"suspicious": found.to_dict(orient="records"), "worth_a_look": rows}
@@ -140,7 +138,7 @@ def _audited(
         from .recordings import audited_recordings  # loads what reads sound
 
         return audited_recordings(training, options, identifiers)
-    data, further = training.data, () if options.group is None else (options.group,)
+    data = training.data
     labels, settled = settled_by_labels(data.labels, data.options)
     audited = audited_table(
         training.table,
@@ -148,34 +146,28 @@ def _audited(
         training.pipeline[0].transform_frame(data.frame),
         training.classifier,
         target=options.target,
-        identifiers=tuple(dict.fromkeys((*identifiers, *further))),
+        identifiers=names_of_rows(options),
     )
-    audited = replace(audited, labels=labels.astype(str), settled=settled)
-    return replace(audited, arguments=review_arguments(options)), None
+    labels, arguments = labels.astype(str), review_arguments(options)
+    return replace(audited, labels=labels, settled=settled, arguments=arguments), None
 
 
 def rank_rows(classifier: Any, rows: np.ndarray, named: Mapping[str, Any]) -> Any:
     """A DataFrame of one row per fitted row, in the order of the table; see ``audit --help``.
 
-    Parameters
-    ----------
-    rows : positions in the table, from 0
-    named : further columns, such as identifiers
+    ``rows`` are positions in the table, from 0; ``named`` are further columns.
     """
     import pandas as pd
 
-    explained = classifier.explain()
-    columns: dict[str, Any] = {"row": rows + 1, **named}
-    columns["label"] = np.asarray(explained["label"])
-    columns["anomaly_score"] = 1.0 - np.asarray(explained["nominal_proba"])
-    for name in ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value"):
-        if name in explained:
-            columns[name] = np.asarray(explained[name])
-    ranked = pd.DataFrame(columns)
-    ranked["conflicting_rows"] = [
+    explained = classifier.explain("dict")
+    columns: dict[str, Any] = {"row": rows + 1, **named, "label": explained["label"]}
+    columns["anomaly_score"] = 1.0 - explained["nominal_proba"]
+    wanted = ("verdict", "suggested_label", *PROBABILITIES, *TERMS, "p_value")
+    columns |= {name: explained[name] for name in wanted if name in explained}
+    columns["conflicting_rows"] = [
         [int(rows[sample]) + 1 for sample in samples] for samples in explained["conflicting"]
     ]
-    return ranked
+    return pd.DataFrame(columns)
 
 
 def with_reasons(ranked: Any, findings: Any, chosen: Any) -> Any:

@@ -272,11 +272,11 @@ It needs no fit and no browser.
             "--checks N:int": "draw N rows at random, likely faults more often, and estimate the "
             "share of faults from them; --seed fixes the draws; draw before the first mark",
             "--until SHARE:float (0..1)": "goal of the checks: with 95 %% confidence at most "
-            "this share of the unchecked labels is wrong (such as 0.02); likely faults are then shown "
-            "between the draws, to reach the goal sooner",
+            "this share of the unchecked labels is wrong (such as 0.02); likely faults are then "
+            "shown between the draws, to reach the goal sooner",
             "--until-precision SHARE:float (0..1)": "another goal: with 95 %% confidence at "
-            "least this share of the flagged rows is faulty (such as 0.9); only flagged rows are then "
-            "drawn",
+            "least this share of the flagged rows is faulty (such as 0.9); only flagged rows are "
+            "then drawn",
             "--strata COLUMN": f"with --checks: {STRATA}",
             "--plan FILE": "take the draws that gemmed audit --plan FILE has written",
             "--port=0 [0..65535]": "port of the page (default: a free one)",

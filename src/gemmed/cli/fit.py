@@ -41,8 +41,6 @@ def run(options: argparse.Namespace) -> int:
     with busy("saving"):
         save_model(training.pipeline, options.out)
     summary = {"model": options.out, **summary_of(training)}
-    if training.problems:
-        summary["problems"] = training.problems
     lines = [*summary_lines(summary), f"model          {options.out}"]
     report(summary, lines, as_json=options.json)
     return SOME_FAILED if training.problems else 0

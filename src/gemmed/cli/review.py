@@ -14,7 +14,6 @@ from .._core.optional import require
 from .._core.words import counted
 from ..acoustics.manifest import LABEL, lists_recordings
 from ..checks import load_plan
-from ..estimators.table_columns import training_data
 from ..review.corrected import export
 from ..review.marks import MarkStore, attach
 from ..review.planned_checks import N_CHECKS, strata_of
@@ -25,7 +24,7 @@ from ..rows.tables import Table, read_table
 from .options import reading_of
 from .outputs import check_outputs, note_formulas
 from .terminal import fit_progress, note, print_json, warnings_as_notes
-from .training import classifier_of, handling_of, report_left_out, report_notes, roles_of
+from .training import classifier_of, labelled, names_of_rows
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,27 +91,27 @@ def _export(options: argparse.Namespace, table: Table, store: MarkStore) -> int:
 
 
 def _subject(options: argparse.Namespace, table: Table) -> Subject:
-    classifier = classifier_of(options)
-    identifiers = tuple(dict.fromkeys(options.id))
-    table.require_columns(list(identifiers), "id")
-    if lists_recordings(table):
-        require("soundfile", "recordings need", "audio")
-        subject = recordings_subject(
-            table, options.target, classifier, identifiers=identifiers, group=options.group
+    classifier, identifiers = classifier_of(options), tuple(dict.fromkeys(options.id))
+    if not lists_recordings(table):
+        data = labelled(options, table, identifiers)
+        return table_subject(
+            table,
+            data,
+            classifier,
+            target=options.target,
+            scaling=options.scaling,
+            identifiers=names_of_rows(options),
         )
-        for problem in subject.problems[:5]:
-            note(f"left out: {problem}")
-        if len(subject.problems) > 5:
-            note(f"and {len(subject.problems) - 5} more recordings that cannot be used")
-        return subject
-    roles, further = roles_of(options, not_features=identifiers), (options.group,)
-    named = dict.fromkeys((*identifiers, *(name for name in further if name is not None)))
-    data = training_data(table, **roles._asdict(), handling=handling_of(options))
-    report_notes(data.notes)
-    report_left_out(data.plan, data.n_unlabelled)
-    return table_subject(
-        table, data, classifier, target=options.target, scaling=options.scaling, identifiers=named
+    require("soundfile", "recordings need", "audio")
+    table.require_columns(list(identifiers), "id")
+    subject = recordings_subject(
+        table, options.target, classifier, identifiers=identifiers, group=options.group
     )
+    for problem in subject.problems[:5]:
+        note(f"left out: {problem}")
+    if len(subject.problems) > 5:
+        note(f"and {len(subject.problems) - 5} more recordings that cannot be used")
+    return subject
 
 
 def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Path) -> int:

@@ -35,6 +35,7 @@ from .training import (
     Training,
     classifier_of,
     handling_of,
+    names_of_rows,
     report_left_out,
     report_notes,
     roles_of,
@@ -125,10 +126,15 @@ def streamed_audit(options: argparse.Namespace) -> tuple[Training, Findings]:
     with busy("reading"):
         frame, named = _read(options, batches, scan, np.flatnonzero(scan.used)[kept])
     X = np.asarray(training.pipeline[0].transform_frame(frame), dtype=float)
+    of_all = whole.audited
+    said = (
+        f"all rows are judged; columns, slices and copies are those of {len(kept)} rows, which are "
+        f"the listed ones and {len(sampled)} random ones"
+    )
     audited = replace(
-        whole.audited,
-        table_rows=whole.audited.table_rows[kept],
-        labels=whole.audited.labels[kept],
+        of_all,
+        table_rows=of_all.table_rows[kept],
+        labels=of_all.labels[kept],
         frame=frame,
         categories=list(scan.plan.categories),
         X=X,
@@ -137,14 +143,7 @@ def streamed_audit(options: argparse.Namespace) -> tuple[Training, Findings]:
         identifiers=named,
         cells=frame,
         sampled=sampled,
-        facts=[
-            *whole.audited.facts,
-            (
-                "read in blocks",
-                f"all rows are judged; columns, slices and copies are those of {len(kept)} rows, "
-                f"which are the listed ones and {len(sampled)} random ones",
-            ),
-        ],
+        facts=[*of_all.facts, ("read in blocks", said)],
     )
     findings = Findings(audited, whole)
     findings.worth_a_look = np.searchsorted(kept, whole.worth_a_look)
@@ -207,8 +206,8 @@ def _read(
             _converted={},
         )
         frames.append(feature_frame(part, scan.plan))
-        names = [part.index, *options.id, options.group]
-        for name in dict.fromkeys(name for name in names if name is not None):
+        index = () if part.index is None else (part.index,)
+        for name in dict.fromkeys((*index, *names_of_rows(options))):
             cells.setdefault(name, []).append(part.text(name)[0])
     named = {name: np.concatenate(parts) for name, parts in cells.items()}
     return pd.concat(frames, ignore_index=True), named

@@ -83,12 +83,7 @@ def train_on_table(
 ) -> Training:
     """Fit a table; what was left out is said on standard error."""
     classifier = classifier_of(options)
-    roles = roles_of(options, not_features=not_features)
-    table.require_columns(list(not_features), "id")
-    data = training_data(table, **roles._asdict(), handling=handling_of(options))
-    data = with_pred_probs(data, options, table)
-    report_notes(data.notes)
-    report_left_out(data.plan, data.n_unlabelled)
+    data = with_pred_probs(labelled(options, table, not_features), options, table)
     pipeline = table_pipeline(
         classifier,
         data.frame,
@@ -113,10 +108,28 @@ def train_on_table(
         data.n_unlabelled,
         table,
         data.rows,
-        roles.target,
+        options.target,
         others=others,
         data=data,
     )
+
+
+def labelled(
+    options: argparse.Namespace, table: Table, not_features: tuple[str, ...] = ()
+) -> TrainingData:
+    """What is learned from a table, by the options; notes are said on standard error."""
+    table.require_columns(list(not_features), "id")
+    roles = roles_of(options, not_features=not_features)
+    data = training_data(table, **roles._asdict(), handling=handling_of(options))
+    report_notes(data.notes)
+    report_left_out(data.plan, data.n_unlabelled)
+    return data
+
+
+def names_of_rows(options: argparse.Namespace) -> tuple[str, ...]:
+    """Columns that name the rows, each once: identifiers, and the group."""
+    group = () if options.group is None else (options.group,)
+    return tuple(dict.fromkeys((*options.id, *group)))
 
 
 def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ()) -> Roles:
@@ -197,6 +210,8 @@ def summary_of(training: Training) -> dict[str, Any]:
         summary["contamination_interval"] = [float(v) for v in classifier.contamination_interval_]
     if training.recordings is not None:
         summary["recordings"] = training.recordings
+    if training.problems:
+        summary["problems"] = training.problems
     summary |= {
         "converged": bool(np.all(classifier.converged_)),
         "iterations": int(np.max(classifier.n_iter_)),
