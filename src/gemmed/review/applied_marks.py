@@ -37,11 +37,6 @@ class Marked(NamedTuple):
     settled: Settled
     """What is no longer in question, for whoever shows the fit."""
 
-    @property
-    def good(self) -> np.ndarray:
-        """Positions of the rows that nobody marked as bad."""
-        return np.setdiff1d(np.arange(len(self.labels)), self.settled.bad)
-
     def fit(self, classifier: Any, X: np.ndarray) -> Any:
         """A copy of the classifier, fitted."""
         options = {name: values[self.kept] for name, values in self.options.items()}

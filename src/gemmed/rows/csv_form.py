@@ -58,7 +58,6 @@ class CSVForm:
     header_lines : lines before the first row: comments, empty ones and the header
     has_header : whether one of them holds the names
     comment : lines that begin so are no rows; None if there are none
-    line_end : of the first line
     compression : "gz", "bz2", "xz" or None
     index : name given to an unnamed first column, the names of rows; None if there is none
     """
@@ -70,7 +69,6 @@ class CSVForm:
     header_lines: int
     has_header: bool = True
     comment: str | None = None
-    line_end: str = "\n"
     compression: str | None = None
     index: str | None = None
 
@@ -125,11 +123,10 @@ def find_form(
     lines = list(io.StringIO(text, newline=""))
     if not whole and len(lines) > 1:
         lines.pop()  # it may be cut
-    skipped, comment = _leading_lines(lines, comment)
+    skipped, comment, commented = _leading_lines(lines, comment)
     body = lines[skipped:]
     if not body:
         raise TableError(f"{name} has no row: every line begins with {comment!r}")
-    commented = _last_comment(lines[:skipped], comment)
     delimiter = _delimiter_of(body)
     cells_of = _first_records(body, delimiter)
     names, taken, notes = _names_of(cells_of, commented, delimiter, name, header)
@@ -137,7 +134,6 @@ def find_form(
     rows = [cells for cells, _ in cells_of[1 if taken else 0 :]]
     names, index, named = _complete_names(names, rows, name)
     check_names(names, name)
-    first_end = re.search(r"\r\n|\n|\r", text)
     form = CSVForm(
         encoding,
         mark,
@@ -146,7 +142,6 @@ def find_form(
         header_lines,
         taken is not None,
         comment,
-        first_end.group() if first_end else "\n",
         compression,
         index,
     )
@@ -182,24 +177,17 @@ def _encoding_of(head: bytes, encoding: str | None, name: str) -> tuple[bytes, s
     return b"", asked
 
 
-def _leading_lines(lines: Sequence[str], comment: str | None) -> tuple[int, str | None]:
-    """How many lines stand before the first that is neither empty nor a comment, and the mark."""
-    mark = COMMENT if comment is None else comment
-    found = False
+def _leading_lines(lines: Sequence[str], comment: str | None) -> tuple[int, str | None, str | None]:
+    """Lines before the first that is neither empty nor a comment, the mark, the last comment."""
+    mark, last = COMMENT if comment is None else comment, None
     for number, line in enumerate(lines):
-        if not line.strip("\r\n"):
-            continue
-        if mark == NO_COMMENT or not line.startswith(mark):
+        if mark != NO_COMMENT and line.startswith(mark):
+            last = line[len(mark) :].strip()
+        elif line.strip("\r\n"):
             # A mark that was asked for holds for all lines, one that was guessed if it was seen.
-            used = mark != NO_COMMENT and (found or comment is not None)
-            return number, mark if used else None
-        found = True
-    return len(lines), mark
-
-
-def _last_comment(lines: Sequence[str], comment: str | None) -> str | None:
-    marked = [line for line in lines if comment is not None and line.startswith(comment)]
-    return marked[-1][len(comment or "") :].strip() if marked else None
+            used = mark != NO_COMMENT and (last is not None or comment is not None)
+            return number, mark if used else None, last
+    return len(lines), mark, last
 
 
 def _delimiter_of(lines: Sequence[str]) -> str:
@@ -239,35 +227,31 @@ def _names_of(
     """Names of the columns, lines from the first row on that hold them (None: none do), notes."""
     first, lines = records[0]
     made_up = [f"c{i + 1}" for i in range(len(first))]
-    numeric = [NUMBER.fullmatch(cell) is not None for cell in first]
+    numeric = [cell for cell in first if NUMBER.fullmatch(cell)]
     if header == "no":
         return made_up, None, []
     if header == "yes":
         return first, lines, []
-    if commented is not None and _is_header(commented, first, numeric, delimiter):
-        found = [cell.strip() for cell in next(csv.reader([commented], delimiter=delimiter))]
-        return found, None, [Note("header", f"the comment above the rows of {name} is its header")]
-    if all(numeric) and not _counts(first, [cells for cells, _ in records[1:]]):
+    if commented is not None and numeric:
+        # A comment above numbers names them if it has a word for each.
+        cells = next(csv.reader([commented], delimiter=delimiter), [])
+        words = [cell.strip() for cell in cells if not NUMBER.fullmatch(cell.strip())]
+        if len(words) == len(cells) == len(first) > 1:
+            text = f"the comment above the rows of {name} is its header"
+            return words, None, [Note("header", text)]
+    if len(numeric) == len(first) and not _counts(first, [cells for cells, _ in records[1:]]):
         text = (
             f"the first row of {name} holds numbers only and is taken for data: the columns are "
             f"called c1 to c{len(first)} (--header yes takes it for names)"
         )
         return made_up, None, [Note("header", text)]
-    if 2 * sum(numeric) >= len(first):
-        shown = [repr(cell) for cell, used in zip(first, numeric, strict=True) if used][:3]
-        text = (
-            f"the header of {name} has numbers for names ({', '.join(shown)}): if it is a row of "
-            "data, say --header no"
-        )
-        return first, lines, [Note("header", text)]
-    return first, lines, []
-
-
-def _is_header(commented: str, first: list[str], numeric: list[bool], delimiter: str) -> bool:
-    """Whether a comment line names the columns of the row below it."""
-    cells = next(csv.reader([commented], delimiter=delimiter), [])
-    named = cells and not any(NUMBER.fullmatch(cell.strip()) for cell in cells)
-    return bool(named and len(cells) == len(first) > 1 and any(numeric))
+    if 2 * len(numeric) < len(first):
+        return first, lines, []
+    text = (
+        f"the header of {name} has numbers for names ({', '.join(map(repr, numeric[:3]))}): if it "
+        "is a row of data, say --header no"
+    )
+    return first, lines, [Note("header", text)]
 
 
 def _counts(cells: list[str], rows: list[list[str]]) -> bool:
@@ -275,10 +259,7 @@ def _counts(cells: list[str], rows: list[list[str]]) -> bool:
 
     Few such cells may be a row as well; above numbers that are not whole they are not.
     """
-    counted = cells in (
-        [str(i) for i in range(len(cells))],
-        [str(i + 1) for i in range(len(cells))],
-    )
+    counted = any(cells == [str(i + first) for i in range(len(cells))] for first in (0, 1))
     if len(cells) >= MIN_COUNTED_CELLS:
         return counted
     return counted and any("." in cell or "," in cell for row in rows for cell in row)
