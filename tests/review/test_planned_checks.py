@@ -109,15 +109,13 @@ def test_a_plan_belongs_to_its_table_and_seed(session):
     session.checks.save(session.store)
     with pytest.raises(ReviewError, match="for other rows"):
         session.plan_draws(None)
-    session.store.set_meta({"plan_rows": "[1, 2]"})
-    with pytest.raises(ReviewError, match="is damaged"):
-        PlannedChecks.stored(session.store)
-    session.checks.save(session.store)
-    for name, value in (("plan_rows", "[1e999]"), ("plan_goal", "nan")):
-        session.store.set_meta({name: value})
+    record = json.loads(session.store.meta()["plan"])
+    for change in ({"rows": [1, 2]}, {"rows": [1e999]}, {"goal": float("nan")}, {"strata": ...}):
+        damaged = {name: value for name, value in (record | change).items() if value is not ...}
+        session.store.set_meta({"plan": json.dumps(damaged)})
         with pytest.raises(ReviewError, match="is damaged"):
             PlannedChecks.stored(session.store)
-        session.checks.save(session.store)
+    session.checks.save(session.store)
     session.store.set_meta({"sha256": "other"})
     with pytest.raises(ReviewError, match="for another table"):
         PlannedChecks.stored(session.store)
@@ -152,12 +150,12 @@ def test_a_goal_for_the_flags_draws_flagged_rows_only(session, tmp_path):
 def test_strata_and_classes(session, tmp_path):
     table, findings = session.subject.table, session.fitted.findings
     for name, n_groups in (("ward", 2), ("class", 2), ("verdict", len(set(findings.verdicts)))):
-        groups = strata_of(name, table, findings, "diagnosis", 40)
+        groups = strata_of(name, table, findings, 40)
         assert len(groups) == 120 and len(set(groups)) == n_groups
     for name, words in (("age", "groups are more than the 40 checks"), ("odd", "no such column")):
         with pytest.raises(ReviewError, match=words):
-            strata_of(name, table, findings, "diagnosis", 40)
-    session.plan_draws(40, strata=strata_of("verdict", table, findings, "diagnosis", 40))
+            strata_of(name, table, findings, 40)
+    session.plan_draws(40, strata="verdict")
     chance, rare = session.checks.plan.inclusion(), findings.is_flagged
     assert chance[rare].mean() > 1.5 * chance[~rare].mean()
     for row in (session.checks.plan.rows + 1).tolist():

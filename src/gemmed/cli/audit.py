@@ -123,7 +123,7 @@ def _write_plan(
         raise ValueError(f"{options.table!r} has changed since it was read: run the command again")
     n, strata = min(N_CHECKS, len(findings.is_flagged)), None
     if options.strata is not None:
-        strata = strata_of(options.strata, training.table, findings, training.target, n)
+        strata = strata_of(options.strata, training.table, findings, n)
     plan = PlannedChecks.drawn(findings, n, strata=strata, seed=options.seed, digest=digest).plan
     save_plan(plan, options.plan)
     if not options.json and options.out != "-":

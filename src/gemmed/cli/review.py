@@ -16,7 +16,6 @@ from ..acoustics.manifest import LABEL, lists_recordings
 from ..checks import load_plan
 from ..review.corrected import export
 from ..review.marks import MarkStore, attach
-from ..review.planned_checks import N_CHECKS, strata_of
 from ..review.server import make_app
 from ..review.session import ReviewSession, checked_name
 from ..review.subjects import Subject, recordings_subject, table_subject
@@ -132,33 +131,21 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         with warnings_as_notes(), fit_progress():
             session = ReviewSession(_subject(options, table), store, path, reviewer)
             session.fit()
-            stored, plan = "plan" in store.meta(), None
-            seed = None if stored and options.checks is None else options.seed
+            plan, is_stored = None, "plan" in store.meta()
+            seed = None if is_stored and options.checks is None else options.seed
             if options.plan is not None:
                 plan = load_plan(options.plan, digest=store.meta()["sha256"])
                 if options.seed not in (0, plan.seed):
                     raise ReviewError(f"--seed {options.seed}: the plan has seed {plan.seed}")
                 seed = None
-            strata = None
-            if options.strata is not None and not stored:
-                n = options.checks or N_CHECKS
-                findings = session.fitted.findings
-                strata = strata_of(options.strata, table, findings, options.target, n)
-            elif options.strata not in (None, store.meta().get("plan_strata")):
-                raise ReviewError(
-                    f"--strata {options.strata}: the draws were made without it; begin again with "
-                    "another --marks"
-                )
             session.plan_draws(
                 options.checks,
                 goal=options.until,
                 precision=options.until_precision,
-                strata=strata,
+                strata=options.strata,
                 seed=seed,
                 plan=plan,
             )
-            if strata is not None:
-                store.set_meta({"plan_strata": options.strata})
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"

@@ -59,6 +59,8 @@ class PlannedChecks:
     only_flagged: bool = False
     """Whether rows are drawn from the flagged ones only, and the goal is the share of them that is
     faulty."""
+    strata: str | None = None
+    """What the groups of the draws are called, if there are groups."""
 
     def __post_init__(self) -> None:
         self.drawn_from = self.flagged if self.only_flagged else np.ones(len(self.plan), dtype=bool)
@@ -103,38 +105,36 @@ class PlannedChecks:
         meta, name = store.meta(), f"the plan in {str(store.path)!r}"
         if "plan" not in meta:
             return None
+        damaged = ReviewError(f"{name} is damaged: start again with another file for --marks")
         try:
             record = json.loads(meta["plan"])
-            rows = np.array(json.loads(meta["plan_rows"]), dtype=np.intp)
+            rows = np.array(record["rows"], dtype=np.intp)
             flagged = np.zeros(len(rows), dtype=bool)
-            flagged[np.array(json.loads(meta["plan_flagged"]), dtype=np.intp)] = True
-            goal, mixes_picks = float(meta["plan_goal"]), meta["plan_picks"] == "yes"
-            only_flagged = meta.get("plan_only_flagged") == "yes"
+            flagged[np.array(record["flagged"], dtype=np.intp)] = True
+            goal, strata = float(record["goal"]), record["strata"]
+            mixes_picks, only_flagged = bool(record["mixes_picks"]), bool(record["only_flagged"])
         except (LookupError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
-            raise ReviewError(
-                f"{name} is damaged: start again with another file for --marks"
-            ) from error
+            raise damaged from error
         plan = plan_from(record, name)
         if len(plan) != len(rows) or not 0.0 < goal < 1.0:
-            raise ReviewError(f"{name} is damaged: start again with another file for --marks")
+            raise damaged
         if plan.digest != meta.get("sha256"):
             raise ReviewError(
                 f"{name} is for another table: start again with another file for --marks"
             )
-        return cls(plan, rows, flagged, goal, mixes_picks, only_flagged)
+        return cls(plan, rows, flagged, goal, mixes_picks, only_flagged, strata)
 
     def save(self, store: MarkStore) -> None:
         """Write the plan into a file of marks."""
-        store.set_meta(
-            {
-                "plan": json.dumps(plan_record(self.plan)),
-                "plan_rows": json.dumps(self.rows.tolist()),
-                "plan_flagged": json.dumps(np.flatnonzero(self.flagged).tolist()),
-                "plan_goal": repr(self.goal),
-                "plan_picks": "yes" if self.mixes_picks else "no",
-                "plan_only_flagged": "yes" if self.only_flagged else "no",
-            }
-        )
+        record = plan_record(self.plan) | {
+            "rows": self.rows.tolist(),
+            "flagged": np.flatnonzero(self.flagged).tolist(),
+            "goal": self.goal,
+            "mixes_picks": self.mixes_picks,
+            "only_flagged": self.only_flagged,
+            "strata": self.strata,
+        }
+        store.set_meta({"plan": json.dumps(record)})
 
     # -- draws and picks -----------------------------------------------------------------------
 
@@ -263,11 +263,12 @@ class PlannedChecks:
 def take_plan(
     store: MarkStore,
     findings: Findings,
+    table: Table,
     n: int | None,
     *,
     goal: float | None = None,
     precision: float | None = None,
-    strata: np.ndarray | None = None,
+    strata: str | None = None,
     seed: int | None = None,
     plan: CheckPlan | None = None,
 ) -> PlannedChecks | None:
@@ -280,7 +281,7 @@ def take_plan(
     n : number of checks; a stored plan is enlarged to it
     goal : share of wrong labels left; likely faults come between the draws, to reach it sooner
     precision : share of the flagged rows that is faulty; only flagged rows are drawn
-    strata : group of each row; small groups are drawn more often
+    strata : see :func:`strata_of`; small groups are drawn more often
     plan : take these draws, of the same table, instead of new ones
     """
     checks, name = PlannedChecks.stored(store), repr(str(store.path))
@@ -293,14 +294,22 @@ def take_plan(
             raise ReviewError(
                 "--checks: rows are drawn before the first mark; name another file with --marks"
             )
+        groups = None
+        if strata is not None:
+            groups = strata_of(strata, table, findings, n or N_CHECKS)
         checks = PlannedChecks.drawn(
             findings,
             n,
-            strata=strata,
+            strata=groups,
             seed=seed or 0,
             digest=store.meta().get("sha256", ""),
             only_flagged=precision is not None,
             plan=plan,
+        )
+        checks.strata = strata
+    elif strata not in (None, checks.strata):
+        raise ReviewError(
+            f"--strata {strata}: the draws were made without it; begin again with another --marks"
         )
     elif plan is not None and not np.array_equal(plan.order, checks.plan.order):
         raise ReviewError(
@@ -334,13 +343,12 @@ def fault_scores(findings: Findings) -> FloatArray:
     return np.nan_to_num(np.column_stack([scores["label"], scores["measurement"]]))
 
 
-def strata_of(name: str, table: Table, findings: Findings, target: str, n: int) -> np.ndarray:
+def strata_of(name: str, table: Table, findings: Findings, n: int) -> np.ndarray:
     """Group of each row for at most n draws: a column of the table, the class, or the verdict."""
     rows = findings.audited.table_rows
-    if name in table.columns:
-        groups = table.text(name)[0][rows].astype(str)
-    elif name == "class":
-        groups = table.text(target)[0][rows].astype(str)
+    if name in table.columns or name == "class":
+        column = name if name in table.columns else findings.audited.target
+        groups = table.text(column)[0][rows].astype(str)
     elif name == "verdict":
         groups = findings.verdicts.astype(str)
     else:

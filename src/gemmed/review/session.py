@@ -140,7 +140,8 @@ class ReviewSession:
 
     def plan_draws(self, n: int | None, **options: Any) -> None:
         """Take the stored plan of random checks, or make and store one; see ``take_plan``."""
-        self.checks = take_plan(self.store, self.fitted.findings, n, **options)
+        findings, table = self.fitted.findings, self.subject.table
+        self.checks = take_plan(self.store, findings, table, n, **options)
 
     # -- what the page shows -------------------------------------------------------------------
 
