@@ -87,23 +87,18 @@ def export(
             f"a mark is about row {beyond[0] + 1}, {table.name} has {n_rows}: review it again with "
             "--changed match"
         )
-    counting = {row: judgement.mark for row, judgement in found.items()}
-    mended = {
-        row: mark.label
-        for row, mark in counting.items()
-        if mark.kind == "wrong" and mark.label is not None
-    }
-    broken = [row for row, mark in counting.items() if mark.kind == "bad"]
-    changes: dict[int, str] = {} if labels == "given" else dict(mended)
+    kinds = {row: own.mark.kind for row, own in found.items()}
+    fixed = {row: str(own.mark.label) for row, own in found.items() if kinds[row] == "wrong"}
+    broken = [row for row, kind in kinds.items() if kind == "bad"]
+    changes = {} if labels == "given" else dict(fixed)
     added: dict[str, list[str]] = {}
     if bad == "flag":
-        kinds = {row: mark.kind for row, mark in counting.items()}
         added[_free_name(table, FLAG_COLUMN)] = [kinds.get(row, "") for row in range(n_rows)]
     known = None
     if labels == "given":
-        right = {row: mark.given for row, mark in counting.items() if mark.kind == "right"}
+        true = fixed | {row: own.mark.given for row, own in found.items() if kinds[row] == "right"}
         known = _free_name(table, KNOWN_COLUMN)
-        added[known] = [(mended | right).get(row, "") for row in range(n_rows)]
+        added[known] = [true.get(row, "") for row in range(n_rows)]
     n_formulas = 0
     if not raw_cells and not str(path).lower().endswith(PARQUET_SUFFIXES):
         cells, present = table.text(target)
@@ -136,12 +131,12 @@ def export(
     return Exported(
         str(path),
         str(log),
-        len(mended),
+        len(fixed),
         len(broken),
         sum(judgement.disputed for judgement in found.values()),
         known,
         None if checks is None else str(checks),
-        sum(counting[row].how == BULK for row in mended),
+        sum(found[row].mark.how == BULK for row in fixed),
         n_formulas,
     )
 

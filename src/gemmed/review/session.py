@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -270,44 +270,31 @@ class ReviewSession:
 
         Rows that another reviewer looks at are left to that reviewer, unless no other row is left.
         """
-        marks, others = self.store.standing(), self._held_by_others(reviewer)
-        found = self._next(ranking, after, reviewer, marks, others)
-        if found is None and others:
-            found = self._next(ranking, after, reviewer, marks, frozenset())
+        marks, held = self.store.standing(), self._held_by_others(reviewer)
+        done = {} if ranking in (AGAIN, DISPUTED) else judgements(marks)
+
+        def next_of(excluded: Collection[int]) -> int | None:
+            if ranking == CHECKS and self.checks is not None:
+                taken = {self._position.get(row - 1, -1) for row in excluded}
+                position = self.checks.next_position(marks, taken)
+                return None if position is None else int(self.subject.rows[position]) + 1
+            rows = (self.subject.rows[self.order(ranking, marks, reviewer)] + 1).tolist()
+            begin = rows.index(after) + 1 if after in rows else 0
+            in_turn = (*rows[begin:], *rows[:begin])
+            return next((r for r in in_turn if r - 1 not in done and r not in excluded), None)
+
+        current = set() if after is None else {after}
+        found = next_of(current | held)
+        if found is None and held:
+            found = next_of(current)
         if found is not None:
             self._held[reviewer] = found, time.monotonic()
         return found
 
-    def _next(
-        self,
-        ranking: str,
-        after: int | None,
-        reviewer: str,
-        marks: Sequence[Mark],
-        held: frozenset[int],
-    ) -> int | None:
-        order = self.order(ranking, marks, reviewer)
-        if ranking == CHECKS and self.checks is not None:
-            current = () if after is None else (self._position.get(after - 1, -1),)
-            position = self.checks.next_position(
-                marks, {*current, *(self._position[row - 1] for row in held)}
-            )
-            return None if position is None else int(self.subject.rows[position]) + 1
-        done = {} if ranking in (AGAIN, DISPUTED) else judgements(marks)
-        rows = (self.subject.rows[order] + 1).tolist()
-        begin = rows.index(after) + 1 if after in rows else 0
-        for row in (*rows[begin:], *rows[:begin]):
-            if row - 1 not in done and row != after and row not in held:
-                return int(row)
-        return None
-
-    def _held_by_others(self, reviewer: str) -> frozenset[int]:
+    def _held_by_others(self, reviewer: str) -> set[int]:
         now = time.monotonic()
-        return frozenset(
-            row
-            for name, (row, since) in list(self._held.items())
-            if name != reviewer and now - since < HOLD_SECONDS
-        )
+        held = list(self._held.items())
+        return {row for name, (row, at) in held if name != reviewer and now - at < HOLD_SECONDS}
 
     def sample(self, row: int, reviewer: str = "") -> dict[str, Any]:
         """A row (from 1) with its reasons and marks, ready for JSON."""
