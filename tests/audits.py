@@ -5,7 +5,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from gemmed import GEMMEDClassifier
-from gemmed.report.findings import Audited
+from gemmed.report.audited import Audited
 
 
 def audited(fitted=None):

@@ -19,7 +19,7 @@ from gemmed import (
 from gemmed._core.exceptions import TableError
 from gemmed.acoustics import AcousticFeatures, MFCCTransformer, SegmentPCA, StrongestWindow
 from gemmed.estimators.table_preparation import FarLimit
-from gemmed.report.audited_data import audit_report
+from gemmed.report import audit_report
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

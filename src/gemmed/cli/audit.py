@@ -14,9 +14,8 @@ import numpy as np
 from .._core.optional import require
 from .._core.words import counted
 from ..checks import save_plan
-from ..report.audited import settled_by_labels
-from ..report.audited_data import audited_table
-from ..report.findings import Audited, Findings
+from ..report.audited import Audited, audited_table, settled_by_labels
+from ..report.findings import Findings
 from ..report.html_report import HtmlReport
 from ..review.planned_checks import N_CHECKS, PlannedChecks, strata_of
 from ..rows.tables import file_digest

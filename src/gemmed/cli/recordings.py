@@ -20,8 +20,7 @@ from ..acoustics import ReadSegments, RecordingMFCC, SegmentPCA
 from ..acoustics.manifest import END, LABEL, PATH, START, files_of
 from ..acoustics.sound_files import damage_of
 from ..estimators.column_plan import ColumnPlan
-from ..report.audited import Audited
-from ..report.audited_data import audited_rows
+from ..report.audited import Audited, audited_rows
 from ..report.sounds import Recordings
 from ..rows.tables import Table
 from .options import MAX_COMPONENTS

@@ -26,8 +26,8 @@ from .._core.threads import block_threads
 from ..estimators.column_plan import feature_frame
 from ..estimators.table_blocks import Scan, cluster_blocks, local_blocks, scan_table
 from ..estimators.whole_fit import only_samples
-from ..report.audited_data import reading_facts
-from ..report.findings import Audited, Findings
+from ..report.audited import Audited, reading_facts
+from ..report.findings import Findings
 from ..rows.tables import CSVBatches, ParquetBatches, open_batches
 from .options import STREAM_FROM_BYTES, TLS_FILES, option_name, reading_of, review_arguments
 from .terminal import busy, fit_progress, note, warnings_as_notes

@@ -1,6 +1,6 @@
 """Findings with reasons, and pages and pictures of them."""
 
-from .audited_data import audit_report
+from .audit import audit_report
 from .html_report import HtmlReport
 from .plots import plot_anomaly_scores, plot_boundaries, save_figure
 

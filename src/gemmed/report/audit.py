@@ -1,4 +1,4 @@
-"""``gemmed.audit``: fit, judge and report in one call."""
+"""``gemmed.audit``: fit, judge and report in one call; the report of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.optional import require
 from ..estimators.base_member import check_pred_probs
 from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.table_preparation import TablePreparation
 from ..rows.foreign_frames import in_pandas
-from .audited_data import audited_frame
+from .audited import audited_frame
 from .findings import Findings
 from .html_report import HtmlReport
 from .patterns import Patterns
@@ -184,6 +185,57 @@ def audit(
     )
     audited = replace(audited, judges_measurements=judges_measurements)
     return Audit(pipeline, Findings(audited), getattr(X, "index", None))
+
+
+def audit_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    name: str = "the training samples",
+    target: str = "y",
+    identifiers: Mapping[str, Any] | None = None,
+    threshold: float = 0.5,
+    each: int | None = None,
+) -> HtmlReport:
+    """The report of a fitted classifier on its training samples.
+
+    Parameters
+    ----------
+    model : fitted ``GEMMEDClassifier``, or a pipeline that ends with one
+    X, y : what it was fitted to; a DataFrame (pandas, polars) gives the columns their names
+    name, target : what to call samples and labels
+    identifiers : what names the samples, by name, each of shape (n_samples,); by default the index
+        of a DataFrame that is not just 0, 1, 2, ...
+    threshold, each : see :class:`HtmlReport`
+
+    Returns
+    -------
+    HtmlReport
+        Notebooks show it; ``save("report.html")`` writes it.
+    """
+    require("pandas", "reports need", "cli")
+
+    classifier = model[-1] if isinstance(model, Pipeline) else model
+    if not isinstance(classifier, GEMMEDClassifier):
+        raise TypeError(
+            f"model={type(classifier).__name__}: reports need a GEMMEDClassifier, alone or at the "
+            "end of a Pipeline"
+        )
+    check_is_fitted(classifier)
+    X = in_pandas(X)
+    steps = list(model[:-1]) if isinstance(model, Pipeline) else []
+    audited = audited_frame(
+        classifier,
+        X,
+        y,
+        model[:-1].transform(X) if steps else None,
+        preparation=next((one for one in steps[:1] if isinstance(one, TablePreparation)), None),
+        name=name,
+        target=target,
+        identifiers=identifiers,
+    )
+    return HtmlReport(Findings(audited), threshold=threshold, each=each)
 
 
 def _columns_of(pred_probs: Any, labels: np.ndarray) -> Any:

@@ -1,8 +1,8 @@
-"""What a report is made of: rows, the fitted classifier, and what a person has settled."""
+"""What a report is made of: rows of a table or a frame, the classifier, what a person settled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,8 +11,14 @@ from scipy import stats
 
 from .._core.binomial import share_interval
 from .._core.types import FloatArray
+from ..estimators.column_plan import ColumnPlan
 from ..estimators.explanation import Verdicts
+from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.reasons import percent
+from ..estimators.table_columns import TrainingData
+from ..estimators.table_preparation import TablePreparation
+from ..rows.cells import Note
+from ..rows.tables import Table
 
 
 class Settled(NamedTuple):
@@ -50,17 +56,15 @@ class Settled(NamedTuple):
 
 
 def settled_by_labels(
-    labels: np.ndarray, options: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, Settled | None]:
-    """Labels to show, and what is settled, if ``known_labels`` are among the options of a fit."""
-    known = options.get("known_labels")
-    if known is None:
-        return labels, None
+    labels: np.ndarray, options: Mapping[str, np.ndarray], bad: Any = ()
+) -> tuple[np.ndarray, Settled]:
+    """Labels to show, and what ``known_labels`` of a fit and rows that are bad have settled."""
+    known = options.get("known_labels", np.full(len(labels), None, dtype=object))
     rows = np.flatnonzero([label is not None for label in known])
     corrected = labels.copy()
     corrected[rows] = known[rows]
     weights = options.get("sample_weight", np.ones(len(labels)))
-    return corrected, Settled(rows, np.empty(0, dtype=np.intp), weights)
+    return corrected, Settled(rows, np.array(bad, dtype=np.intp), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,135 @@ class Audited:
     """Of ``gemmed review`` for the same table; None if there is no such command."""
     sampled: np.ndarray | None = None
     """Positions of a random sample, if these are not all rows of the table; None if they are."""
+
+
+def audited_table(
+    table: Table,
+    data: TrainingData,
+    X: FloatArray,
+    classifier: Any,
+    *,
+    target: str,
+    identifiers: Iterable[str] = (),
+) -> Audited:
+    """Rows of a table and the classifier that is fitted to them.
+
+    Parameters
+    ----------
+    X : what the classifier saw of all rows of ``data``
+    identifiers : columns that name the rows; the unnamed first column of a file always does
+    """
+    return audited_rows(
+        table,
+        data.rows,
+        data.labels,
+        X,
+        classifier,
+        target=target,
+        identifiers=identifiers,
+        frame=data.frame,
+        categories=list(data.plan.categories),
+        facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
+    )
+
+
+def audited_rows(
+    table: Table,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    X: FloatArray,
+    classifier: Any,
+    *,
+    target: str,
+    frame: Any,
+    identifiers: Iterable[str] = (),
+    categories: Sequence[str] = (),
+    facts: Sequence[tuple[str, str]] = (),
+) -> Audited:
+    """Some rows of a table with their labels, and the classifier that is fitted to them."""
+    named = {name: table.text(name)[0][rows] for name in identifiers}
+    if table.index is not None and table.index not in named:
+        named = {table.index: table.row_names()[rows], **named}
+    return Audited(
+        name=table.name.strip("'"),
+        target=target,
+        table_rows=rows,
+        labels=labels.astype(str),
+        frame=frame,
+        categories=list(categories),
+        X=np.asarray(X, dtype=float),
+        classifier=classifier,
+        fitted=np.arange(len(rows)),
+        identifiers=named,
+        facts=list(facts),
+        cells=table.frame.iloc[rows].reset_index(drop=True),
+    )
+
+
+def reading_facts(
+    notes: Sequence[Note], plan: ColumnPlan, n_unlabelled: int
+) -> list[tuple[str, str]]:
+    """What a report says of how the table was read."""
+    facts = [("note", note.text) for note in notes]
+    facts += [(f"column {name}", f"left out: {why}") for name, why in plan.left_out.items()]
+    if n_unlabelled:
+        facts.append(("rows without a label", f"{n_unlabelled}, left out"))
+    return facts
+
+
+def audited_frame(
+    classifier: GEMMEDClassifier,
+    X: Any,
+    y: Any,
+    seen: Any,
+    *,
+    preparation: TablePreparation | None,
+    name: str,
+    target: str,
+    identifiers: Mapping[str, Any] | None,
+) -> Audited:
+    """A frame or an array and the classifier that was fitted to it.
+
+    Parameters
+    ----------
+    seen : what the classifier saw; None if that is X
+    preparation : fitted; how columns were read, if it was the first step
+    """
+    import pandas as pd
+
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    if not isinstance(X, pd.DataFrame):
+        frame.columns = [f"x{i}" for i in range(frame.shape[1])]
+    labels = np.asarray(y).astype(str)
+    n_fitted = len(classifier.nominal_proba_)
+    if len(frame) != n_fitted or len(labels) != n_fitted:
+        raise ValueError(
+            f"X has {len(frame)} and y {len(labels)} samples, the model was fitted to {n_fitted}: "
+            "give what it was fitted to"
+        )
+    if identifiers is None:
+        is_range = isinstance(frame.index, pd.RangeIndex)
+        identifiers = {} if is_range else {str(frame.index.name or "index"): frame.index}
+    named = {key: np.asarray(values).astype(str) for key, values in identifiers.items()}
+    if preparation is not None:
+        shown, categories = preparation.read(X), list(preparation.categories_)
+    else:
+        numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
+        categories = [c for c in frame.columns if c not in numeric]
+        shown = frame.astype(dict.fromkeys(numeric, float) | dict.fromkeys(categories, str))
+    return Audited(
+        name=name,
+        target=target,
+        table_rows=np.arange(n_fitted),
+        labels=labels,
+        frame=shown.reset_index(drop=True),
+        categories=[str(c) for c in categories],
+        X=np.asarray(frame if seen is None else seen, dtype=float),
+        classifier=classifier,
+        fitted=np.arange(n_fitted),
+        identifiers=named,
+        facts=[] if preparation is None else [("note", text) for text in preparation.notes_],
+    )
 
 
 class Share(NamedTuple):

@@ -16,8 +16,6 @@ from ..rows.table import MISSING_TEXT
 from .audited import Audited, Settled, Share, Signal, signal_of
 from .distributions import ColumnCounts, Distribution
 
-__all__ = ["RANKINGS", "Audited", "Findings", "Share"]
-
 RANKINGS = {
     "joint": "any fault",
     "label": "wrong label",

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from .._core.exceptions import ReviewError
 from ..estimators.fit_settings import DEFAULT_PRIOR_NOMINAL
-from ..report.audited import Settled
+from ..report.audited import Settled, settled_by_labels
 
 
 class Known(NamedTuple):
@@ -68,15 +68,13 @@ def apply_marks(
             )
         true[row] = labels[positions[label]]
     true[bad] = None
-    certain = np.flatnonzero([label is not None for label in true])
-    corrected = labels.copy()
-    corrected[certain] = true[certain]
+    corrected, settled = settled_by_labels(labels, options | {"known_labels": true}, bad)
+    certain = settled.rows
     good = np.setdiff1d(np.arange(n_rows), bad)
     if len(np.unique(corrected[good])) < 2:
         raise ReviewError(
             "with these marks fewer than two classes are left: there is nothing to tell apart"
         )
-    settled = Settled(certain, bad, options.get("sample_weight", np.ones(n_rows)))
     if not len(certain) and not len(bad):
         return Marked(corrected, labels, good, options, settled)
     prior = np.full(n_rows, DEFAULT_PRIOR_NOMINAL)

@@ -13,8 +13,7 @@ from ..acoustics import SoundFile
 from ..acoustics.manifest import PATH, files_of
 from ..acoustics.transformers import SegmentPCA
 from ..estimators.table_columns import TrainingData, table_pipeline
-from ..report.audited_data import audited_rows, audited_table
-from ..report.findings import Audited
+from ..report.audited import Audited, audited_rows, audited_table
 from ..report.sounds import Recordings
 from ..rows.tables import Table
 from .applied_marks import Known, apply_marks
