@@ -2,11 +2,14 @@
 
 import io
 import json
+import shlex
 
 import numpy as np
 import pytest
 from scipy import special
 
+from gemmed.cli.main import build_parser
+from gemmed.cli.options import review_arguments
 from gemmed.cli.terminal import counted_names
 from patients import FIT, FLIPPED, call, refusal
 
@@ -194,3 +197,15 @@ def test_bad_measurements_suggest_no_label(folder, capsys, tmp_path):
     line = next(line for line in out.splitlines() if "suspicious measurement  " in line)
     assert line.split()[0] == "4"
     assert line.split("suspicious measurement")[1].startswith(" " * 5)
+
+
+def test_the_command_of_a_review_reads_and_fits_as_the_audit_did():
+    """All options that audit and review share, and no others."""
+    given = "t.csv --target y --drop a b --seed 3 --encoding latin-1 --decimal , --missing - x"
+    given += " --kernel linear --gamma 0.5 --min-class-rows 4 --id patient"
+    parser = build_parser()
+    audit = parser.parse_args(["audit", *given.split(), "--top", "5", "--html", "r.html"])
+    review = parser.parse_args(["review", *shlex.split(review_arguments(audit))])
+    assert vars(review) == vars(parser.parse_args(["review", *given.split()]))
+    audit = parser.parse_args(["audit", "t.csv", "--target", "y"])
+    assert review_arguments(audit) == "t.csv --target y"

@@ -312,6 +312,20 @@ def test_exported_labels_hold_no_formulas(tmp_path):
     store.close()
 
 
+def test_labels_of_a_workbook_stay_as_they_are(tmp_path):
+    """Its cells have a type: text that begins like a formula is text."""
+    pytest.importorskip("openpyxl")
+    from gemmed.rows.tables import read_table
+
+    (tmp_path / "t.csv").write_text("x,y\n1,=A1\n2,b\n3,b\n")
+    store = MarkStore(tmp_path / "m.sqlite")
+    store.add(1, "wrong", "=A1", "ann", content="c", given="b")
+    done = export(read_table(tmp_path / "t.csv"), "y", store, tmp_path / "c.xlsx")
+    assert read_table(tmp_path / "c.xlsx").text("y")[0].tolist() == ["=A1", "=A1", "b"]
+    assert done.formulas == 0
+    store.close()
+
+
 def test_a_plan_of_equal_rows_has_a_place_for_each(tmp_path):
     plan = plan_checks(np.full(9, 0.1), 9)
     checks = PlannedChecks(plan, np.arange(9), np.zeros(9, dtype=bool))

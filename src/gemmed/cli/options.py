@@ -213,19 +213,18 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def review_arguments(options: argparse.Namespace) -> str | None:
-    """Arguments of ``gemmed review`` for the table and columns of an audit.
+    """Arguments of ``gemmed review`` for an audit: all that both take and that were given.
 
     None of standard input, and with embeddings, which are no part of the table.
     """
     if options.table == "-" or options.embeddings is not None:
         return None
-    words = [options.table, "--target", options.target]
-    for name in ("group", "weight", "prior", "known"):
-        if getattr(options, name) is not None:
-            words += [f"--{name}", getattr(options, name)]
-    for name in ("id", "drop", "categorical", "numeric", "missing"):
-        if getattr(options, name):
-            words += [f"--{name}", *getattr(options, name)]
+    parser, words = argparse.ArgumentParser(), [options.table]
+    add_training(parser)
+    for name, default in {**vars(parser.parse_args([options.table])), "id": []}.items():
+        value = getattr(options, name)
+        if value != default:
+            words += [option_name(name), *map(str, value if isinstance(value, list) else [value])]
     return shlex.join(words)
 
 

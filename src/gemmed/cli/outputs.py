@@ -13,8 +13,7 @@ from typing import Any
 from .._core.exceptions import OutputError
 from .._core.whole_files import replacing
 from ..rows.cells import frame_without_formulas
-from ..rows.excel_files import EXCEL_SUFFIXES
-from ..rows.tables import PARQUET_SUFFIXES, check_table_name, csv_text, write_table
+from ..rows.tables import check_table_name, csv_text, may_run_formulas, write_table
 from .options import option_name
 from .terminal import note, printable
 
@@ -77,7 +76,7 @@ def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
 
     In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
     """
-    if not raw_cells and not path.lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES)):
+    if not raw_cells and may_run_formulas(path):
         frame, n_changed = frame_without_formulas(frame)
         note_formulas(n_changed)
     if path != "-":

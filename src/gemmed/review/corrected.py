@@ -13,7 +13,7 @@ from .._core.exceptions import ReviewError
 from .._core.whole_files import replacing
 from ..rows.cells import as_text, without_formulas
 from ..rows.rewriting import rewrite_table
-from ..rows.tables import PARQUET_SUFFIXES, Table
+from ..rows.tables import Table, may_run_formulas
 from .marks import BULK, DRAW, Judgement, Mark, MarkStore, judgements, last_of_each
 from .planned_checks import exported_summary
 
@@ -100,7 +100,7 @@ def export(
         known = _free_name(table, KNOWN_COLUMN)
         added[known] = [true.get(row, "") for row in range(n_rows)]
     n_formulas = 0
-    if not raw_cells and not str(path).lower().endswith(PARQUET_SUFFIXES):
+    if not raw_cells and may_run_formulas(path):
         cells, present = table.text(target)
         for row in range(n_rows):
             label = changes.get(row, str(cells[row]) if present[row] else "")

@@ -218,6 +218,11 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
         temporary.write_bytes(compressed(text.encode(), compression))
 
 
+def may_run_formulas(path: str | os.PathLike[str]) -> bool:
+    """Whether a spreadsheet would run formulas in a file of this name: CSV has no types."""
+    return not str(path).lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES))
+
+
 def csv_text(frame: Any, delimiter: str = ",") -> str:
     """A frame as CSV; numbers with all their digits, empty cells where there is no value."""
     text = io.StringIO()
