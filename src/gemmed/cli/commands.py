@@ -24,7 +24,6 @@ from .options import (
 )
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
-REQUIRED = {"required": True}
 STRATA = "draw small groups more often: groups of a column, or class, or verdict"
 
 
@@ -71,11 +70,7 @@ Large tables are read in blocks. 50,000 random rows then decide how columns are 
 a cluster the workers read Parquet files themselves: all of them need the same path. The rows of a
 CSV file are sent to them.
 """,
-    )
-    add(
-        fit,
-        {"--out MODEL": "model file to write", "--json": "print the summary as JSON"},
-        out=REQUIRED,
+        {"--out! MODEL": "model file to write", "--json": "print the summary as JSON"},
     )
     add_training(fit)
     add_data(fit)
@@ -99,18 +94,10 @@ A model of gemmed fit MANIFEST takes sound files or a manifest and processes the
 training. The column flags names silent, clipped and truncated recordings, or says why a file could
 not be used (exit code 3).
 """,
-    )
-    predict.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
-    predict.add_argument(
-        "table",
-        nargs="+",
-        metavar="TABLE",
-        help="CSV, Parquet or Excel file, - for standard input; for a model of recordings a "
-        "manifest or sound files",
-    )
-    add(
-        predict,
         {
+            "MODEL": "file written by gemmed fit",
+            "TABLE ...": "CSV, Parquet or Excel file, - for standard input; for a model of "
+            "recordings a manifest or sound files",
             "--out FILE=-": "CSV, Parquet or Excel file to write (default: -, CSV to standard "
             "output)",
             "--proba": "add the class probabilities",
@@ -122,7 +109,7 @@ not be used (exit code 3).
         },
     )
     add(predict.add_argument_group("reading the table"), READING)
-    export = add_command(
+    add_command(
         commands,
         "export",
         "export:run",
@@ -136,17 +123,13 @@ categories (texts, "" where one is missing). Its outputs are label, decision and
 order of the columns is printed and stored in the file. The graph of a model of recordings takes
 MFCCs. Screening and explanations are not exported.
 """,
-    )
-    export.add_argument("model", metavar="MODEL", help="file written by gemmed fit")
-    add(
-        export,
         {
-            "--out FILE": "file to write, NAME.onnx",
+            "MODEL": "file written by gemmed fit",
+            "--out! FILE": "file to write, NAME.onnx",
             "--dtype=float64|float32": "number type of the graph (default: float64); float32 makes "
             "the file smaller and rounds probabilities to about 1e-4",
             **JSON,
         },
-        out=REQUIRED,
     )
 
 
@@ -191,9 +174,6 @@ With --sensor or --prefix, and with recordings that have the columns subject and
 sensors of a row may be broken. The columns verdict and sensors name them. --spans writes start and
 end of each fault, and --html a timeline.
 """,
-    )
-    add(
-        audit,
         {
             "--out FILE": "file for the suspicious rows: .csv, .parquet or .xlsx; - prints CSV",
             "--top=20 [0..]": "rows to print (default: 20)",
@@ -254,9 +234,6 @@ The same command continues where it stopped.
 --export writes the table as it was with the corrected labels, and a log of the changes beside it.
 It needs no fit and no browser.
 """,
-    )
-    add(
-        review,
         {
             "--id COLUMN ...": "columns that name the rows (identifier, annotator); shown, not "
             "learned from",
@@ -304,12 +281,8 @@ No labels are needed: --normal is a table of rows during which all sensors worke
 stuck, drift, offset, scale (also a changed unit), spikes, noisy, swapped, missing. The sensor plant
 stands for whole rows that are unusual. gemmed watch does the same for a stream.
 """,
-    )
-    text = "CSV or Parquet file, - for standard input"
-    sensors.add_argument("table", metavar="TABLE", help=text)
-    add(
-        sensors,
         {
+            "TABLE": "CSV or Parquet file, - for standard input",
             "--out FILE": "file for all faults: .csv, .parquet or .json; - prints CSV",
             "--report FILE": "HTML page with a timeline of every sensor",
             "--json": "print all faults as JSON",
@@ -338,23 +311,21 @@ last time in the state are skipped. Without --order, as many rows of a file are 
 read; a pipe continues with its next row. An event that was printed just before a crash can be
 printed again.
 """,
-    )
-    watch.add_argument("source", metavar="FILE", help="CSV or JSON lines; - for standard input")
-    add(
-        watch,
         {
+            "SOURCE": "CSV or JSON lines; - for standard input",
             "--state FILE": "continue from this file, and keep it up to date",
             "--adapt ROWS:float": "drifts of single sensors that take longer than about this "
             "many rows count as normal",
             "--rows": "also print the scores and alarms of every row",
             "--json": "print JSON lines",
         },
+        source={"metavar": "FILE"},
     )
     add_monitor(watch)
 
 
 def _add_features(commands: Any) -> None:
-    features = add_command(
+    add_command(
         commands,
         "features",
         "features:run",
@@ -376,12 +347,9 @@ A recording that cannot be used is named on standard error with its problem. The
 Exit code: 0 if all could be used, 3 if some could not, 2 if none could or an option is wrong.
 Finished recordings are kept in the folder OUT.parts: the same command does only what is missing.
 """,
-    )
-    features.add_argument("manifest", metavar="MANIFEST", help="table of recordings")
-    add(
-        features,
         {
-            "--out": "file to write (.parquet or .csv)",
+            "MANIFEST": "table of recordings",
+            "--out!": "file to write (.parquet or .csv)",
             **JOBS,
             **JSON,
             **RAW_CELLS,
@@ -401,7 +369,6 @@ Finished recordings are kept in the folder OUT.parts: the same command does only
             "of MFCCs",
             "--join": "write one row per subject and segment, with all sensors side by side",
         },
-        out=REQUIRED,
         segments={"type": _count_or_all},
     )
 
@@ -411,7 +378,15 @@ def _count_or_all(text: str) -> int | None:
 
 
 def _add_experiments(commands: Any) -> None:
-    reproduce = add_command(
+    # All targets, family by family; "all" are those of the simulation.
+    others = dict.fromkeys(entry.family for entry in TARGETS.values())
+    del others[SIMULATION]
+    known = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
+    known += [f"{family}: {', '.join(names_of(family))}" for family in others]
+    usual = TARGETS[names_of(SIMULATION)[0]].default_runs
+    runs = {name: entry.default_runs for name, entry in TARGETS.items()}
+    unusual = ", ".join(f"{name} {n}" for name, n in runs.items() if n != usual)
+    add_command(
         commands,
         "reproduce",
         "experiments:reproduce",
@@ -425,25 +400,15 @@ def _add_experiments(commands: Any) -> None:
 Every target writes TARGET.png, TARGET.csv, TARGET.json and TARGET.manifest.json to the folder.
 Finished runs are kept in its subfolder runs: after Ctrl-C the same command continues.
 """,
-    )
-    # All targets, family by family; "all" are those of the simulation.
-    others = dict.fromkeys(entry.family for entry in TARGETS.values())
-    del others[SIMULATION]
-    known = [f"{', '.join(names_of(SIMULATION))}, or {ALL}"]
-    known += [f"{family}: {', '.join(names_of(family))}" for family in others]
-    reproduce.add_argument("targets", nargs="+", metavar="TARGET", help="; ".join(known))
-    usual = TARGETS[names_of(SIMULATION)[0]].default_runs
-    runs = {name: entry.default_runs for name, entry in TARGETS.items()}
-    unusual = ", ".join(f"{name} {n}" for name, n in runs.items() if n != usual)
-    add(
-        reproduce,
         {
+            "TARGETS ...": "; ".join(known),
             "--runs:int": f"repetitions (default: {usual}; {unusual})",
             **JOBS,
             "--quick": "few repetitions, to try it out",
             "--out=results": "folder for the files (default: results)",
             **JSON,
         },
+        targets={"metavar": "TARGET"},
     )
     simulate = commands.add_parser(
         "simulate", help="write simulated data", description="Write simulated data with the truth."
@@ -451,7 +416,7 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
     kinds = simulate.add_subparsers(
         title="data", metavar="DATA", required=True, parser_class=type(simulate)
     )
-    ring = add_command(
+    add_command(
         kinds,
         "ring",
         "experiments:simulate_ring",
@@ -462,11 +427,8 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
 
 Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test samples are clean.
 """,
-    )
-    add(
-        ring,
         {
-            "--out": "file to write",
+            "--out!": "file to write",
             "--per-class=100": "training samples per class (default: 100)",
             "--test-per-class=2000": "test samples per class (default: 2000)",
             "--radius=55.0": "radius of the ring (default: 55)",
@@ -476,9 +438,8 @@ Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test sam
             **SEED,
             **JSON,
         },
-        out=REQUIRED,
     )
-    footsteps = add_command(
+    add_command(
         kinds,
         "footsteps",
         "experiments:simulate_footsteps",
@@ -492,11 +453,8 @@ Writes audio/*.wav (4 kHz, one file for each subject and sensor), manifest.csv (
 subject, sensor), faults.csv (subject, sensor, kind, start, stop) and segments.csv (how much of each
 segment is faulty, and whether it counts as an anomaly).
 """,
-    )
-    add(
-        footsteps,
         {
-            "--out": "folder to write",
+            "--out!": "folder to write",
             "--humans=84": "number of humans alone (default: 84)",
             "--animals=66": "number of humans leading an animal (default: 66)",
             "--duration=13.5": "seconds per recording (default: 13.5)",
@@ -504,9 +462,8 @@ segment is faulty, and whether it counts as an anomaly).
             **SEED,
             **JSON,
         },
-        out=REQUIRED,
     )
-    completion = add_command(
+    add_command(
         commands,
         "completion",
         "main:complete",
@@ -517,5 +474,6 @@ segment is faulty, and whether it counts as an anomaly).
   gemmed completion tcsh > ~/gemmed.csh            (source it in ~/.tcshrc)
   gemmed completion fish > ~/.config/fish/completions/gemmed.fish
 """,
+        {"SHELL": "bash, zsh, tcsh or fish"},
+        shell={"choices": SHELLS, "metavar": None},
     )
-    completion.add_argument("shell", choices=SHELLS, help="bash, zsh, tcsh or fish")

@@ -3,7 +3,9 @@
 Options are written as in a help text, in a table of names and explanations:
 
 =====================  =======================================================
+``TABLE``              an argument with a place; ``TABLE ...`` one or more of them
 ``--join``             a flag
+``--out!``             an option that must be given
 ``--out FILE``         text, which the help calls FILE
 ``--drop COLUMN ...``  a list: one value or several, and more than once
 ``--rate:float``       a number, of type int or float
@@ -33,7 +35,8 @@ SOME_FAILED = 3
 """Exit code if some recordings could not be used."""
 TLS_FILES = ("tls_ca", "tls_cert", "tls_key")
 FORM = re.compile(
-    r"(--[\w-]+)(?: ([^\s:=(\[]+))?( \.\.\.)?(?::(int|float))?(?:=(\S+))?(?: ([\[(]\S+))?"
+    r"(--[\w-]+|\w+)(!)?(?: (?!\.{3})([^\s:=(\[]+))?( \.\.\.)?"  # name, metavar, list
+    r"(?::(int|float))?(?:=(\S+))?(?: ([\[(]\S+))?"  # type, default, bounds
 )
 RAW_CELLS = {
     "--raw-cells": "write cells that begin like a formula (=, @, + or - before a word) to CSV as "
@@ -149,9 +152,11 @@ def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any])
     for form, what in table.items():
         found = FORM.fullmatch(form)
         assert found is not None, form
-        name, metavar, several, kind, default, bounds = found.groups()
+        name, required, metavar, several, kind, default, bounds = found.groups()
         more: dict[str, Any] = {"metavar": metavar, "default": default}
-        if several:
+        if not name.startswith("--"):
+            name, more = name.lower(), {"metavar": name, "nargs": "+" if several else None}
+        elif several:
             more |= {"nargs": "+", "action": "extend", "default": []}
         elif kind:
             more["type"] = _number(kind, bounds)
@@ -160,6 +165,7 @@ def add(parser: Any, table: Mapping[str, str | None], **special: dict[str, Any])
             more["type"] = _number(type(more["default"]).__name__, bounds)
         elif "|" in (words := default or metavar or ""):
             more = {"choices": words.split("|"), "default": default and words.split("|")[0]}
+        more |= {"required": True} if required else {}
         more |= special.get(name.strip("-").replace("-", "_"), {})
         if all(value is None for value in more.values()):
             more = {"action": "store_true"}
@@ -185,8 +191,19 @@ def _number(kind: str, bounds: str | None) -> Any:
     return parse
 
 
-def add_command(commands: Any, name: str, run: str, summary: str, epilog: str) -> Any:
-    """A parser of a command that ``run`` does, ``module:function``; its result is the exit code."""
+def add_command(
+    commands: Any,
+    name: str,
+    run: str,
+    summary: str,
+    epilog: str,
+    table: Mapping[str, str | None],
+    **special: dict[str, Any],
+) -> Any:
+    """A parser of a command that ``run`` does, ``module:function``; its result is the exit code.
+
+    ``table`` and ``special`` are as in :func:`add`.
+    """
     parser = commands.add_parser(
         name,
         help=summary,
@@ -195,6 +212,7 @@ def add_command(commands: Any, name: str, run: str, summary: str, epilog: str) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
+    add(parser, table, **special)
     return parser
 
 
@@ -230,10 +248,13 @@ def review_arguments(options: argparse.Namespace) -> str | None:
 
 def add_training(parser: Any) -> None:
     """Options that say what to learn from and how."""
-    parser.add_argument(
-        "table", metavar="TABLE", help="CSV, Parquet or Excel file, - for standard input"
+    add(
+        parser,
+        {
+            "TABLE": "CSV, Parquet or Excel file, - for standard input",
+            "--target COLUMN": "the class of each row (of recordings: label)",
+        },
     )
-    add(parser, {"--target COLUMN": "the class of each row (of recordings: label)"})
     add(parser.add_argument_group("columns"), COLUMNS)
     add(parser.add_argument_group("rows and words"), ROWS_AND_WORDS)
     add(
