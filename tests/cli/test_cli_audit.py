@@ -199,6 +199,23 @@ def test_bad_measurements_suggest_no_label(folder, capsys, tmp_path):
     assert line.split("suspicious measurement")[1].startswith(" " * 5)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".csv"])
+def test_probabilities_of_numbered_classes_are_in_the_order_of_the_numbers(
+    tmp_path, capsys, suffix
+):
+    """And not in that of their texts, in which 10 comes before 2."""
+    labels = np.repeat([0, 2, 10], 30)
+    columns = {"x": np.random.default_rng(0).normal(size=90), "y": labels}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    probs = np.where(labels[:, None] == [0, 2, 10], 0.9, 0.05)
+    np.save(tmp_path / "p.npy", probs)
+    pd.DataFrame(probs, columns=[0, 2, 10]).to_csv(tmp_path / "p.csv", index=False)
+    command = ["audit", tmp_path / "t.csv", "--target", "y", "--json"]
+    code, out, err = call(capsys, *command, "--pred-probs", tmp_path / f"p{suffix}")
+    assert code == 0, err
+    assert json.loads(out)["held_out_accuracy"] > 0.9
+
+
 def test_the_command_of_a_review_reads_and_fits_as_the_audit_did():
     """All options that audit and review share, and no others."""
     given = "t.csv --target y --drop a b --seed 3 --encoding latin-1 --decimal , --missing - x"

@@ -343,7 +343,7 @@ def with_pred_probs(data: TrainingData, options: argparse.Namespace, table: Tabl
         return data
     kept = np.unique(data.labels)
     labels, present = table.labels(options.target)
-    known = np.unique(np.concatenate([kept, labels[present].astype(str)]))
+    known = np.union1d(kept, labels[present])  # whole numbers in the order of numbers
     reading, n = reading_of(options), len(table)
     probs = [one[data.rows] for path in files for one in _probs_in(path, kept, known, n, reading)]
     return data._replace(options={**data.options, "pred_probs": np.array(probs)})
@@ -365,7 +365,7 @@ def _probs_in(
         models: list[Any] = list(stack)
     else:
         frame = _frame(path, known, reading)
-        classes = known[np.isin(known, list(frame.columns))]
+        classes = known[np.isin(known.astype(str), list(frame.columns))]
         classes = classes if np.isin(kept, classes).all() else kept
         models = [frame]
     try:
@@ -382,5 +382,5 @@ def _frame(path: str, known: np.ndarray, reading: dict[str, Any]) -> Any:
     import pandas as pd
 
     table = read_table(path, **{**reading, "header": "yes"})
-    names = [name for name in table.columns if str(name) in set(known)]
+    names = [name for name in table.columns if str(name) in set(known.astype(str))]
     return pd.DataFrame({str(name): table.complete_numbers(name, "pred-probs") for name in names})

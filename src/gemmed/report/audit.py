@@ -84,9 +84,8 @@ class Audit:
     def summary(self) -> str:
         """See the class."""
         findings = self._findings
-        lines = [findings.signal_sentence, findings.sentence()]
-        lines += [action.text for action in Patterns(findings).actions()]
-        return "\n".join(line for line in lines if line)
+        actions = [action.text for action in Patterns(findings).actions()]
+        return "\n".join([findings.signal_sentence, findings.sentence(), *actions])
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The report as text, or written to a file."""

@@ -57,7 +57,8 @@ class Findings:
         self._suggested = np.full(n, -1)
         self._suggested[fitted] = found.suggested
         own = signal_of(model, audited.labels[fitted]) if whole is None else whole.signal
-        self.signal: Signal | None = own
+        assert own is not None  # verdicts_of needs held-out predictions, too
+        self.signal: Signal = own
         if not self.judges_labels:
             self._without(LABEL, 1)
             self._suggested[:] = -1
@@ -82,7 +83,7 @@ class Findings:
     @property
     def judges_labels(self) -> bool:
         """Whether the columns tell the classes apart, so that labels can be judged."""
-        return self.signal is None or self.signal.is_informative
+        return self.signal.is_informative
 
     def _without(self, verdict: str, state: int) -> None:
         """What cannot be judged counts as right."""
@@ -178,8 +179,8 @@ class Findings:
 
     @property
     def signal_sentence(self) -> str:
-        """Whether the answer can be believed; empty if the model has no held-out predictions."""
-        return "" if self.signal is None else self.signal.sentence()
+        """Whether the answer can be believed."""
+        return self.signal.sentence()
 
     def sentence(self, threshold: float | None = None) -> str:
         """Rows flagged and rows estimated, with what each means, and whether anybody checked."""

@@ -153,9 +153,9 @@ class Patterns:
     def _most_confused(self) -> str:
         """A sentence about the class of which most rows look like another one; empty if none."""
         findings = self.findings.whole or self.findings
-        true_label = getattr(findings.audited.classifier, "true_label_proba_", None)
-        if true_label is None or not findings.judges_labels:
+        if not findings.judges_labels:
             return ""
+        true_label = findings.audited.classifier.true_label_proba_
         rows = findings.audited.fitted
         given, n_classes = findings.class_index[rows], len(findings.classes)
         good = findings.verdicts[rows] != MEASUREMENT

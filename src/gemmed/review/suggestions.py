@@ -67,10 +67,7 @@ def bulk_offer(
     """
     if not 0.5 <= confidence < 1.0:
         raise ReviewError(f"confidence={confidence!r} must lie between 0.5 and 1 (as 0.9)")
-    classifier = findings.audited.classifier
-    true_label = getattr(classifier, "true_label_proba_", None)
-    if true_label is None:
-        return BulkOffer([], 0.0)
+    true_label = findings.audited.classifier.true_label_proba_
     wrong = findings.scores["label"] if wrong_proba is None else wrong_proba
     rows = [
         int(row)
