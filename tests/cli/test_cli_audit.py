@@ -199,6 +199,21 @@ def test_bad_measurements_suggest_no_label(folder, capsys, tmp_path):
     assert line.split("suspicious measurement")[1].startswith(" " * 5)
 
 
+@pytest.mark.parametrize("name", ["row", "label", "verdict", "reasons"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_columns_that_name_rows_do_not_replace_results(folder, capsys, tmp_path, name, stream):
+    frame = pd.read_csv(folder / "t.csv").rename(columns={"patient": name})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    given = ["--drop", "visit", "--id", name, "--threshold", "0", *["--stream"] * stream]
+    command = ["audit", tmp_path / "t.csv", "--target", "diagnosis", *given]
+    code, out, err = call(capsys, *command, "--out", tmp_path / "o.csv")
+    assert code == 0 and f"{name}_" in out, err
+    found = pd.read_csv(tmp_path / "o.csv").sort_values("row")
+    assert found["row"].tolist() == list(range(1, len(frame) + 1))
+    assert found[f"{name}_"].tolist() == frame[name].tolist()
+    assert found["label"].tolist() == frame["diagnosis"].tolist()
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".csv"])
 def test_probabilities_of_numbered_classes_are_in_the_order_of_the_numbers(
     tmp_path, capsys, suffix

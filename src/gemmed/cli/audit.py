@@ -25,7 +25,7 @@ from .options import SOME_FAILED, review_arguments
 from .outputs import check_outputs, emit_found, emit_table
 from .streaming import streamed_audit
 from .terminal import counted_names, print_json, print_table, say
-from .training import Training, names_of_rows, score_unlabelled, summary_of, table_lines
+from .training import Training, column_of, names_of_rows, score_unlabelled, summary_of, table_lines
 
 TERMS = ("prior", "label_term", "measurement_term")
 """Terms of the log-odds of being nominal."""
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     sound, named = None, {}
     if options.stream:
         training, findings = streamed_audit(options)
-        named = findings.audited.identifiers
+        named = {column_of(k): cells for k, cells in findings.audited.identifiers.items()}
     elif options.annotators is not None or options.answers is not None:
         return audit_annotators(options)
     else:
@@ -198,7 +198,7 @@ def _print_report(
     shown = found.iloc[np.argsort(turn.to_numpy(), kind="stable")].head(options.top)
     if len(shown):
         say()
-        first = [*options.id, *(f for f in ("path", "flags") if f in found)]
+        first = [*map(column_of, options.id), *(f for f in ("path", "flags") if f in found)]
         header = ["row", *first, "label", "anomaly_score", "verdict", "suggested_label"]
         cells = [
             [_shown(row, name) for name in header] + [_main_reason(row), row["conflicting_rows"]]

@@ -31,6 +31,13 @@ from ..rows.tables import Table, read_table
 from .options import reading_of
 from .terminal import counted_names, fit_progress, note, warnings_as_notes
 
+RESULTS = {
+    "row", "label", "anomaly_score", "verdict", "suggested_label", "suggested_proba", "reasons",
+    "odd_columns", "conflicting_rows", "prior", "label_term", "measurement_term", "p_value",
+    "wrong_label_proba", "bad_measurement_proba", "prediction", "proba", "suspicious", "flags",
+}  # fmt: skip
+"""Columns of the tables that an audit writes."""
+
 
 @dataclass
 class Training:
@@ -66,9 +73,14 @@ class Training:
 
     def named(self, identifiers: Sequence[str]) -> dict[str, Any]:
         """Columns that name the rows: number, identifiers, and what is known of recordings."""
-        columns = {name: self.table.text(name)[0][self.rows] for name in identifiers}
+        columns = {column_of(name): self.table.text(name)[0][self.rows] for name in identifiers}
         facts = {name: values for name, values in self.facts.items() if name not in columns}
         return {"row": self.rows + 1, **columns, **facts}
+
+
+def column_of(name: str) -> str:
+    """What a column of the table is called among results, whose names stay what they are."""
+    return f"{name}_" if name in RESULTS else name
 
 
 def read(path: str, options: argparse.Namespace) -> Table:
@@ -285,7 +297,7 @@ def score_unlabelled(training: Training, identifiers: Sequence[str] = ()) -> Any
     rows, features = training.others()
     table, classifier = training.table, training.classifier
     columns: dict[str, Any] = {"row": rows + 1}
-    columns |= {name: table.text(name)[0][rows] for name in identifiers}
+    columns |= {column_of(name): table.text(name)[0][rows] for name in identifiers}
     columns["label"] = table.text(training.target)[0][rows]
     if not len(rows):
         return pd.DataFrame({**columns, "prediction": [], "proba": [], "p_value": []})
