@@ -136,14 +136,12 @@ def _csv_text(table: Table, form: CSVForm, content: bytes, edit: _Edit) -> str:
 
 def _header(raw: str, form: CSVForm, names: list[str]) -> str:
     """What stands above the rows, with further names."""
-    named = form.has_header or form.comment is not None
-    if not names or not named:
+    if not names or not (form.has_header or form.comment):
         return raw
-    if form.has_header:
-        body, end = _without_end(raw)
-        return form.delimiter.join([body, *(_cell(name, form) for name in names)]) + end
-    lines = list(io.StringIO(raw, newline=""))
-    last = max(i for i, line in enumerate(lines) if line.startswith(form.comment or ""))
+    lines = list(io.StringIO(raw, newline=""))  # comments below the header are among them
+    last = form.header_lines - 1
+    if not form.has_header:  # the names are in a comment
+        last = max(i for i in range(last + 1) if lines[i].startswith(form.comment or ""))
     body, end = _without_end(lines[last])
     lines[last] = form.delimiter.join([body, *(_cell(name, form) for name in names)]) + end
     return "".join(lines)
