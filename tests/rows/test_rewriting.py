@@ -50,6 +50,11 @@ def test_only_the_changed_cells_are_touched(odd, tmp_path):
     [
         ("# made\na,b\n# mV\n\n1,2\n3,4\n", "# made\na,b,new\n# mV\n\n1,2,u\n3,4,v\n"),
         ('# made\na,"b\nx"\n# mV\n1,2\n3,4\n', '# made\na,"b\nx",new\n# mV\n1,2,u\n3,4,v\n'),
+        ("a,b\n1,2,\n3,4,\n5,6,\n", "a,b,,new\n1,2,,u\n3,4,,v\n5,6,,w\n"),
+        (
+            'a b|c\n"r1"|1|2\n"r2"|3|4\n"r3"|5|6\n',
+            'a b|c|new\n"r1"|1|2|u\n"r2"|3|4|v\n"r3"|5|6|w\n',
+        ),
         ("# a, b\n1,2\n# mV\n3,4\n", "# a, b,new\n1,2,u\n# mV\n3,4,v\n"),
         ("# x\n# a, b\n\n1,2\n3,4\n", "# x\n# a, b,new\n\n1,2,u\n3,4,v\n"),
     ],
@@ -57,9 +62,10 @@ def test_only_the_changed_cells_are_touched(odd, tmp_path):
 def test_the_name_of_a_new_column_is_added_to_the_header(tmp_path, before, after):
     """And not to a comment between the header and the rows."""
     (tmp_path / "t.csv").write_text(before)
-    rewrite_table(read_table(tmp_path / "t.csv"), tmp_path / "n.csv", added={"new": ["u", "v"]})
+    table = read_table(tmp_path / "t.csv")
+    rewrite_table(table, tmp_path / "n.csv", added={"new": ["u", "v", "w"][: len(table)]})
     assert (tmp_path / "n.csv").read_text() == after
-    assert read_table(tmp_path / "n.csv").columns[-1] == "new"
+    assert read_table(tmp_path / "n.csv").columns == [*table.columns, "new"]
 
 
 def test_rows_are_left_out_and_columns_added(odd, tmp_path):

@@ -7,6 +7,7 @@ metadata stay.
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import re
@@ -142,6 +143,10 @@ def _header(raw: str, form: CSVForm, names: list[str]) -> str:
     last = form.header_lines - 1
     if not form.has_header:  # the names are in a comment
         last = max(i for i in range(last + 1) if lines[i].startswith(form.comment or ""))
+    elif form.index is None:  # where only the rows end with a separator, the header gets it, too
+        own = [line for line in lines[: last + 1] if not line.startswith(form.comment or "\0")]
+        n_cells = len([*csv.reader(own, delimiter=form.delimiter)][-1])
+        names = [""] * (len(form.names) - n_cells) + names
     body, end = _without_end(lines[last])
     lines[last] = form.delimiter.join([body, *(_cell(name, form) for name in names)]) + end
     return "".join(lines)
