@@ -14,7 +14,7 @@ import numpy as np
 from .._core.exceptions import ReviewError, reason
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
-from ..rows.tables import file_digest
+from ..rows.tables import Stamp, file_digest
 from .applied_marks import Known
 from .marks import (
     BULK,
@@ -63,7 +63,7 @@ class ReviewSession:
         self._progress: dict[str, Any] = {"running": False, "stage": "", "error": None}
         self.checks: PlannedChecks | None = None
         self._held: dict[str, tuple[int, float]] = {}
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: Stamp | None = None
         self._changed = False
         self._digest = row_digest(subject.table, subject.target)
 
@@ -178,10 +178,9 @@ class ReviewSession:
     def table_changed(self) -> bool:
         """Whether the file is no longer what it was when the review began."""
         try:
-            state = self.path.stat()
+            stamp = Stamp.of(self.path)
         except OSError:
             return True
-        stamp = (state.st_mtime_ns, state.st_size)
         if stamp != self._stamp:
             self._stamp = stamp
             self._changed = file_digest(self.path) != self.store.meta().get("sha256")
