@@ -127,7 +127,9 @@ class _Pages:
     """Answers to requests, in threads."""
 
     def __init__(self, session: ReviewSession) -> None:
-        self._session = session
+        from starlette import responses
+
+        self._session, self._answers = session, responses
         shared = {name: page_file(name) for name in ("look.css", "sample.js")}
         own = ("review.css", "review.js", "icon.svg")
         self._files = shared | {name: PAGE.joinpath(name).read_text("utf-8") for name in own}
@@ -135,17 +137,13 @@ class _Pages:
         self._page = page.render(name=session.path.name, target=session.subject.target)
 
     def page(self, request: Any) -> Any:
-        from starlette.responses import HTMLResponse
-
-        return HTMLResponse(self._page)
+        return self._answers.HTMLResponse(self._page)
 
     def file(self, request: Any) -> Any:
-        from starlette.responses import PlainTextResponse, Response
-
         name = request.path_params["name"]
         if name not in self._files:
-            return PlainTextResponse("no such file", 404)
-        return Response(self._files[name], media_type=mimetypes.guess_type(name)[0])
+            return self._answers.PlainTextResponse("no such file", 404)
+        return self._answers.Response(self._files[name], media_type=mimetypes.guess_type(name)[0])
 
     def queue(self, request: Any, given: Any) -> Any:
         start, count = _whole(given.get("start", "0")), _whole(given.get("count", "50"))
@@ -227,27 +225,23 @@ class _Pages:
         )._asdict()
 
     def audio(self, request: Any) -> Any:
-        from starlette.responses import FileResponse, PlainTextResponse
-
         file = self._recording(request)
         if file is None or not Path(file.path).is_file():
-            return PlainTextResponse("no such recording", 404)
+            return self._answers.PlainTextResponse("no such recording", 404)
         kind = mimetypes.guess_type(file.path)[0] or ""
-        return FileResponse(
+        return self._answers.FileResponse(
             file.path, media_type=kind if kind.startswith("audio/") else "audio/wav"
         )
 
     def spectrogram(self, request: Any) -> Any:
-        from starlette.responses import PlainTextResponse, Response
-
         file = self._recording(request)
         if file is None:
-            return PlainTextResponse("no such recording", 404)
+            return self._answers.PlainTextResponse("no such recording", 404)
         try:
             picture = spectrogram_png(read_audio(file.path, start=file.start, end=file.end))
         except (GemmedError, OSError) as error:
-            return PlainTextResponse(str(error), 404)
-        return Response(picture, media_type="image/png")
+            return self._answers.PlainTextResponse(str(error), 404)
+        return self._answers.Response(picture, media_type="image/png")
 
     def _recording(self, request: Any) -> SoundFile | None:
         """A recording of the manifest, by the number of its row."""
