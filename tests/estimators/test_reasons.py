@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from gemmed import GEMMEDClassifier, load_model, save_model
-from gemmed.estimators.column_reasons import MAX_NAMED_COLUMNS, learn_columns
+from gemmed._core.exceptions import DegenerateDataError, NeighborsReducedWarning
+from gemmed.estimators.column_reasons import MAX_NAMED_COLUMNS, _describe, learn_columns
 from gemmed.estimators.explanation import judge_states
 from gemmed.estimators.reasons import Reasons, Verdict, number_text, percent
 
@@ -275,3 +276,21 @@ def test_huge_odds_are_capped_and_one_more_column_is_singular():
     n_more = sum(column.odd for column in found.columns) - MAX_NAMED_COLUMNS
     assert n_more == 1
     assert "1 more column is odd." in found.sentences
+
+
+def test_equal_values_have_no_spread_though_their_mean_is_rounded():
+    rows = np.full((7, 1), 2.7)
+    assert np.std(rows) > 0.0
+    described = _describe(rows)
+    assert described.spread[0] == 0.0 and described.middle[0] == 2.7
+
+
+def test_a_class_of_two_rows_is_explained_without_p_values():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), np.repeat([1, 0], [2, 38])
+    with pytest.warns(NeighborsReducedWarning):
+        model = GEMMEDClassifier(base=None).fit(X, y)
+    with pytest.raises(DegenerateDataError, match="class 1"):
+        model.p_values(X)
+    table = model.explain()
+    assert len(table) == 40 and table["p_value"].isna().all()

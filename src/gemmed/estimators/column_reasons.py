@@ -187,8 +187,10 @@ def _describe(values: FloatArray) -> ClassColumns:
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
         quantiles = np.nanquantile(known, SUMMARY_QUANTILES, axis=0)
         deviation = np.nanstd(known, axis=0)
+        is_constant = np.nanmin(known, axis=0) == np.nanmax(known, axis=0)
     width = _width(quantiles)
     spread = np.where(width > 0.0, width, np.nan_to_num(deviation))
+    spread[is_constant] = 0.0  # sums of equal values may differ by rounding
     return ClassColumns(quantiles[2], spread, quantiles[0], quantiles[-1], np.inf)
 
 

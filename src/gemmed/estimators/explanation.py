@@ -105,13 +105,12 @@ def verdicts_of(model: Any) -> Verdicts:
 
 
 def conflicting_samples(
-    distances: Distances, class_index: np.ndarray, reference: TrustedReference, rows: np.ndarray
+    distances: Distances, class_index: np.ndarray, trusted: np.ndarray, rows: np.ndarray
 ) -> list[list[int]]:
     """The nearest trusted samples of other classes of some samples, nearest first."""
-    references = reference.reference_index
     found = []
     for row in rows:
-        others = references[class_index[references] != class_index[row]]
+        others = trusted[class_index[trusted] != class_index[row]]
         to_others = distances.between(np.array([row]), others)[0]
         nearest = np.argsort(to_others, kind="stable")[:N_CONFLICTING]
         found.append(others[nearest].tolist())

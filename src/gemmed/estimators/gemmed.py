@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.exceptions import NoSignalWarning, warn_of_class
+from .._core.exceptions import DegenerateDataError, NoSignalWarning, warn_of_class
 from .._core.threads import block_threads
 from .._core.types import FloatArray
 from ..model.kernels.function_space import MIN_LANDMARKS, components_for
@@ -336,14 +336,19 @@ default="tuned"
             - ``verdict``: "ok", "suspicious label" or "suspicious measurement"
             - ``suggested_label``, ``suggested_proba``: the most likely other label by predictions
               without the sample, and its probability; the given label if that is not suspicious
-            - ``p_value``: share of the trusted samples of its class that lie as far out
+            - ``p_value``: share of the trusted samples of its class that lie as far out; NaN if
+              some class has too few trusted samples to compare with
             - ``conflicting``: row numbers of the nearest trusted samples of other classes
             - ``odd_columns``, ``reasons``: which columns are evidence against it, in words;
               ``conflicting`` and ``reasons`` are empty if the verdict is "ok"
         """
         check_is_fitted(self)
         self._kept.require_all()
-        return explain_samples(self, self._reference(), output)
+        try:
+            reference = self._reference()
+        except DegenerateDataError:
+            reference = None
+        return explain_samples(self, reference, output)
 
     @query_method
     def flagged(self, kind: str = "plain") -> np.ndarray:

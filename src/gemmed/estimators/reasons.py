@@ -333,16 +333,23 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
     return sentences + _odd_sentences(rest, verdict.label)
 
 
-def explain_samples(model: Any, reference: TrustedReference, output: str | None = None) -> Any:
+def explain_samples(
+    model: Any, reference: TrustedReference | None, output: str | None = None
+) -> Any:
     """Table of ``GEMMEDClassifier.explain``; its index is that of the DataFrame fitted."""
     kept, classes, found = model._kept, model.classes_, verdicts_of(model)
     class_index, n = kept.class_index, len(kept.class_index)
-    own = kept.training_statistics(reference)[np.arange(n), class_index]
+    p_values, trusted = np.full(n, np.nan), np.flatnonzero(kept.nominal > 0.5)
+    if reference is not None:
+        own = kept.training_statistics(reference)[np.arange(n), class_index]
+        judged = ~np.isnan(own)
+        p_values[judged] = reference.own_class_p_values(own, class_index)[judged]
+        trusted = reference.reference_index
     suggested = np.where(found.suggested < 0, class_index, found.suggested)
     doubtful = np.flatnonzero(found.verdicts != OK)
     conflicting = np.empty(n, dtype=object)
     conflicting[:] = [[] for _ in range(n)]
-    nearest = conflicting_samples(kept.distances, class_index, reference, doubtful)
+    nearest = conflicting_samples(kept.distances, class_index, trusted, doubtful)
     for row, samples in zip(doubtful, nearest, strict=True):
         conflicting[row] = samples
     table = {
@@ -355,7 +362,7 @@ def explain_samples(model: Any, reference: TrustedReference, output: str | None 
         ),
         "verdict": found.verdicts,
         "suggested_label": classes[suggested],
-        "p_value": np.where(np.isnan(own), np.nan, reference.own_class_p_values(own, class_index)),
+        "p_value": p_values,
         "conflicting": conflicting,
         "suggested_proba": found.held_out[np.arange(n), suggested],
     }
