@@ -168,7 +168,8 @@ def learn_measurements(
     statistics = RowStatistics(Z, rng)
     n_copies = -(-2 * MAX_REFERENCES // len(Z))  # small samples have several twins of each row
     itself = np.arange(len(Z))
-    fakes = np.concatenate([statistics.of(counterparts(Z, rng), itself) for _ in range(n_copies)])
+    fakes = np.concatenate([counterparts(Z, rng) for _ in range(n_copies)])
+    fakes = statistics.of(fakes, np.tile(itself, n_copies))
     belief = learn_belief(statistics.of_references, fakes)
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     return MeasurementRule(statistics, belief, groups, number)
