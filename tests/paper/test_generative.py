@@ -6,12 +6,7 @@ from scipy import integrate, optimize, special, stats
 
 from gemmed.paper.generative import classes
 from gemmed.paper.generative.classes import GenerativeProblem, LevelPrior, solve_generative
-from gemmed.paper.generative.gaussian import (
-    NormalGamma,
-    NormalInverseWishart,
-    log_partition,
-    standard_prior,
-)
+from gemmed.paper.generative.gaussian import Gaussian, log_partition, standard_prior
 from problems import central_difference
 
 X1 = np.array([[-1.2], [-0.3], [0.1], [0.4], [1.3]])
@@ -104,7 +99,7 @@ def test_predictive_density_is_students_t():
     X = rng.normal(size=(20, 3))
     after = standard_prior(3, 1.5).updated(X, rng.uniform(0.5, 2.0, 20))
     free = after.degrees - 3 + 1.0
-    shape = after.scatter * (after.count + 1.0) / (after.count * free)
+    shape = after.scatter[0] * (after.count + 1.0) / (after.count * free)
     expected = stats.multivariate_t.logpdf(X, after.mean, shape, df=free)
     np.testing.assert_allclose(after.log_predictive(X), expected, atol=1e-10)
 
@@ -138,8 +133,10 @@ def test_improper_distributions_are_refused(covariance, weights):
 
 
 def test_covariances_without_expectation_are_infinite():
-    assert np.isinf(NormalInverseWishart.of(np.zeros(2), 1.0, 2.5, np.eye(2)).covariance).all()
-    assert np.isinf(NormalGamma.of(np.zeros(2), 1.0, 1.5, np.ones(2)).covariance.diagonal()).all()
+    full = Gaussian.of(np.zeros((1, 2)), 1.0, 2.5, np.eye(2)[None])
+    assert np.isinf(full.covariance).all()
+    diagonal = Gaussian.of(np.zeros((2, 1)), 1.0, 1.5, np.ones((2, 1, 1)))
+    assert np.array_equal(diagonal.covariance, np.diag([np.inf, np.inf]))
 
 
 def problem_of(n=12, n_classes=2, d=2, covariance="full", level=None, c=3.0, seed=0, weight=1.0):
