@@ -45,7 +45,7 @@ def ring_problem(n_per_class, radius, rate, seed, layout="separated"):
     length = np.sqrt(np.mean(np.sum(data.X**2, axis=1)))
     X = data.X / length
     labels = np.where(data.y == data.y.max(), 1.0, -1.0)
-    problem = build_problem(
+    problem, _ = build_problem(
         X,
         labels,
         [-1, 1],
@@ -54,7 +54,7 @@ def ring_problem(n_per_class, radius, rate, seed, layout="separated"):
         Constraints(c=3.0, coverage=0.5, entropy_slack=0.3),
         np.full(len(labels), 0.95),
         np.ones(len(labels)),
-    ).problem
+    )
 
     def test_error(found):
         """Percent of the clean test samples on the wrong side of E[f]."""

@@ -37,7 +37,7 @@ from ..estimators.validation import (
 from ..estimators.whole_fit import CallbackSupportMixin, fit_method, leave_out_absent_samples
 from ..evidence.distances import NeighborGraph, Neighbourhood
 from ..model.kernels.kernel import Kernel
-from .dual import FIELD_LIMIT, Built, Constraints, DualProblem, build_problem
+from .dual import FIELD_LIMIT, Constraints, DualProblem, build_problem
 from .engines import resolve_engine
 from .engines.base import Solution
 
@@ -224,20 +224,21 @@ default="rbf"
         constraints = Constraints(float(self.C), float(self.coverage), float(self.entropy_slack))
         with blas_threads(self.n_jobs, len(y)):
             report("distances")
-            built = build_problem(
+            problem, projection = build_problem(
                 X, labels, classes.tolist(), kernel, neighbourhood, constraints, prior, weights
             )
             report("solver", total=self.max_iter)
             solution = engine.solve(
-                built.problem,
+                problem,
                 np.random.default_rng(engine_seed),
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
             report("probabilities")
             self.classes_ = classes
-            self._store(X, kernel, built, solution)
-        self._warn_of_shortcomings(built.problem, solution)
+            self._store(problem, kernel, solution)
+            self._function = function_of_samples(kernel, X, self.dual_coef_, projection)
+        self._warn_of_shortcomings(problem, solution)
         return self
 
     def _check_parameters(self) -> None:
@@ -267,8 +268,7 @@ default="rbf"
         typical = float(np.mean(_own_values(replace(kernel, bias_variance=0.0), X)))
         return replace(kernel, function_variance=1.0 / typical if typical > 0 else 1.0)
 
-    def _store(self, X: FloatArray, kernel: Kernel, built: Built, solution: Solution) -> None:
-        problem = built.problem
+    def _store(self, problem: DualProblem, kernel: Kernel, solution: Solution) -> None:
         # Sums of probabilities may exceed one by a rounding error.
         nominal = np.clip(solution.nominal, 0.0, 1.0)
         self.margin_duals_, self.entropy_duals_, self.coverage_duals_ = solution.multipliers
@@ -300,7 +300,6 @@ default="rbf"
             problem.c,
             problem.space.variances * (1.0 - nominal),
         )
-        self._function = function_of_samples(kernel, X, self.dual_coef_, built.projection)
 
     def _warn_of_shortcomings(self, problem: DualProblem, solution: Solution) -> None:
         """Constraints that had to give way (their multipliers are at their limits), no solution."""

@@ -177,13 +177,6 @@ class Constraints(NamedTuple):
     entropy_slack: float  # epsilon of gamma_z = (1 + epsilon) L*_z
 
 
-class Built(NamedTuple):
-    """The problem, and what prediction needs beside it."""
-
-    problem: DualProblem
-    projection: FloatArray | None  # For indefinite kernels, see ``function_space``
-
-
 def build_problem(
     X: FloatArray,
     labels: FloatArray,
@@ -193,8 +186,10 @@ def build_problem(
     constraints: Constraints,
     prior_nominal: FloatArray,
     weights: FloatArray,
-) -> Built:
+) -> tuple[DualProblem, FloatArray | None]:
     """Kernel matrix, k-NN distances and entropy bounds of the training data.
+
+    Beside the problem, the projection of indefinite kernels is returned (``function_space``).
 
     Parameters
     ----------
@@ -228,7 +223,7 @@ def build_problem(
         entropy_bounds=np.array(bounds),
         weights=weights,
     )
-    return Built(problem, projection)
+    return problem, projection
 
 
 def entropy_bound(

@@ -22,8 +22,8 @@ from ..._core.exceptions import EngineError
 from ..._core.progress import report
 from ..._core.types import FloatArray
 from ..dual import FIELD_LIMIT, DualProblem, Moments, Multipliers
-from .base import Solution, Status, promised_gain, refuse_weights, require_whole
-from .gibbs import CONVERGED_R_HAT, Chains, integrate_dual_value, projected_gradient_norm
+from .base import Solution, Status, refuse_weights, require_whole
+from .gibbs import CONVERGED_R_HAT, Chains, certify, integrate_dual_value
 
 Mode = Literal["convergent", "corrected", "printed"]
 MODES: tuple[Mode, ...] = ("convergent", "corrected", "printed")
@@ -103,10 +103,8 @@ class PaperAlgorithm:
         judges = Chains(problem, N_CHAINS, rng)
         judges.spread_out(at)
         final = judges.sample(at, self.n_certificate_draws, burn_in=100)
-        gradient = problem.gradient(at, final.moments)
-        residual, error = projected_gradient_norm(problem, at, gradient, final)
-        gain = promised_gain(problem, at, gradient, final.curvature)
-        small = gain <= max(tol, CONVERGED_GAIN * (problem.n_samples + 4))
+        judged = certify(problem, at, final)
+        small = judged.gain <= max(tol, CONVERGED_GAIN * (problem.n_samples + 4))
         distance = float(np.sqrt(np.mean((nominal - final.moments.nominal) ** 2)))
         converged = small and final.r_hat <= CONVERGED_R_HAT and distance <= CONVERGED_NOMINAL
         value, value_error = (
@@ -116,12 +114,12 @@ class PaperAlgorithm:
             multipliers=at,
             nominal=nominal,
             dual_value=value,
-            duality_gap=gain,
-            kkt_residual=residual,
+            duality_gap=judged.gain,
+            kkt_residual=judged.residual,
             n_iter=max_iter,
             # The number of steps is given: they end where they end.
             status=Status.CONVERGED if converged else Status.MAX_ITER,
-            monte_carlo_error=error,
+            monte_carlo_error=judged.residual_error,
             diagnostics={
                 "r_hat": final.r_hat,
                 "dual_value_error": value_error,

@@ -157,12 +157,3 @@ def newton_step(
         # At most half of the way to c, where the model of -log(1 - lam / c) fails.
         np.minimum(0.5 * (upper - x), reach),
     )
-
-
-def promised_gain(
-    problem: DualProblem, at: Multipliers, gradient: Multipliers, curvature: FloatArray
-) -> float:
-    """What a Newton step promises: an estimate of D* - D; sampling noise makes it larger."""
-    slope = gradient.to_vector()
-    step = newton_step(problem, at, slope, curvature)
-    return float(slope @ step - 0.5 * step @ curvature @ step)

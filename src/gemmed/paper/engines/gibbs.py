@@ -22,7 +22,6 @@ from .base import (
     Solution,
     Status,
     newton_step,
-    promised_gain,
     refuse_weights,
     require_whole,
     trust_scales,
@@ -93,9 +92,9 @@ class Gibbs:
         n_iter = ascent.climb(start._replace(lam=np.zeros_like(start.lam)), max_iter)
         at = ascent.average(self.n_averaged)
         final = chains.sample(at, self.n_final_draws, self.burn_in)
-        gradient = problem.gradient(at, final.moments)
-        residual, error = projected_gradient_norm(problem, at, gradient, final)
-        converged = residual <= max(tol, 4.0 * error) and final.r_hat <= CONVERGED_R_HAT
+        judged = certify(problem, at, final)
+        small = judged.residual <= max(tol, 4.0 * judged.residual_error)
+        converged = small and final.r_hat <= CONVERGED_R_HAT
         dual_value, value_error = np.nan, np.nan
         if self.estimate_dual_value:
             dual_value, value_error = integrate_dual_value(
@@ -105,11 +104,11 @@ class Gibbs:
             multipliers=at,
             nominal=final.moments.nominal,
             dual_value=dual_value,
-            duality_gap=promised_gain(problem, at, gradient, final.curvature),
-            kkt_residual=residual,
+            duality_gap=judged.gain,
+            kkt_residual=judged.residual,
             n_iter=n_iter + self.n_averaged,
             status=Status.CONVERGED if converged else Status.MAX_ITER,
-            monte_carlo_error=error,
+            monte_carlo_error=judged.residual_error,
             diagnostics={
                 "r_hat": final.r_hat,
                 "effective_draws": final.effective_draws,
@@ -328,15 +327,20 @@ def _split_r_hat(batches: FloatArray, spread: FloatArray) -> float:
     return float(np.sqrt(1.0 + (between[varies] / within[varies]).max()))
 
 
-def projected_gradient_norm(
-    problem: DualProblem, at: Multipliers, gradient: Multipliers, sampled: SampledMoments
-) -> tuple[float, float]:
-    """Root mean square of the projected gradient, and of its Monte-Carlo error.
+class SampledCertificate(NamedTuple):
+    """How far some multipliers are from optimal, by sampled moments."""
 
-    The class-wise components count in units of samples, as the others do.
-    """
+    gain: float
+    """What a Newton step promises: an estimate of D* - D; sampling noise makes it larger."""
+    residual: float  # Root mean square of the projected gradient
+    residual_error: float  # The same of its Monte-Carlo error
+
+
+def certify(problem: DualProblem, at: Multipliers, sampled: SampledMoments) -> SampledCertificate:
+    """Judge multipliers. Class-wise gradients count in units of samples, as the others do."""
     lower, upper = problem.bounds()
-    x, g = at.to_vector(), gradient.to_vector()
+    x, g = at.to_vector(), problem.gradient(at, sampled.moments).to_vector()
+    step = newton_step(problem, at, g, sampled.curvature)
     scale = np.concatenate([np.ones(problem.n_samples), np.tile(problem.class_weights, 2)])
     projected = scale * (np.clip(x + g, lower, upper) - x)
     slope = 1.0 - 1.0 / (problem.c - at.lam)
@@ -347,8 +351,8 @@ def projected_gradient_norm(
     weighted = (sampled.nominal_error * problem.distances) ** 2
     entropy = np.sqrt(np.bincount(problem.class_index, weighted, minlength=2))
     error = np.concatenate([lam_error, entropy, share])
-    moved = projected != 0
-    return (
+    return SampledCertificate(
+        float(g @ step - 0.5 * step @ sampled.curvature @ step),
         float(np.sqrt(np.mean(projected**2))),
-        float(np.sqrt(np.mean(np.where(moved, error, 0.0) ** 2))),
+        float(np.sqrt(np.mean(np.where(projected != 0, error, 0.0) ** 2))),
     )

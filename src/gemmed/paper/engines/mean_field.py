@@ -17,7 +17,7 @@ is convex; its dual has two variables a class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -109,18 +109,6 @@ def solve_nominal_step(
     return NominalStep(nominal, mu, kappa, float(problem.class_weights @ values), best.converged)
 
 
-class _Descent(NamedTuple):
-    """Where one start has ended."""
-
-    lam: FloatArray
-    step: NominalStep
-    history: list[float]
-    gap: float
-    residual: float
-    converged: bool
-    stopped: bool
-
-
 @dataclass(frozen=True)
 class MeanField:
     """Block descent on a bound of the dual optimum, from several starts.
@@ -171,27 +159,18 @@ class MeanField:
         prior = solve_nominal_step(problem, None, private)
         found = [_descend(problem, private, None, prior, max_iter, tol)]
         for _ in range(self.n_restarts):
-            if found[-1].stopped:
+            if found[-1].status is Status.STOPPED:
                 break
             start = _random_start(problem, prior.nominal, rng)
             found.append(_descend(problem, private, start, prior, max_iter, tol))
-        ends = np.array([own.history[-1] for own in found])
+        ends = np.array([own.dual_value for own in found])
         best = found[int(np.argmin(ends))]
-        lowest = best.history[-1]
-        return Solution(
-            multipliers=Multipliers(best.lam, best.step.mu, best.step.kappa),
-            nominal=best.step.nominal,
-            dual_value=lowest,
-            duality_gap=best.gap,
-            kkt_residual=best.residual,
-            n_iter=len(best.history),
-            status=_status(best, max_iter),
-            history=np.array(best.history),
-            diagnostics={
-                "first_bound": float(ends[0]),
-                "starts_at_best": float(np.sum(ends <= lowest + 1e-3 * max(1.0, abs(lowest)))),
-            },
-        )
+        close = 1e-3 * max(1.0, abs(best.dual_value))
+        diagnostics = {
+            "first_bound": found[0].dual_value,
+            "starts_at_best": float(np.sum(ends <= best.dual_value + close)),
+        }
+        return replace(best, diagnostics=diagnostics)
 
 
 def _random_start(
@@ -212,8 +191,8 @@ def _descend(
     prior: NominalStep,
     max_iter: int,
     tol: float,
-) -> _Descent:
-    """Block descent on the bound. ``prior`` is the step without a classifier."""
+) -> Solution:
+    """Block descent on the bound from one start. ``prior`` is the step without a classifier."""
     if start is None:
         # Entropy first: started at r = 1, the descent locks on to the contaminated classifier.
         function, step = DecisionFunction(problem.space, problem.labels, problem.c), prior
@@ -233,14 +212,21 @@ def _descend(
         stopped = report("solver", len(history), max_iter, gap=certificate.gap)
         if converged or not improved or stopped:
             break
-    return _Descent(
-        certificate.lam,
-        step,
-        history,
-        certificate.gap,
-        certificate.residual,
-        bool(converged),
-        stopped,
+    if converged:
+        status = Status.CONVERGED if step.converged else Status.NOT_FEASIBLE
+    elif stopped:
+        status = Status.STOPPED
+    else:
+        status = Status.MAX_ITER if len(history) >= max_iter else Status.STALLED
+    return Solution(
+        multipliers=Multipliers(certificate.lam, step.mu, step.kappa),
+        nominal=step.nominal,
+        dual_value=history[-1],
+        duality_gap=certificate.gap,
+        kkt_residual=certificate.residual,
+        n_iter=len(history),
+        status=status,
+        history=np.array(history),
     )
 
 
@@ -255,25 +241,10 @@ def _fields(problem: DualProblem, step: NominalStep) -> FloatArray:
     return np.concatenate([step.mu, step.kappa]) / np.tile(problem.class_weights, 2)
 
 
-def _status(found: _Descent, max_iter: int) -> Status:
-    if found.converged:
-        return Status.CONVERGED if found.step.converged else Status.NOT_FEASIBLE
-    if found.stopped:
-        return Status.STOPPED
-    return Status.MAX_ITER if len(found.history) >= max_iter else Status.STALLED
-
-
 def bernoulli_kl(nominal: FloatArray, prior_log_odds: FloatArray) -> FloatArray:
     """KL(Ber(nominal) || Ber(sigmoid(prior_log_odds))), zero where the prior is certain."""
-    certain = ~np.isfinite(prior_log_odds)
-    a = np.where(certain, 0.0, prior_log_odds)
-    kl = (
-        special.xlogy(nominal, nominal)
-        + special.xlogy(1.0 - nominal, 1.0 - nominal)
-        - nominal * special.log_expit(a)
-        - (1.0 - nominal) * special.log_expit(-a)
-    )
-    return np.where(certain, 0.0, kl)
+    kl: FloatArray = special.rel_entr(nominal, special.expit(prior_log_odds))
+    return kl + special.rel_entr(1.0 - nominal, special.expit(-prior_log_odds))
 
 
 def _slope_matrix(problem: DualProblem, slope: FloatArray) -> FloatArray:
