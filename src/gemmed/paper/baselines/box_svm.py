@@ -3,13 +3,13 @@
     primal   min_f   |f|^2 / 2 + sum_n c_n [1 - y_n f(x_n)]_+
     dual     max_a   sum_n a_n - a' G a / 2,    0 <= a_n <= c_n,    G_nm = y_n y_m k(x_n, x_m)
 
-The bias is part of the kernel, so the dual has no equality constraint and libsvm, whose SVC always
-has an intercept, cannot solve it. Samples with c_n = 0 take no part in the fit.
+The bias is part of the kernel, so the dual has no equality constraint. Samples with c_n = 0 take
+no part in the fit.
 
 A primal-dual interior-point method (Mehrotra's predictor and corrector) is used. It needs 10 to 20
-factorisations for any C, scale and rank of the kernel. Projected Newton and coordinate steps stall
-on kernels of low rank. The difference of primal and dual at the current a is
-a certificate of its accuracy.
+factorisations for any C, scale and rank of the kernel. The solvers of scikit-learn (libsvm with two
+samples that hold its intercept at zero, liblinear), as projected Newton steps, stall on kernels of
+low rank. The difference of primal and dual at the current a is a certificate of its accuracy.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from ...model.kernels.function_space import FeatureSpace, FunctionSpace
 MAX_STEPS = 60
 TO_BOUNDARY = 0.995  # Share of the way to the nearest bound that one interior-point step may go
 MIN_START_SHARE = 1e-2  # Of its cost, at which a multiplier starts: not too near to its bound
-PATIENCE = 3
-"""Further steps, once the gap is small enough, to find out which multipliers are at a bound."""
+SETTLED = 1e-3
+"""Share of the wanted gap at which multipliers tell whether they tend to a bound."""
 RIDGE = 1e-13  # Added, relative to the trace, to a system that rounding has made indefinite
-LOOSE, TIGHT = 1e8, 1e-12
-"""Weights that free a multiplier and that hold it, relative to the mean cost."""
-HELD_OUT_TOL = 1e-4  # Accuracy of the fits behind probabilities; only one slope is read off them
+HELD_OUT_TOL = 1e-7  # Relative gap of the fits behind probabilities
 N_FOLDS = 5
 
 Solve = Callable[[FloatArray], FloatArray]
@@ -177,24 +175,22 @@ def _interior_point(system: _System, c: FloatArray, tol: float) -> tuple[FloatAr
     depth = 1.0 + float(np.abs(product - 1.0).mean())
     low = depth + np.maximum(product - 1.0, 0.0)
     high = depth + np.maximum(1.0 - product, 0.0)
-    best, best_gap, extra = a, np.inf, 0
+    best, at_bounds, best_gap = a, a, np.inf
     for step in range(MAX_STEPS + 1):
         gap, primal = _duality_gap(a, product, c)
         if gap < best_gap:
-            best, best_gap = a, gap
-        if gap <= tol * primal:
-            exact = _polish(system, _snap(a, low, high, c), c)
-            if _duality_gap(exact, system.multiply(exact), c)[0] <= tol * primal:
-                return exact, step
-            extra += 1
-        if extra > PATIENCE or step == MAX_STEPS:
+            best, best_gap, at_bounds = a, gap, _snap(a, low, high, c)
+        elif best_gap <= tol * primal:  # the limit of rounding
             break
-        change = _predictor_corrector(system, product, a, low, high, c)
+        change = None
+        if gap > SETTLED * tol * primal and step < MAX_STEPS:
+            change = _predictor_corrector(system, product, a, low, high, c)
         if change is None:
             break
         a, low, high = a + change[0], low + change[1], high + change[2]
         product = system.multiply(a)
-    return best, step
+    gap, primal = _duality_gap(at_bounds, system.multiply(at_bounds), c)
+    return (at_bounds if gap <= tol * primal else best), step
 
 
 def _duality_gap(a: FloatArray, product: FloatArray, c: FloatArray) -> tuple[float, float]:
@@ -207,17 +203,6 @@ def _snap(a: FloatArray, low: FloatArray, high: FloatArray, c: FloatArray) -> Fl
     """Put multipliers on the bound they tend to: there a / c vanishes and ``low`` does not."""
     share = a / c
     return np.where(share < low, 0.0, np.where(1.0 - share < high, c, a))
-
-
-def _polish(system: _System, a: FloatArray, c: FloatArray) -> FloatArray:
-    """Solve for the multipliers between their bounds, with the others held: G_FF da = slope_F."""
-    free = (a > 0.0) & (a < c)
-    if not free.any():
-        return a
-    slope = 1.0 - system.multiply(a)
-    typical = float(c.mean())
-    solve = system.factorise(typical * np.where(free, LOOSE, TIGHT))
-    return np.where(free, np.clip(a + solve(slope), 0.0, c), a)
 
 
 def _predictor_corrector(
