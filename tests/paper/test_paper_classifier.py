@@ -83,7 +83,7 @@ def test_the_solution_meets_the_constraints_of_definition_1(ring):
     assert np.all(np.diff(model.objective_path_) <= 0)
 
 
-def test_the_classifier_is_the_sum_of_equation_test_est(ring):
+def test_the_classifier_is_the_sum_of_equation_36(ring):
     model = fitted(ring.X, ring.y, function_variance=0.5, bias_variance=2.0)
     np.testing.assert_allclose(
         model.dual_coef_, model.margin_duals_ * model.nominal_proba_ * ring.y
