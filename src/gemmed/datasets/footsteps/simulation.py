@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -124,23 +124,10 @@ def make_footsteps(
     >>> data.signals.shape, data.labels.tolist()
     ((3, 4, 24000), ['human', 'human', 'human_with_animal'])
     """
-    recordings = list(
-        iter_footsteps(
-            n_human,
-            n_animal,
-            duration=duration,
-            rate=rate,
-            faults=faults,
-            random_state=random_state,
-        )
-    )
-    return FootstepData(
-        np.stack([recording.signals for recording in recordings]),
-        np.array([recording.label for recording in recordings]),
-        np.array([recording.subject for recording in recordings]),
-        [recording.faults for recording in recordings],
-        rate,
-    )
+    options: Any = {"duration": duration, "rate": rate, "faults": faults}
+    recordings = iter_footsteps(n_human, n_animal, random_state=random_state, **options)
+    subjects, labels, signals, bursts = zip(*recordings, strict=True)
+    return FootstepData(np.stack(signals), np.array(labels), np.array(subjects), list(bursts), rate)
 
 
 def iter_footsteps(

@@ -57,34 +57,20 @@ def _intro() -> Rows:
 
 def _draw_intro(rows: Rows, path: Path) -> None:
     data = training_set("separated", CORRUPTION_RADIUS, INTRO_RATE, 0)
-    figure, axes = plots.import_pyplot().subplots(1, 2, figsize=(11, 5.5), layout="constrained")
+    figure, axes = plots.import_pyplot().subplots(1, 2, figsize=(11, 6), layout="constrained")
     train, test = axes
-    for label, colour, marker in zip(np.unique(data.y), (BLUE, ORANGE), "os", strict=True):
-        own = data.y == label
-        for ax, X, kept in (
-            (train, data.X, own & ~data.anomalous),
-            (test, data.X_test[:2000:10], data.y_test[:2000:10] == label),
-            (test, data.X_test[2000::10], data.y_test[2000::10] == label),
-        ):
-            ax.scatter(*X[kept].T, s=12, color=colour, marker=marker, alpha=0.7)
-        wrong = own & data.anomalous
-        train.scatter(*data.X[wrong].T, s=28, color=VERMILLION, marker=marker, facecolor="none")
-    for ax, title, reach in (
-        (train, f"training set, {INTRO_RATE:.0%} of it corrupted (open)", 60),
-        (test, "clean test set", 18),
-    ):
-        line = np.array([-reach, reach], dtype=float)
-        for row, style, colour in zip(rows, ("-", "--"), (GREEN, VERMILLION), strict=True):
-            ax.plot(
-                line,
-                -(row["w1"] * line + row["b"]) / row["w2"],
-                style,
-                color=colour,
-                label=f"SVM of the {row['training_set']} set: {row['test_error']:.1f} % test error",
-            )
-        ax.set(title=title, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    lines = {
+        f"SVM of the {row['training_set']} set: {row['test_error']:.1f} % test error": _linear(row)
+        for row in rows
+    }
+    clean = np.zeros(len(data.y_test[::10]), dtype=bool)
+    plots.plot_boundaries(data.X, data.y, data.anomalous, lines, ax=train, legend=False)
+    train.set_title(f"training set, {INTRO_RATE:.0%} of it corrupted (open)")
+    shown = data.X_test[::10], data.y_test[::10]
+    plots.plot_boundaries(*shown, clean, lines, ax=test, reach=CENTRE, legend=False)
+    test.set_title("clean test set")
     handles = train.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=2)
+    figure.legend(*handles, loc="outside lower center", ncols=3)
     plots.save_figure(figure, path)
 
 
@@ -210,9 +196,10 @@ def _draw_graph(rows: Rows, path: Path) -> None:
     plots.save_figure(figure, path)
 
 
-def _linear(w1: float, w2: float, b: float) -> SimpleNamespace:
+def _linear(row: Mapping[str, Any]) -> SimpleNamespace:
     """w1 x1 + w2 x2 + b, as the method that the boundary plot asks for."""
-    return SimpleNamespace(decision_function=lambda X: np.asarray(X) @ [w1, w2] + b)
+    w, b = [row["w1"], row["w2"]], row["b"]
+    return SimpleNamespace(decision_function=lambda X: np.asarray(X) @ w + b)
 
 
 def _score_rows() -> Rows:
@@ -254,11 +241,7 @@ def _draw_boundary(rows: Rows, path: Path) -> None:
     figure, axes = pyplot.subplots(2, 2, figsize=(12.5, 13.2), layout="constrained")
     for (whole, centre), layout in zip(axes, LAYOUTS, strict=True):
         data = training_set(layout, CORRUPTION_RADIUS, NOISE_RATE, 0)
-        lines = {
-            row["method"]: _linear(row["w1"], row["w2"], row["b"])
-            for row in rows
-            if row["layout"] == layout
-        }
+        lines = {row["method"]: _linear(row) for row in rows if row["layout"] == layout}
         sample = (data.X, data.y, data.anomalous, lines)
         plots.plot_boundaries(*sample, ax=whole, legend=False)
         whole.set_title(f"layout {layout!r}, R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
