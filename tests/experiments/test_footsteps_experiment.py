@@ -86,7 +86,7 @@ def test_parameters_come_from_the_grid_with_subjects_held_out(segments):
 def test_the_oracle_leaves_out_what_is_faulty_and_nothing_else(segments):
     split = split_with(segments, SENSORS[ALL])
     model, columns = fit_oracle(split, 0)
-    width = split.test.components[0].shape[1]
+    width = split.test.mfcc.shape[2]
     missing = np.isnan(columns[:, : 4 * width : width])
     hopeless = split.test.faulty.all(axis=1)
     np.testing.assert_array_equal(missing[~hopeless], split.test.faulty[~hopeless])

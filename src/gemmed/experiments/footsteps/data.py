@@ -47,24 +47,37 @@ class Size(NamedTuple):
 FULL_SIZE = Size()  # As in the paper
 
 
-class SegmentSet(NamedTuple):
-    """All segments of all subjects."""
+class Segments(NamedTuple):
+    """Segments of many subjects, seen by some sensors."""
 
-    mfcc: npt.NDArray[np.float32]  # Shape (n_segments, n_sensors, n_features)
-    summaries: npt.NDArray[np.float64]
-    """Of the same windows, shape (n_segments, n_sensors, n_columns)."""
+    mfcc: npt.NDArray[np.floating]
+    """Or their principal components, not scaled, shape (n_segments, n_sensors, n_features)."""
+    summaries: FloatArray
+    """Of the same windows, in which faults are looked for, shape (n_segments, n_sensors, n)."""
     y: npt.NDArray[np.int64]
     """0 for a human alone, 1 for a human with an animal, shape (n_segments,)."""
     subjects: npt.NDArray[np.str_]  # Shape (n_segments,)
-    starts: npt.NDArray[np.float64]  # Seconds, shape (n_segments,)
-    physical: BoolArray  # The truth, shape (n_segments, n_sensors)
-    stale: BoolArray
+    starts: FloatArray  # Seconds, shape (n_segments,)
+    physical: BoolArray  # The truth: physical faults, shape (n_segments, n_sensors)
+    stale: BoolArray  # Stale memory, of the same shape
+
+    @property
+    def faulty(self) -> BoolArray:
+        return self.physical | self.stale
+
+    @property
+    def side_by_side(self) -> FloatArray:
+        """MFCCs or components of all sensors, sensor by sensor."""
+        return self.mfcc.reshape(len(self.y), -1)
+
+    @property
+    def columns(self) -> FloatArray:
+        """Everything side by side, as the classifier of several sensors takes it."""
+        return np.hstack([self.side_by_side, self.summaries.reshape(len(self.y), -1)])
 
 
 @lru_cache(maxsize=2)
-def simulated_segments(
-    seed: int, n_human: int, n_animal: int, mix: str = "realistic"
-) -> SegmentSet:
+def simulated_segments(seed: int, n_human: int, n_animal: int, mix: str = "realistic") -> Segments:
     """Simulate and compute features, once in a process."""
     parts: list[list] = [[] for _ in range(7)]
     mfcc, summaries, labels, subjects, starts, physical, stale = parts
@@ -81,7 +94,7 @@ def simulated_segments(
         labels += [simulation.LABELS.index(recording.label)] * len(mfcc[-1])
         subjects += [recording.subject] * len(mfcc[-1])
         starts.append(features[0].starts)
-    return SegmentSet(
+    return Segments(
         np.concatenate(mfcc),
         np.concatenate(summaries),
         np.array(labels),
@@ -92,7 +105,7 @@ def simulated_segments(
     )
 
 
-def training_mask(data: SegmentSet, n_train: int, split: int) -> BoolArray:
+def training_mask(data: Segments, n_train: int, split: int) -> BoolArray:
     """Segments of ``n_train`` random subjects of each class."""
     rng = np.random.default_rng([split, n_train])
     chosen = [
@@ -118,62 +131,36 @@ def reduced(
 
 
 def split_of(
-    data: SegmentSet, train: BoolArray, components: list[FloatArray], sensors: Sequence[int]
+    data: Segments, train: BoolArray, components: list[FloatArray], sensors: Sequence[int]
 ) -> Split:
     """Training and test segments, seen by some sensors."""
 
-    def part(rows: BoolArray) -> Part:
-        return Part(
-            [components[sensor][rows] for sensor in sensors],
-            [data.summaries[rows, sensor] for sensor in sensors],
-            data.y[rows],
-            data.subjects[rows],
-            data.starts[rows],
-            data.physical[rows][:, list(sensors)],
-            data.stale[rows][:, list(sensors)],
-        )
-
-    return Split(part(train), part(~train))
-
-
-class Part(NamedTuple):
-    """Training or test segments of a split, seen by the sensors of one row."""
-
-    components: list[FloatArray]
-    """Principal components of each sensor, not scaled, shape (n_segments, n_components)."""
-    summaries: list[FloatArray]  # Summaries of the recorded windows, in which faults are looked for
-    y: np.ndarray
-    subjects: np.ndarray
-    starts: FloatArray  # Seconds
-    physical: BoolArray  # The truth: physical faults, shape (n_segments, n_sensors)
-    stale: BoolArray  # Stale memory, of the same shape
-
-    @property
-    def faulty(self) -> BoolArray:
-        return self.physical | self.stale
-
-    @property
-    def columns(self) -> FloatArray:
-        """Everything side by side, as the classifier of several sensors takes it."""
-        return np.hstack([*self.components, *self.summaries])
+    chosen = list(sensors)
+    seen: Any = data._replace(
+        mfcc=np.stack([components[sensor] for sensor in chosen], axis=1),
+        summaries=data.summaries[:, chosen],
+        physical=data.physical[:, chosen],
+        stale=data.stale[:, chosen],
+    )
+    return Split(*(Segments(*(values[rows] for values in seen)) for rows in (train, ~train)))
 
 
 class Split(NamedTuple):
     """One split of one row."""
 
-    train: Part
-    test: Part
+    train: Segments
+    test: Segments
 
     def scaled(self, sensor: int) -> tuple[FloatArray, FloatArray]:
         """Components of a sensor in deviations of the training set."""
-        known = self.train.components[sensor]
+        known, new = self.train.mfcc[:, sensor], self.test.mfcc[:, sensor]
         centre, deviation = known.mean(axis=0), known.std(axis=0)
         deviation = np.where(deviation > 0, deviation, 1.0)
-        return (known - centre) / deviation, (self.test.components[sensor] - centre) / deviation
+        return (known - centre) / deviation, (new - centre) / deviation
 
     def concatenated(self) -> tuple[FloatArray, FloatArray]:
         """Scaled components of all sensors side by side."""
-        pairs = [self.scaled(sensor) for sensor in range(len(self.train.components))]
+        pairs = [self.scaled(sensor) for sensor in range(self.train.mfcc.shape[1])]
         return np.hstack([train for train, _ in pairs]), np.hstack([test for _, test in pairs])
 
 

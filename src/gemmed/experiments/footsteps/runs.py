@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,15 +117,14 @@ def late_fusion(split: Split, chosen: Mapping[int, Chosen]) -> FloatArray:
     return total
 
 
-def sensor_model(part: data.Part, seed: int, **options: Any) -> SensorGEMMEDClassifier:
-    """The sensor model for columns as :attr:`Part.columns` has them."""
-    names = [str(number + 1) for number in range(len(part.components))]
-    views, first = [], 0
-    for columns in (part.components, part.summaries):
-        ends = np.cumsum([first, *(own.shape[1] for own in columns)]).tolist()
-        places = zip(names, pairwise(ends), strict=True)
-        views.append({name: slice(*place) for name, place in places})
-        first = ends[-1]
+def sensor_model(part: data.Segments, seed: int, **options: Any) -> SensorGEMMEDClassifier:
+    """The sensor model for columns as :attr:`Segments.columns` has them."""
+    views: list[dict[str, slice]] = []
+    first = 0
+    for _, n_sensors, width in (part.mfcc.shape, part.summaries.shape):
+        starts = [first + sensor * width for sensor in range(n_sensors)]
+        views.append({str(n + 1): slice(start, start + width) for n, start in enumerate(starts)})
+        first += n_sensors * width
     return SensorGEMMEDClassifier(views[0], screen_views=views[1], random_state=seed, **options)
 
 
@@ -140,7 +138,7 @@ def fit_sensors(split: Split, seed: int, **options: Any) -> SensorGEMMEDClassifi
 def fit_concatenated(split: Split, seed: int, *, scale: bool) -> SensorGEMMEDClassifier:
     """The same model with all components in one view and no indicators."""
     model = SensorGEMMEDClassifier(indicators=False, scale=scale, random_state=seed)
-    return model.fit(np.hstack(split.train.components), split.train.y, groups=split.train.subjects)
+    return model.fit(split.train.side_by_side, split.train.y, groups=split.train.subjects)
 
 
 def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatArray]:
@@ -152,8 +150,8 @@ def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatAr
     for part in split:
         X = part.columns.copy()
         hopeless = part.faulty.all(axis=1)
-        width = part.components[0].shape[1]
-        for sensor in range(len(part.components)):
+        _, n_sensors, width = part.mfcc.shape
+        for sensor in range(n_sensors):
             left_out = part.faulty[:, sensor] & ~(hopeless & (part is split.test))
             X[left_out, sensor * width : (sensor + 1) * width] = np.nan
         columns.append(X)
@@ -285,11 +283,11 @@ class _Row:
     def parts(self) -> dict[str, dict[str, float]]:
         """The sensor model part by part; the last one is the whole."""
         split, seed, test = self._split, self._seed, self._split.test
-        before, side_by_side = dict(self.measures), np.hstack(test.components)
+        before = dict(self.measures)
         with _timed(self._seconds, "parts"):
             for name, scale in ((PARTS[0], False), (PARTS[1], True)):
                 model = fit_concatenated(split, seed, scale=scale)
-                self._measure(name, model.predict(side_by_side))
+                self._measure(name, model.predict(test.side_by_side))
             trusting = fit_sensors(split, seed, indicators=False)
             self._measure(PARTS[2], trusting.predict(test.columns))
             alone = fit_sensors(split, seed, bursts=False)
