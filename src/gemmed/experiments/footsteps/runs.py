@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ AT_FALSE_ALARMS = 0.02
 
 
 class Chosen(NamedTuple):
-    """Parameters chosen by the training set."""
+    """Parameters of the SVM, and of all with its RBF kernel, chosen by the training set."""
 
     C: float
     gamma: float
@@ -65,39 +65,25 @@ def choose(X: FloatArray, y: np.ndarray, subjects: np.ndarray, seed: int) -> Cho
     return Chosen(**search.fit(X, y, groups=subjects).best_params_)
 
 
-def _two_stage(make: Callable[[], Any], seed: int) -> TwoStageClassifier:
-    detector = GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed)
-    return TwoStageClassifier(detector, make(), FALSE_ALARM_RATE)
-
-
 def peer(name: str, chosen: Chosen, seed: int) -> Any:
     """A method that takes one row of numbers a segment."""
-
-    def svm() -> SVC:
-        return SVC(C=chosen.C, gamma=chosen.gamma)
-
-    def med() -> MEDClassifier:
-        return MEDClassifier("rbf", gamma=chosen.gamma, C=chosen.C)
-
     if name.startswith("ROD-"):
         fraction = float(name.removeprefix("ROD-"))
-        return RODClassifier(
-            "rbf", gamma=chosen.gamma, C=chosen.C, outlier_fraction=fraction, random_state=seed
-        )
-    if name == "SVM":
-        return svm()
-    if name == "MED":
-        return med()
-    if name == REFERENCE:
-        return GEMMEDClassifier(
-            "rbf",
-            gamma=chosen.gamma,
-            C=chosen.C,
+        return RODClassifier(**chosen._asdict(), outlier_fraction=fraction, random_state=seed)
+    svm, med = SVC(**chosen._asdict()), MEDClassifier(**chosen._asdict())
+    detector = GEMDetector(n_neighbors=N_NEIGHBORS, random_state=seed)
+    return {
+        "SVM": svm,
+        "MED": med,
+        "GEM+SVM": TwoStageClassifier(detector, svm, FALSE_ALARM_RATE),
+        "GEM+MED": TwoStageClassifier(detector, med, FALSE_ALARM_RATE),
+        REFERENCE: GEMMEDClassifier(
+            **chosen._asdict(),
             n_neighbors=N_NEIGHBORS,
             engine=MeanField(n_restarts=N_RESTARTS),
             random_state=seed,
-        )
-    return _two_stage(svm if name == "GEM+SVM" else med, seed)
+        ),
+    }[name]
 
 
 def fit_peer(name: str, chosen: Chosen, split: Split, X: FloatArray, seed: int) -> Any:
@@ -113,7 +99,7 @@ def late_fusion(split: Split, chosen: Mapping[int, Chosen]) -> FloatArray:
     total = np.zeros(len(split.test.y))
     for sensor, own in chosen.items():
         X, X_test = split.scaled(sensor)
-        total += SVC(C=own.C, gamma=own.gamma).fit(X, split.train.y).decision_function(X_test)
+        total += SVC(**own._asdict()).fit(X, split.train.y).decision_function(X_test)
     return total
 
 
