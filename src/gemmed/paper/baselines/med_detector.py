@@ -12,8 +12,7 @@ q is normal-inverse-Wishart again; the derivative of log Z by lam_n is E_q[log p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -34,6 +33,7 @@ from ...estimators.validation import (
 )
 from ...estimators.whole_fit import fit_method
 from ...evidence.screening import conformal_p_values, conformal_threshold
+from ..generative.classes import GaussianClasses
 from ..generative.gaussian import Gaussian, log_partition, standard_prior
 
 MAD_TO_DEVIATION = 1.4826  # Standard deviation of a Gaussian over its median absolute deviation
@@ -41,27 +41,19 @@ N_FOLDS = 10  # Folds behind the training scores
 MAX_RUNS = 5
 
 
-@dataclass(frozen=True)
-class GaussianMED:
-    """A solution of (1), in features that were centred and scaled."""
+class Solved(NamedTuple):
+    """A solution of (1)."""
 
-    centre: FloatArray
-    scale: FloatArray
+    model: GaussianClasses  # With one class
     level: float
     lam: FloatArray
-    posterior: Gaussian
     dual: float
     gap: float  # Bound on the distance of the dual to its maximum
     n_iter: int
 
-    @property
-    def log_jacobian(self) -> float:
-        """Scores are log-densities of X; its units enter by the Jacobian of the scaling."""
-        return float(np.log(self.scale).sum())
-
     def score(self, X: FloatArray) -> FloatArray:
-        Z = (X - self.centre) / self.scale
-        return self.posterior.expected_log_likelihood(Z) - self.log_jacobian
+        """E_q[log p(x | theta)] of every row."""
+        return self.model.log_joint(X, "log_likelihood")[:, 0]
 
 
 class MEDDetector(OutlierMixin, BaseEstimator):
@@ -155,16 +147,15 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         # then the same in whatever order they come.
         order = np.lexsort(X.T)
         X = X[order]
-        self._model = self._solve(X)
-        model = self._model
+        self._solved = solved = self._solve(X)
         self.multipliers_ = np.empty(len(X))
-        self.multipliers_[order] = model.lam
-        self.level_ = model.level
-        self.dual_value_, self.duality_gap_ = model.dual, model.gap
-        self.n_iter_ = model.n_iter
-        self.converged_ = model.gap <= self.tol * max(1.0, abs(model.dual))
-        self.location_ = model.centre + model.scale * model.posterior.mean
-        self.covariance_ = model.posterior.covariance * np.outer(model.scale, model.scale)
+        self.multipliers_[order] = solved.lam
+        self.level_ = solved.level
+        self.dual_value_, self.duality_gap_ = solved.dual, solved.gap
+        self.n_iter_ = solved.n_iter
+        self.converged_ = solved.gap <= self.tol * max(1.0, abs(solved.dual))
+        self.location_ = solved.model.means()[0]
+        self.covariance_ = solved.model.covariances()[0]
         self.training_scores_ = np.empty(len(X))
         self.training_scores_[order] = self._held_out_scores(X)
         self.offset_ = -conformal_threshold(-self.training_scores_, self.false_alarm_rate)
@@ -175,7 +166,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> FloatArray:
         """Expected log-likelihood under the posterior: higher is more nominal."""
         check_is_fitted(self)
-        return self._model.score(check_query_data(self, X))
+        return self._solved.score(check_query_data(self, X))
 
     def decision_function(self, X: Any) -> FloatArray:
         """score_samples - offset_: negative for anomalies."""
@@ -196,7 +187,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         check_number("max_iter", self.max_iter, at_least=1, whole=True)
         check_number("tol", self.tol, above=0)
 
-    def _solve(self, X: FloatArray) -> GaussianMED:
+    def _solve(self, X: FloatArray) -> Solved:
         """The solution in features that are centred and scaled first."""
         centre, scale = robust_scale(X)
         Z = (X - centre) / scale
@@ -210,7 +201,9 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         lam, dual, gap, n_iter = maximise_dual(
             Z, prior, level + log_jacobian, self.max_iter, float(self.tol)
         )
-        return GaussianMED(centre, scale, level, lam, prior.updated(Z, lam), dual, gap, n_iter)
+        none = np.zeros(1)
+        model = GaussianClasses(centre, scale, [prior.updated(Z, lam)], none, none)
+        return Solved(model, level, lam, dual, gap, n_iter)
 
     def _held_out_scores(self, X: FloatArray) -> FloatArray:
         """Scores under models fitted without the sample.
@@ -222,7 +215,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
         """
         first, distinct = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
         distinct = distinct.ravel()
-        fold = balanced_folds(self._model.score(X[first])[distinct])
+        fold = balanced_folds(self._solved.score(X[first])[distinct])
         scores = np.empty(len(X))
         for held_out in range(int(fold.max()) + 1):
             rows = fold == held_out

@@ -14,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from ..._core.types import FloatArray
+from ...estimators.detector import GEMDetector
+from ...estimators.med import MEDClassifier
 from ...estimators.validation import check_groups, check_number, check_query_data
 from ...estimators.whole_fit import fit_method
 
@@ -143,18 +145,10 @@ class TwoStageClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.classifier_.predict_proba(check_query_data(self, X))
 
     def _detector(self) -> Any:
-        if self.detector is not None:
-            return self.detector
-        from ...estimators.detector import GEMDetector
-
-        return GEMDetector(random_state=0)
+        return GEMDetector(random_state=0) if self.detector is None else self.detector
 
     def _classifier(self) -> Any:
-        if self.classifier is not None:
-            return self.classifier
-        from ...estimators.med import MEDClassifier
-
-        return MEDClassifier()
+        return MEDClassifier() if self.classifier is None else self.classifier
 
     def _check_components(self, groups: Any) -> None:
         for name, component in (("detector", self._detector()), ("classifier", self._classifier())):
