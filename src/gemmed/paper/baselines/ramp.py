@@ -132,7 +132,6 @@ class SubsetSVC(KernelMarginClassifier, ABC):
     ) -> Descent | None:
         """Alternate from one start; None as soon as it joins the way of an earlier one."""
         result: Descent | None = None
-        path: tuple[float, ...] = ()
         for _ in range(self.max_iter):
             if keep.tobytes() in seen:
                 return None
@@ -143,13 +142,13 @@ class SubsetSVC(KernelMarginClassifier, ABC):
             hinge = np.maximum(1.0 - fit.margins, 0.0)
             losses = chosen * hinge + (1.0 - chosen) * self._give_up()
             value = 0.5 * fit.squared_norm + self.C * float(weights @ losses)
-            if path and value >= path[-1]:  # within the accuracy of the fits: nothing left to gain
-                assert result is not None
+            path = () if result is None else result.path
+            # Within the accuracy of the fits: nothing left to gain.
+            if result is not None and value >= path[-1]:
                 return replace(result, converged=True)
             settled = np.array_equal(chosen, keep)
             settled |= bool(path) and path[-1] - value <= self.tol * value
-            path = (*path, value)
-            result = Descent(fit, chosen, path, settled)
+            result = Descent(fit, chosen, (*path, value), settled)
             if settled:
                 break
             keep = chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg, special
@@ -32,11 +32,8 @@ MAX_NODES = 2_000_000
 BLOCK = 4  # Nodes along each side of a block of the grid
 
 
-class DualCurvature(NamedTuple):
-    """Moments at some multipliers and the Hessian of log Z there."""
-
-    moments: Moments
-    log_partition_hessian: FloatArray
+Curvature = tuple[Moments, FloatArray]
+"""Moments at some multipliers and the Hessian of log Z there."""
 
 
 class ExactEngine(ABC):
@@ -45,16 +42,16 @@ class ExactEngine(ABC):
     name: ClassVar[str] = "exact"
 
     @abstractmethod
-    def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
+    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
         """Exact log Z, E[eta], E[eta y f], and the Hessian of log Z."""
 
     def moments(self, problem: DualProblem, at: Multipliers) -> Moments:
         """Exact log Z, E[eta] and E[eta y f]."""
-        return self.curvature(problem, at).moments
+        return self.curvature(problem, at)[0]
 
     def hessian(self, problem: DualProblem, at: Multipliers) -> FloatArray:
         """Exact Hessian of the dual in the flat variables (lam, mu, kappa)."""
-        return -self.curvature(problem, at).log_partition_hessian
+        return -self.curvature(problem, at)[1]
 
     def solve(
         self,
@@ -71,7 +68,8 @@ class ExactEngine(ABC):
             try:
                 moments, hessian = self.curvature(problem, at)
             except GridTooLargeError:  # a trial step too far
-                return Quadratic(-np.inf, np.zeros_like(vector), np.diag(np.zeros_like(vector)))
+                nothing = np.zeros_like(vector)
+                return Quadratic(-np.inf, nothing, np.diag(nothing))
             value = problem.value(at, moments.log_partition)
             return Quadratic(value, problem.gradient(at, moments).to_vector(), -hessian)
 
@@ -114,7 +112,7 @@ class Enumeration(ExactEngine):
     True
     """
 
-    def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
+    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
         refuse_weights(self.name, problem)
         n, a = problem.n_samples, problem.prior_log_odds
         if n > MAX_SAMPLES:
@@ -139,9 +137,7 @@ class Enumeration(ExactEngine):
         hessian = (centred * probability[:, None]).T @ centred
         pairs = (states * probability[:, None]).T @ states
         hessian[:n, :n] += pairs * labelled + np.diag(nominal / remaining**2)
-        return DualCurvature(
-            Moments(log_partition, nominal, probability @ (states * pulls)), hessian
-        )
+        return Moments(log_partition, nominal, probability @ (states * pulls)), hessian
 
 
 @dataclass(frozen=True)
@@ -158,7 +154,7 @@ class Quadrature(ExactEngine):
     True
     """
 
-    def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
+    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
         return _WeightIntegral(problem, at).curvature()
 
 
@@ -176,7 +172,7 @@ class Exact(ExactEngine):
     True
     """
 
-    def curvature(self, problem: DualProblem, at: Multipliers) -> DualCurvature:
+    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
         if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
             return Enumeration().curvature(problem, at)
         try:
@@ -207,7 +203,7 @@ class _WeightIntegral:
                 f"{self._features.shape[1]}: use engine='gibbs' or engine='mean_field'."
             )
 
-    def curvature(self) -> DualCurvature:
+    def curvature(self) -> Curvature:
         nodes, probability, log_partition = self._grid()
         nominal, margin = np.zeros((2, self._problem.n_samples))
         curvature = CurvatureSum(self._problem, self._at)
@@ -216,7 +212,7 @@ class _WeightIntegral:
             nominal += probability[chunk] @ keep
             margin += probability[chunk] @ (keep * pull)
             curvature.add(keep, pull, probability[chunk])
-        return DualCurvature(Moments(log_partition, nominal, margin), curvature.hessian())
+        return Moments(log_partition, nominal, margin), curvature.hessian()
 
     def _chunks(self, nodes: FloatArray) -> list[slice]:
         size = max(1, CHUNK // self._problem.n_samples)
