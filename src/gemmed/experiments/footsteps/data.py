@@ -79,30 +79,28 @@ class Segments(NamedTuple):
 @lru_cache(maxsize=2)
 def simulated_segments(seed: int, n_human: int, n_animal: int, mix: str = "realistic") -> Segments:
     """Simulate and compute features, once in a process."""
-    parts: list[list] = [[] for _ in range(7)]
-    mfcc, summaries, labels, subjects, starts, physical, stale = parts
+    parts: list[Any] = []
     for recording in simulation.iter_footsteps(n_human, n_animal, faults=mix, random_state=seed):
         features = [acoustics.segment_features(s, RATE, window=WINDOW) for s in recording.signals]
-        mfcc.append(np.stack([f.mfcc for f in features], axis=1).astype(np.float32))
-        own = [segment_summaries(s, RATE, window=WINDOW) for s in recording.signals]
-        summaries.append(np.stack(own, axis=1))
+        summaries = [segment_summaries(s, RATE, window=WINDOW) for s in recording.signals]
         windows = np.stack([f.window_starts for f in features])
-        for truth, is_stale in ((physical, False), (stale, True)):
+        faulty = []
+        for is_stale in (False, True):
             faults = [f for f in recording.faults if (f.kind == STALE) is is_stale]
             shares = faulty_share(faults, N_SENSORS, windows, WINDOW)
-            truth.append(shares.T >= ANOMALOUS_SHARE)
-        labels += [simulation.LABELS.index(recording.label)] * len(mfcc[-1])
-        subjects += [recording.subject] * len(mfcc[-1])
-        starts.append(features[0].starts)
-    return Segments(
-        np.concatenate(mfcc),
-        np.concatenate(summaries),
-        np.array(labels),
-        np.array(subjects),
-        np.concatenate(starts),
-        np.concatenate(physical),
-        np.concatenate(stale),
-    )
+            faulty.append(shares.T >= ANOMALOUS_SHARE)
+        starts = features[0].starts
+        parts.append(
+            Segments(
+                np.stack([f.mfcc for f in features], axis=1).astype(np.float32),
+                np.stack(summaries, axis=1),
+                np.full(len(starts), simulation.LABELS.index(recording.label)),
+                np.full(len(starts), recording.subject),
+                starts,
+                *faulty,
+            )
+        )
+    return Segments(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def training_mask(data: Segments, n_train: int, split: int) -> BoolArray:

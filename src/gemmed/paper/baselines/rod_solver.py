@@ -240,21 +240,21 @@ def lower_bound(
     fixed = basis.T @ (Z.T @ (-0.5 * alpha))
     scaled = basis.T @ (Z.T @ (0.5 * alpha * (alpha - tau) / d))
     excess = max(0.0, 2.0 * float(curvature[-1]) - 1.0)
-    stretch = 1.0 + np.concatenate([[0.0], excess * np.array([0.25, 0.5, 1.0, 1.5, 2.0, 4.0])])
+    stretches = 1.0 + np.concatenate([[0.0], excess * np.array([0.25, 0.5, 1.0, 1.5, 2.0, 4.0])])
     constant = (
         tau * problem.need
         + 0.5 * float(np.sum(alpha - tau))
-        - 0.25 * float(np.sum((alpha - tau) ** 2 / d)) / stretch
-        - 0.25 * float(np.sum(d)) * stretch
+        - 0.25 * float(np.sum((alpha - tau) ** 2 / d)) / stretches
+        - 0.25 * float(np.sum(d)) * stretches
         - 0.5 * problem.discarded * float(alpha @ alpha)
     )
     best = -np.inf
     extra = np.concatenate([np.logspace(-13, -5, 17), np.logspace(-4.75, 0.5, 43)])
-    for kappa, base in zip(stretch, constant, strict=True):
-        eigenvalues = 0.5 - curvature / kappa
+    for stretch, base in zip(stretches, constant, strict=True):
+        eigenvalues = 0.5 - curvature / stretch
         repair = max(0.0, -float(eigenvalues[-1]))
         shift = repair + (1.0 + repair) * extra
-        squares = (fixed + scaled / kappa) ** 2
+        squares = (fixed + scaled / stretch) ** 2
         resolvent = (squares / (eigenvalues + shift[:, None])).sum(axis=1)
         best = max(best, float(np.max(base - 0.25 * resolvent - 2.0 * upper * shift)))
     return LowerBound(best, excess, basis[:, -1])
