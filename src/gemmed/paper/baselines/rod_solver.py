@@ -42,7 +42,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
-from ..._core.box_newton import optimality_bound
 from ..._core.types import FloatArray
 from ...model.kernels.function_space import FeatureSpace
 from .box_svm import solve_box_svm
@@ -464,22 +463,20 @@ def solve_without_ablation(problem: ReducedProblem, share: float, tol: float) ->
     n, r = problem.Z.shape
     eta, n_iter = np.full(n, share), 0
     alpha: FloatArray = np.ones(n)
-    value, slack = problem.need, 0.0
+    upper = lower = problem.need
     if r > 0:
         svm = solve_box_svm(FeatureSpace(problem.Z), np.ones(n), np.ones(n), tol=1e-3 * tol)
         alpha, n_iter = svm.alpha, svm.n_iter
-        weights = problem.Z.T @ alpha
-        value = float(alpha.sum() - 0.5 * weights @ weights)
-        slack = optimality_bound(alpha, 1.0 - problem.Z @ weights, np.zeros(n), np.ones(n))
+        upper, lower = svm.primal, svm.primal - svm.gap
     # The discarded eigenvalues may have moved the true value either way.
-    value -= 0.5 * problem.discarded * n
-    slack += problem.discarded * n
+    upper += 0.5 * problem.discarded * n
+    lower -= 0.5 * problem.discarded * n
     return RodSolution(
         eta=eta,
         alpha=alpha,
-        objective=value + slack,
-        lower_bound=value,
+        objective=upper,
+        lower_bound=lower,
         n_iter=n_iter,
-        converged=slack <= tol * (value + slack),
+        converged=upper - lower <= tol * upper,
         factor=eta[:, None],
     )
