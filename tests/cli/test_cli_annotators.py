@@ -84,6 +84,57 @@ def test_one_answer_a_row_is_read_and_the_worst_annotator_is_first(long_answers,
     assert "doubt" in text and "http" not in text.split("</style>")[1]
 
 
+def test_known_labels_and_weights_are_read(answers, tmp_path, capsys):
+    table = pd.read_csv(answers, dtype=str)
+    sums = table[["x", "z"]].astype(float).sum(axis=1)
+    table["truth"] = np.where(sums > 2.5, "yes", "no")
+    table.loc[::3, "truth"] = ""
+    table["count"] = [str(1 + i % 2) for i in range(len(table))]
+    table.loc[1, ["ann", "bob", "cy"]] = ""  # nobody answered, but the label is known
+    out, path = tmp_path / "labels.csv", tmp_path / "known.csv"
+    table.to_csv(path, index=False)
+    command = ["audit", str(path), "--annotators", "ann", "bob", "cy", "--json"]
+    further = ["--known", "truth", "--weight", "count"]
+    assert main([*command, "--drop", "truth", "count"]) == 0
+    free = json.loads(capsys.readouterr().out)
+    assert main([*command, *further, "--out", str(out)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rows"] > free["rows"]
+    widths = [
+        np.mean([np.diff(own["interval"]) for own in found["annotators"]]) for found in (free, told)
+    ]
+    assert widths[1] < widths[0]
+    labels = pd.read_csv(out).set_index("row")
+    known = table["truth"] != ""
+    rows = labels.loc[np.flatnonzero(known) + 1]
+    assert (rows["label"] == table.loc[known, "truth"].to_numpy()).all()
+    assert (rows["doubt"] == 0.0).all()
+    table.loc[4, "truth"] = "yess"
+    table.to_csv(path, index=False)
+    assert main([*command, *further]) == 2
+    error = capsys.readouterr().err
+    assert "row 5" in error and "did you mean 'yes'" in error
+    table.loc[4, "count"] = "x"
+    table.to_csv(path, index=False)
+    assert main([*command, "--weight", "count"]) == 2
+    assert "'count'" in capsys.readouterr().err
+
+
+def test_what_is_known_of_an_item_is_the_same_in_all_its_rows(long_answers, capsys):
+    table = pd.read_csv(long_answers).drop(columns="seconds")
+    table["truth"] = np.where(table["item"] < "i3", table["answer"], None)
+    first = table.groupby("item")["truth"].transform("first")
+    command = ["audit", str(long_answers), "--answers", "item", "worker", "answer"]
+    table.to_csv(long_answers, index=False)
+    assert main([*command, "--known", "truth"]) == 2
+    assert "--known truth: it differs between the answers" in capsys.readouterr().err
+    table["truth"] = first
+    table.to_csv(long_answers, index=False)
+    assert main([*command, "--known", "truth", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == table["item"].nunique()
+
+
 def test_unclear_rows_of_two_classes_are_listed(answers, tmp_path, capsys):
     # The likeliest of two labels has more than one half: one half as the limit lists nothing.
     page = tmp_path / "r.html"

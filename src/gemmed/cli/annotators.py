@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.words import counted
+from .._core.words import counted, did_you_mean
 from ..estimators.annotators import AnnotatorGEMMEDClassifier
 from ..estimators.column_plan import feature_frame, plan_columns
 from ..estimators.table_columns import table_pipeline
@@ -22,10 +22,12 @@ from .training import other_classifier, report_left_out
 MIN_DOUBT = 0.2
 """Probability from which on the most likely label may be wrong for a row to be called unclear."""
 REFUSED_OPTIONS = (
-    "target", "weight", "prior", "known", "each", "unlabelled", "plan", "strata", "pred_probs",
-    "embeddings", "sensor", "prefix", "order", "spans",
+    "target", "prior", "each", "unlabelled", "plan", "strata", "pred_probs", "embeddings",
+    "sensor", "prefix", "order", "spans",
 )  # fmt: skip
 """Options of other audits."""
+PURPOSES = ("group", "weight", "known")
+"""Options that name a column with something known of each row."""
 
 
 class Answers(NamedTuple):
@@ -93,8 +95,9 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
 
 def _findings(options: argparse.Namespace) -> AnnotatorFindings:
     table = read_table(options.table, **reading_of(options))
-    further = [*options.id, *(() if options.group is None else (options.group,))]
-    table.require_columns(further, "id or group")
+    named = {own: getattr(options, own) for own in PURPOSES if getattr(options, own) is not None}
+    further = [*options.id, *named.values()]
+    table.require_columns(further, "id, group, weight or known")
     table.require_columns(list(options.drop), "drop")
     table.require_columns(list(options.categorical), "categorical")
     answered = _by_annotator(options, table) if options.answers is None else _long(options, table)
@@ -116,14 +119,21 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
             f"by: {_command(options, list(table.columns[:3]))}"
         )
     table.require_columns(columns, "annotators")
-    answers = {}
-    for name in columns:
-        cells, present = table.text(name)
-        answers[name] = pd.Series(cells, dtype=object).where(present, None)
-    matrix = pd.DataFrame(answers)
-    rows = np.flatnonzero(matrix.notna().any(axis=1).to_numpy())
+    matrix = pd.DataFrame({name: _cells(table, name) for name in columns})
+    is_used = matrix.notna().any(axis=1)
+    if options.known is not None:
+        is_used |= _cells(table, options.known).notna()
+    rows = np.flatnonzero(is_used.to_numpy())
     given = matrix.iloc[rows].reset_index(drop=True)
     return Answers(rows, {"row": rows + 1}, {"y": given}, columns)
+
+
+def _cells(table: Table, name: str) -> Any:
+    """Texts of a column, None where a cell is empty; a Series."""
+    import pandas as pd
+
+    cells, present = table.text(name)
+    return pd.Series(cells, dtype=object).where(present, None)
 
 
 def note_answers(options: argparse.Namespace, table: Table) -> None:
@@ -173,13 +183,20 @@ def _long(options: argparse.Namespace, table: Table) -> Answers:
         "label": table.text(label)[0][answered].astype(str),
     }
     excluded = [item, annotator, label]
+    purposes = {getattr(options, own): own for own in PURPOSES}
     for name in table.columns:
         if name in excluded or name in options.drop:
             continue
         values = table.text(name)[0]
-        if not np.array_equal(values[answered], values[answered[first]][number.reshape(-1)]):
-            note(f"column {name!r} is left out: it differs between the answers to one {item!r}")
-            excluded.append(name)
+        if np.array_equal(values[answered], values[answered[first]][number.reshape(-1)]):
+            continue
+        if name in purposes:
+            raise ValueError(
+                f"--{purposes[name]} {name}: it differs between the answers to one {item!r}; write "
+                "the same in all rows of it"
+            )
+        note(f"column {name!r} is left out: it differs between the answers to one {item!r}")
+        excluded.append(name)
     return Answers(answered[first], {item: names}, answers, excluded)
 
 
@@ -199,8 +216,29 @@ def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: 
         X = pipeline[0].transform_frame(frame)
     else:
         note("there is no column to learn from: true labels are inferred from the answers alone")
-    groups = None if options.group is None else table.text(options.group)[0][answered.rows]
     with warnings_as_notes(), fit_progress():
         fit = classifier.fit if options.answers is None else classifier.fit_answers
-        fit(X, **answered.answers, groups=groups)
+        fit(X, **answered.answers, **_arguments(options, table, answered))
     return classifier
+
+
+def _arguments(options: argparse.Namespace, table: Table, answered: Answers) -> dict[str, Any]:
+    """What the columns of ``PURPOSES`` say of the rows, by argument of ``fit``."""
+    arguments: dict[str, Any] = {}
+    if options.group is not None:
+        arguments["groups"] = table.text(options.group)[0][answered.rows]
+    if options.weight is not None:
+        weights = table.complete_numbers(options.weight, "weight")
+        arguments["sample_weight"] = weights[answered.rows]
+    if options.known is not None:
+        known = _cells(table, options.known).to_numpy()[answered.rows]
+        given = answered.answers["y"] if "y" in answered.answers else answered.answers["label"]
+        labels = {str(label) for label in np.ravel(given) if label is not None}
+        for row, label in zip(answered.rows, known, strict=True):
+            if label is not None and label not in labels:
+                raise ValueError(
+                    f"--known {options.known}: row {table.row_number(row)} has {label!r}, which "
+                    f"nobody answered{did_you_mean(str(label), labels)}"
+                )
+        arguments["known_labels"] = known
+    return arguments

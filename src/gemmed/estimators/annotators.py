@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,13 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import FloatArray
 from ..model.settings import Priors, Selection, Solver
-from ..model.states.answers import Answers, TrueLabels, accuracies_of, infer_labels
+from ..model.states.answers import Answers, TrueLabels, accuracies_of, infer_labels, majority
 from .fit_settings import (
     DEFAULT_PRIOR_NOMINAL,
     TUNED,
+    UNKNOWN,
     Labelled,
     Records,
+    as_objects,
+    check_known_labels,
     features_for,
+    is_missing,
     make_kernel,
     rows_of,
     settings_of,
@@ -28,9 +32,18 @@ from .validation import (
     check_margin_rate,
     check_n_jobs,
     check_unlabelled_data,
+    check_weights,
     leave_out_constant_columns,
 )
 from .whole_fit import fit_method, query_method
+
+
+class Extra(NamedTuple):
+    """Arguments of ``fit`` with one entry per sample, as they were given."""
+
+    sample_weight: Any
+    groups: Any
+    known_labels: Any
 
 
 class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
@@ -66,15 +79,14 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
     true_label_ : array of shape (n_samples,)
         The likeliest.
     annotator_accuracy_ : array of shape (n_annotators,)
-        Mean share of right answers, between independent and shared errors; below chance:
-        adversarial.
+        Probability that an answer is right; below chance: adversarial.
     annotator_interval_ : array of shape (n_annotators, 2)
-        90 %, with independent errors and with shared errors.
+        90 % interval of it, with few shared errors and with many.
     answer_correlation_ : float
         Correlation of right answers to the same sample, given its true label; 0 if errors are
         independent, NaN if no sample has two answers.
     shared_error_limit_ : float
-        Largest share of samples that annotators are assumed to get wrong together.
+        Largest share of samples that annotators are taken to get wrong together (95 % quantile).
     annotator_rates_ : array of shape (n_annotators, n_classes, n_classes)
         P(answer | true label), rows are true labels.
     n_answers_ : array of shape (n_annotators,)
@@ -131,7 +143,15 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         self.n_jobs = n_jobs
 
     @fit_method
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> AnnotatorGEMMEDClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        known_labels: Any = None,
+    ) -> AnnotatorGEMMEDClassifier:
         """Fit to a matrix of answers.
 
         Parameters
@@ -139,9 +159,15 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         X : array-like of shape (n_samples, n_features), or None
             None: true labels are inferred from the answers alone; nothing can be predicted.
         y : array-like or DataFrame of shape (n_samples, n_annotators)
-            One column per annotator; NaN, None and "" where there is no answer.
+            One column per annotator; NaN, None, "" or masked where there is no answer.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts a sample twice. Samples of weight 0 get a label, and nothing is
+            learned from them.
         groups : array-like of shape (n_samples,), optional
             Samples of a group are held out together.
+        known_labels : array-like of shape (n_samples,), optional
+            True labels of samples that somebody has checked; None, NaN or masked elsewhere. They
+            teach how often annotators are right, and how often they are wrong together.
         """
         samples, annotators, labels, names, shape = answers_of(y)
         if X is not None:
@@ -150,15 +176,25 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
                 raise ValueError(
                     f"y has {shape[0]} rows for {n_samples} samples: give one for each."
                 )
-        return self._fit(X, shape[0], samples, annotators, labels, names, groups)
+        extra = Extra(sample_weight, groups, known_labels)
+        return self._fit(X, shape[0], samples, annotators, labels, names, extra)
 
     @fit_method
     def fit_answers(
-        self, X: Any, sample: Any, annotator: Any, label: Any, *, groups: Any = None
+        self,
+        X: Any,
+        sample: Any,
+        annotator: Any,
+        label: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        known_labels: Any = None,
     ) -> AnnotatorGEMMEDClassifier:
         """Fit to answers in long form: the row of X, the annotator and the label of each answer.
 
-        With X=None, rows are counted to the largest one in ``sample``.
+        With X=None, rows are counted to the largest one in ``sample``. All else is as in ``fit``,
+        one entry for each row of X.
         """
         index = np.asarray(sample)
         given, who = np.asarray(label), np.asarray(annotator)
@@ -178,7 +214,8 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
                 f"sample must hold rows of X, whole numbers from 0 to {n_samples - 1}."
             )
         names, number = np.unique(who, return_inverse=True)
-        return self._fit(X, n_samples, index, number.reshape(-1), given, names.tolist(), groups)
+        extra = Extra(sample_weight, groups, known_labels)
+        return self._fit(X, n_samples, index, number.reshape(-1), given, names.tolist(), extra)
 
     def _fit(
         self,
@@ -188,7 +225,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         annotator: np.ndarray,
         label: np.ndarray,
         names: list[Any],
-        groups: Any,
+        extra: Extra,
     ) -> AnnotatorGEMMEDClassifier:
         check_margin_rate(self.C)
         check_n_jobs(self.n_jobs)
@@ -198,14 +235,28 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
             raise ValueError(
                 f"y holds one class only, {classes.tolist()!r}: a classifier needs two classes."
             )
-        answers = Answers(sample, annotator, code.reshape(-1), n_samples, len(names), len(classes))
+        groups = check_groups(extra.groups, n_samples)
+        known = check_known_labels(extra.known_labels, classes, n_samples)
+        answers = Answers(
+            sample,
+            annotator,
+            code.reshape(-1),
+            n_samples,
+            len(names),
+            len(classes),
+            np.ones(n_samples),
+            np.full(n_samples, UNKNOWN) if known is None else known,
+        )
+        first = majority(answers)
+        labels = classes[np.argmax(answers.with_known(first), axis=1)]
+        answers = answers._replace(weights=check_weights(extra.sample_weight, first, labels))
         found = infer_labels(answers)
         self._function = None  # type: ignore[assignment]
         self.n_iter_, self.converged_ = found.n_rounds, found.converged
         if X is not None:
             X = leave_out_constant_columns(self, check_unlabelled_data(self, X))
             kernel = make_kernel(self, X, tunable=True)
-            samples = samples_of(answers, found, classes, check_groups(groups, n_samples))
+            samples = samples_of(answers, found, classes, groups)
             number = features_for("auto", kernel, samples)
             settings = settings_of(self, records, samples, number, tunable=True)
             rows = rows_of(X, kernel, number, self.n_jobs)
@@ -245,16 +296,17 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
 def samples_of(
     answers: Answers, said: TrueLabels, classes: np.ndarray, groups: np.ndarray | None
 ) -> Labelled:
-    """Samples of which nothing but answers is known; those without an answer do not count."""
+    """What is known of the samples; those with neither an answer nor a known label do not count."""
     index = np.argmax(said.labels, axis=1)
-    n = answers.n_samples
+    is_labelled = (answers.counts.sum(axis=1) > 0) | (answers.known >= 0)
     return Labelled(
         classes,
         signs_of(index, len(classes)),
         index,
-        1.0 * (answers.counts.sum(axis=1) > 0),
-        np.full(n, DEFAULT_PRIOR_NOMINAL),
+        answers.weights * is_labelled,
+        np.full(answers.n_samples, DEFAULT_PRIOR_NOMINAL),
         groups,
+        known=answers.known,
         answers=answers,
         said=said,
     )
@@ -265,7 +317,7 @@ def answers_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Any], tuple[int, int]]:
     """Sample, annotator and label of every answer, names of the annotators, and the shape of y."""
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
-    matrix = np.asarray(y)
+    matrix = as_objects(y) if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or not matrix.size:
@@ -301,12 +353,7 @@ def _given(matrix: np.ndarray) -> np.ndarray:
     """Where there is an answer."""
     if matrix.dtype.kind == "f":
         return ~np.isnan(matrix)
-    if matrix.dtype.kind in "US":
-        return np.asarray(matrix != "")
-    if matrix.dtype == object:
-        flat = [
-            value is not None and value == value and value != ""
-            for value in matrix.ravel().tolist()
-        ]
-        return np.array(flat, dtype=bool).reshape(matrix.shape)
-    return np.ones(matrix.shape, dtype=bool)
+    if matrix.dtype.kind not in "USO":
+        return np.ones(matrix.shape, dtype=bool)
+    flat = [not (is_missing(value) or value == "") for value in matrix.ravel().tolist()]
+    return np.array(flat, dtype=bool).reshape(matrix.shape)

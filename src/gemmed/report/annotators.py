@@ -39,7 +39,7 @@ class AnnotatorFindings(NamedTuple):
     correlation: float
     """Of right answers to one row; 0 if annotators err independently."""
     shared_errors: float
-    """Largest share of rows that all annotators are assumed to get wrong together."""
+    """Largest share of rows that all annotators are taken to get wrong together."""
     is_converged: bool
 
     @property
@@ -65,7 +65,8 @@ class AnnotatorFindings(NamedTuple):
             found.append(
                 f"Correlation of right answers to one row: {self.correlation:.2f} (0 if annotators "
                 "err independently). Annotators may be wrong together: the intervals allow this "
-                f"for up to {percent(self.shared_errors)} of the rows."
+                f"for up to {percent(self.shared_errors)} of the rows. True labels of a few rows, "
+                "chosen at random, show how often it happens (--known COLUMN)."
             )
         if not self.is_converged:
             found.append("The fit has NOT converged: raise --max-iter.")

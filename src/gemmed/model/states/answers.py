@@ -8,19 +8,25 @@ mean m is that of all annotators together. Labels and rates are inferred by vari
 x, the product over the answers takes the place of T in the likelihood (45). Without x, p(t) are the
 learned class shares.
 
+A known true label counts as an answer by somebody who is never wrong. A sample of weight w counts w
+times in rates and class shares.
+
 (50) takes the errors of annotators as independent. People err together on hard samples, and no
-answers can show that the label most of them agree on is wrong. Two readings are combined:
+answers can show that the label most of them agree on is wrong. Therefore on a share chi of the
+samples the true label is not the one drawn from (50):
 
-- independent: labels and rates are drawn from (50);
-- shared errors: on a share chi of the samples the true label differs from the drawn one.
+    (52)  P(t is another label k) = chi r_nk / mean_n sum_k r_nk,  at most 1/2 a sample,
+          r_nk = (answers k + 4/K) / (answers + 4) for labels k that are not the likeliest
 
-The data bound chi. Let corr be the correlation of the residuals of two answers to a sample under
-(50), and A the share of pairs of answers that agree. We assume, with corr_95 its 95 % quantile:
+Shared errors are thus more frequent where answers disagree, and the true label is more likely one
+that somebody gave. Let corr be the correlation of the residuals of two answers to a sample under
+(50), and A the share of pairs of answers that agree. We assume, with corr_95 its 95 % quantile,
+that chi is uniform between 0 and
 
-    chi <= (1 - A) min(1, corr_95 / MIN_UNLIMITED_CORRELATION)
+    (1 - A) min(1, corr_95 / MIN_UNLIMITED_CORRELATION)
 
-Intervals hold under both readings, for the share of right answers among those given and for the
-rate behind it. Probabilities of labels and mean accuracies take chi / 2.
+Known labels teach chi: (52) gives each of them a probability that depends on chi. Intervals of the
+accuracies hold for chi at the ends of its own interval; means and labels take the mean of chi.
 """
 
 from __future__ import annotations
@@ -36,11 +42,14 @@ from .label_model import LabelModel
 from .posterior import LEVEL, StatePosterior, infer_states
 
 N_PRIOR_ANSWERS = 4.0
-"""Answers that the common mean counts for, in every row of an annotator's rates."""
+"""Answers that the common mean counts for in every row of an annotator's rates, and answers of
+nobody, spread over the classes, where all may be wrong together."""
 MAX_ROUNDS, MAX_SETTLED_CHANGE = 100, 1e-4
 N_SWEEPS, N_BURN_IN = 300, 100
 MIN_UNLIMITED_CORRELATION = 0.1
 """Correlation from which on the answers do not limit shared errors any further."""
+N_CHI = 101
+"""Values of chi that known labels compare."""
 
 
 class Answers(NamedTuple):
@@ -52,6 +61,10 @@ class Answers(NamedTuple):
     n_samples: int
     n_annotators: int
     n_classes: int
+    weights: FloatArray
+    """Of the samples, shape (n_samples,)."""
+    known: np.ndarray
+    """True labels, -1 where they are not known; shape (n_samples,)."""
 
     @property
     def counts(self) -> FloatArray:
@@ -59,6 +72,16 @@ class Answers(NamedTuple):
         counts = np.zeros((self.n_samples, self.n_classes))
         np.add.at(counts, (self.sample, self.label), 1.0)
         return counts
+
+    @property
+    def weights_by_answer(self) -> FloatArray:
+        """Weight of the sample of each answer, shape (n_answers,)."""
+        return self.weights[self.sample]
+
+    def with_known(self, proba: FloatArray) -> FloatArray:
+        """Probabilities by true label, 1 where it is known; shape (n_samples, n_classes)."""
+        certain = np.eye(self.n_classes)[self.known]
+        return np.where(self.known[:, None] >= 0, certain, proba)
 
 
 class TrueLabels(NamedTuple):
@@ -96,14 +119,14 @@ def infer_labels(
     log_prior : log p(t | x), shape (n_samples, n_classes); None: class shares are learned
     start : labels to start from; by default the majority
     """
-    labels = majority(answers) if start is None else start
+    labels = answers.with_known(majority(answers) if start is None else start)
     n_rounds = 0
     for n_rounds in range(1, MAX_ROUNDS + 1):  # noqa: B007
         counts = counts_of(answers, labels)
         pseudo = counts + common_prior(counts)
         log_rates = special.digamma(pseudo) - special.digamma(pseudo.sum(axis=2, keepdims=True))
-        prior = np.log(class_shares(labels)) if log_prior is None else log_prior
-        new = special.softmax(prior + votes_of(answers, log_rates), axis=1)
+        prior = np.log(class_shares(answers, labels)) if log_prior is None else log_prior
+        new = answers.with_known(special.softmax(prior + votes_of(answers, log_rates), axis=1))
         change = float(np.mean(np.abs(new - labels)))
         labels = new
         if change < MAX_SETTLED_CHANGE:
@@ -127,7 +150,7 @@ def infer_states_of(
     """
     for _ in range(N_TURNS):
         votes = votes_of(answers, found.log_rates)
-        likelihood = np.exp(votes - votes.max(axis=1, keepdims=True))
+        likelihood = answers.with_known(np.exp(votes - votes.max(axis=1, keepdims=True)))
         posterior = infer_states(replace(model, answers=likelihood))
         bad = posterior.bad[:, None]
         expected = (1.0 - bad) * posterior.clean + bad * model.class_shares
@@ -136,10 +159,13 @@ def infer_states_of(
 
 
 def counts_of(answers: Answers, labels: FloatArray) -> FloatArray:
-    """Expected answers by annotator, true label and label given."""
+    """Expected answers by annotator, true label and label given; weights count."""
+    weighted = labels * answers.weights[:, None]
     counts = np.zeros((answers.n_annotators, answers.n_classes, answers.n_classes))
     for true in range(answers.n_classes):
-        np.add.at(counts[:, true], (answers.annotator, answers.label), labels[answers.sample, true])
+        np.add.at(
+            counts[:, true], (answers.annotator, answers.label), weighted[answers.sample, true]
+        )
     return counts
 
 
@@ -150,10 +176,10 @@ def votes_of(answers: Answers, log_rates: FloatArray) -> FloatArray:
     return votes
 
 
-def class_shares(labels: FloatArray) -> FloatArray:
+def class_shares(answers: Answers, labels: FloatArray) -> FloatArray:
     """Shares of the classes, with one sample more that may be of any."""
-    n, k = labels.shape
-    shares: FloatArray = (labels.sum(axis=0) + 1.0 / k) / (n + 1.0)
+    weights = answers.weights
+    shares: FloatArray = (weights @ labels + 1.0 / answers.n_classes) / (weights.sum() + 1.0)
     return shares
 
 
@@ -171,75 +197,62 @@ def common_prior(counts: FloatArray) -> FloatArray:
 
 
 class Accuracies(NamedTuple):
-    """Share of right answers of every annotator, and labels, over both readings."""
+    """How often annotators are right, and labels, with shared errors allowed for."""
 
     mean: FloatArray
     lower: FloatArray
     upper: FloatArray
-    """90 %, shape (n_annotators,)."""
+    """P(an answer is right) and its 90 % interval, shape (n_annotators,)."""
     labels: FloatArray
     """P(true label), shape (n_samples, n_classes)."""
     correlation: float
     """Mean of corr; NaN if no sample has two answers."""
     shared_errors: float
-    """Largest chi."""
+    """95 % quantile of chi."""
 
 
 def accuracies_of(answers: Answers, found: TrueLabels, rng: np.random.Generator) -> Accuracies:
     """Accuracies with intervals; draws start from what was found."""
-    drawn, labels, correlations = _draws(answers, found.log_prior, found.labels, rng)
-    shares = _answer_shares(answers)
-    n_answers = np.bincount(answers.annotator, minlength=answers.n_annotators)
-    agreement = _pair_agreement(answers)
-    bound = 0.0
-    if len(correlations):
-        largest = float(np.quantile(correlations, (1.0 + LEVEL) / 2.0)) / MIN_UNLIMITED_CORRELATION
-        bound = (1.0 - agreement) * min(max(largest, 0.0), 1.0)
-    readings = []
-    for share in (0.0, bound):
-        given = [_with_shared_errors(own, share, answers.n_classes, rng) for own in drawn]
-        counts = np.array([_right_answers(answers, own) for own in given])
-        readings.append((counts / n_answers, _drawn_rates(counts, n_answers, rng)))
-    ends = np.array(
-        [
-            np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0], axis=0)
-            for reading in readings
-            for values in reading
-        ]
-    )
+    drawn, labels, correlations = _draws(answers, found, rng)
+    other = _other_labels(answers, labels)
+    chi = _chi_quantiles(answers, labels, other, correlations)
+    low, mean, high = (_drawn_accuracies(answers, drawn, other, share, rng) for share in chi)
+    tail = 0.5 * (1.0 - LEVEL)
+    ends = np.quantile([low, high], [tail, 1.0 - tail], axis=1)
+    share = _at_most_half(chi[1] * other)
     return Accuracies(
-        np.mean([rates.mean(axis=0) for _, rates in readings], axis=0),
-        ends[:, 0].min(axis=0),
-        ends[:, 1].max(axis=0),
-        _less_certain(labels, shares, 0.5 * bound),
+        mean.mean(axis=0),
+        ends[0].min(axis=0),
+        ends[1].max(axis=0),
+        answers.with_known((1.0 - share.sum(axis=1, keepdims=True)) * labels + share),
         float(np.mean(correlations)) if len(correlations) else float("nan"),
-        bound,
+        chi[2],
     )
 
 
 def _draws(
-    answers: Answers, log_prior: FloatArray | None, labels: FloatArray, rng: np.random.Generator
+    answers: Answers, found: TrueLabels, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], FloatArray, FloatArray]:
-    """Gibbs draws of the labels, their mean probabilities, and corr of every draw."""
-    k = answers.n_classes
+    """Gibbs draws of the labels, mean probabilities as if no label was known, draws of corr."""
+    k, labels = answers.n_classes, found.labels
     drawn, correlations, total = [], [], np.zeros_like(labels)
     for sweep in range(N_BURN_IN + N_SWEEPS):
-        true = _draw(labels, rng)
+        true = np.where(answers.known >= 0, answers.known, _draw(labels, rng))
         one_hot = np.eye(k)[true]
         counts = counts_of(answers, one_hot)
         rates = rng.standard_gamma(counts + common_prior(counts)) + 1e-12
         rates /= rates.sum(axis=2, keepdims=True)
-        if log_prior is None:
-            prior = np.log(rng.dirichlet(len(true) * class_shares(one_hot)))
-        else:
-            prior = log_prior
+        prior = found.log_prior
+        if prior is None:
+            shares = class_shares(answers, one_hot)
+            prior = np.log(rng.dirichlet(max(float(answers.weights.sum()), 1.0) * shares))
         labels = special.softmax(prior + votes_of(answers, np.log(rates)), axis=1)
         if sweep >= N_BURN_IN:
             drawn.append(true)
             total += labels
             correlations.append(_residual_correlation(answers, true, rates))
-    found = np.array(correlations)
-    return drawn, total / N_SWEEPS, found[np.isfinite(found)]
+    corr = np.array(correlations)
+    return drawn, total / N_SWEEPS, corr[np.isfinite(corr)]
 
 
 def _draw(proba: FloatArray, rng: np.random.Generator) -> np.ndarray:
@@ -259,68 +272,89 @@ def _residual_correlation(answers: Answers, true: np.ndarray, rates: FloatArray)
 
 
 def _pairs(answers: Answers, values: FloatArray) -> float:
-    """Sum over samples and ordered pairs of their answers of the products of values."""
+    """Weighted sum over samples and ordered pairs of their answers of the products of values."""
     sums = np.bincount(answers.sample, values, minlength=answers.n_samples)
-    return float(sums @ sums - values @ values)
+    return float(answers.weights @ sums**2 - answers.weights_by_answer @ values**2)
 
 
 def _pair_agreement(answers: Answers) -> float:
     """Share of the pairs of answers to a sample that are the same; 1 without any pair."""
-    counts = answers.counts
+    counts, weights = answers.counts, answers.weights
     n = counts.sum(axis=1)
-    n_pairs = float((n * (n - 1)).sum())
-    return float((counts * (counts - 1)).sum()) / n_pairs if n_pairs else 1.0
+    n_pairs = float(weights @ (n * (n - 1)))
+    same = float(weights @ (counts * (counts - 1)).sum(axis=1))
+    return same / n_pairs if n_pairs else 1.0
 
 
-def _answer_shares(answers: Answers) -> FloatArray:
-    """Shares of the answers to every sample, with one answer more spread over the classes."""
+def _other_labels(answers: Answers, labels: FloatArray) -> FloatArray:
+    """P(t is another label) by (52) for chi = 1, shape (n_samples, n_classes)."""
     counts = answers.counts
-    shares: FloatArray = (counts + 1.0 / answers.n_classes) / (
-        counts.sum(axis=1, keepdims=True) + 1.0
-    )
-    return shares
+    rest = counts + N_PRIOR_ANSWERS / answers.n_classes
+    rest /= counts.sum(axis=1, keepdims=True) + N_PRIOR_ANSWERS
+    np.put_along_axis(rest, np.argmax(labels, axis=1)[:, None], 0.0, axis=1)
+    mean = float(answers.weights @ rest.sum(axis=1)) / max(float(answers.weights.sum()), 1e-300)
+    other: FloatArray = rest / mean
+    return other
 
 
-def _with_shared_errors(
-    true: np.ndarray, share: float, n_classes: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Labels of which a share is another class."""
-    other = (true + rng.integers(1, n_classes, len(true))) % n_classes
-    return np.where(rng.random(len(true)) < share, other, true)
+def _at_most_half(other: FloatArray) -> FloatArray:
+    """Probabilities of other labels that leave at least one half to the likeliest."""
+    return other * np.minimum(1.0, 0.5 / np.maximum(other.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _right_answers(answers: Answers, true: np.ndarray) -> FloatArray:
-    """How many answers of every annotator are right, given the true labels."""
-    is_right = (answers.label == true[answers.sample]).astype(float)
-    counts: FloatArray = np.bincount(
-        answers.annotator, is_right, minlength=answers.n_annotators
-    ).astype(float)
-    return counts
-
-
-def _drawn_rates(counts: FloatArray, n_answers: np.ndarray, rng: np.random.Generator) -> FloatArray:
-    """Draws of the rates of right answers, near the rate of all annotators together.
+def _chi_quantiles(
+    answers: Answers, labels: FloatArray, other: FloatArray, correlations: FloatArray
+) -> tuple[float, float, float]:
+    """5 % quantile, mean and 95 % quantile of the share of shared errors.
 
     Parameters
     ----------
-    counts : right answers by draw and annotator
+    labels : probabilities of all labels as if not known
     """
-    mean = (counts.sum(axis=1, keepdims=True) + 1.0) / (n_answers.sum() + 2.0)
-    return rng.beta(
-        counts + N_PRIOR_ANSWERS * mean, n_answers - counts + N_PRIOR_ANSWERS * (1.0 - mean)
-    )
+    if not len(correlations):
+        return 0.0, 0.0, 0.0
+    largest = float(np.quantile(correlations, (1.0 + LEVEL) / 2.0)) / MIN_UNLIMITED_CORRELATION
+    bound = (1.0 - _pair_agreement(answers)) * min(max(largest, 0.0), 1.0)
+    edges = bound * np.arange(N_CHI + 1) / N_CHI
+    grid = 0.5 * (edges[1:] + edges[:-1])
+    rows = np.flatnonzero(answers.known >= 0)
+    true = answers.known[rows]
+    log_likelihood = np.zeros(N_CHI)
+    for position, chi in enumerate(grid):
+        share = _at_most_half(chi * other[rows])
+        expected = (1.0 - share.sum(axis=1)) * labels[rows, true] + share[
+            np.arange(len(rows)), true
+        ]
+        log_likelihood[position] = answers.weights[rows] @ np.log(np.maximum(expected, 1e-12))
+    proba = special.softmax(log_likelihood)
+    tail = 0.5 * (1.0 - LEVEL)
+    low, high = np.interp([tail, 1.0 - tail], np.cumsum([0.0, *proba]), edges)
+    return float(low), float(proba @ grid), float(high)
 
 
-def _less_certain(labels: FloatArray, shares: FloatArray, share: float) -> FloatArray:
-    """Probabilities of labels with a mean share of shared errors.
+def _drawn_accuracies(
+    answers: Answers,
+    drawn: list[np.ndarray],
+    other: FloatArray,
+    chi: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draws of P(an answer is right), shape (n_draws, n_annotators).
 
-    Shared errors are more likely where the answers disagree. The true label is then more likely one
-    that somebody gave.
+    Every annotator's is near that of all together.
     """
-    best = np.argmax(labels, axis=1)
-    rest = shares.copy()
-    np.put_along_axis(rest, best[:, None], 0.0, axis=1)
-    disagreement = rest.sum(axis=1)
-    error = np.minimum(share * disagreement / disagreement.mean(), 0.5)[:, None]
-    mixed: FloatArray = (1.0 - error) * labels + error * rest / disagreement[:, None]
-    return mixed
+    share = _at_most_half(chi * other)
+    moves = np.column_stack([share, 1.0 - share.sum(axis=1)])
+    weights, n = answers.weights_by_answer, answers.n_annotators
+    n_answers = np.bincount(answers.annotator, weights, n)
+    accuracies = np.empty((len(drawn), n))
+    for position, own in enumerate(drawn):
+        moved = _draw(moves, rng)
+        is_kept = (moved == answers.n_classes) | (answers.known >= 0)
+        true = np.where(is_kept, own, moved)
+        is_right = answers.label == true[answers.sample]
+        right = np.bincount(answers.annotator, weights * is_right, n)
+        mean = (right.sum() + 1.0) / (n_answers.sum() + 2.0)
+        prior = N_PRIOR_ANSWERS * np.array([mean, 1.0 - mean])
+        accuracies[position] = rng.beta(right + prior[0], n_answers - right + prior[1])
+    return accuracies
