@@ -61,7 +61,8 @@ def compare(n_annotators, n_answers, repetition, adversaries):
     y, accuracy = answered(t, n_annotators, n_answers, rng, adversaries)
     sample, annotator = np.nonzero(~np.isnan(y))
     labels = y[sample, annotator].astype(int)
-    answers = Answers(sample, annotator, labels, len(X), y.shape[1], 2)
+    everybody = np.ones(len(X)), np.full(len(X), -1)
+    answers = Answers(sample, annotator, labels, len(X), y.shape[1], 2, *everybody)
     votes = majority(answers)[:, 1]
     votes = votes + 1e-6 * rng.uniform(-1.0, 1.0, len(votes))
     skene = infer_labels(answers).labels[:, 1]
