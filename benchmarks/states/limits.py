@@ -2,7 +2,7 @@
 
 python benchmarks/states/limits.py FOLDER [--rows 500] [--seeds 3] [--tables a,b] [--out FILE.csv]
 
-Tables and cells are those of ``compare.py``, without the clean ones, where an oracle of rates has
+Tables and cells are those of ``protocol.py``, without the clean ones, where an oracle of rates has
 nothing to say. GEM-MED has a forest as base. What each line knows:
 
 own            nothing
@@ -119,7 +119,7 @@ def one_table(folder, name, seed, n_rows):
         by_nats = (T, share, nats, seen.class_shares)
         states = {
             "own": fitted.state_proba_,
-            "known rates": oracles.states_of_nats(fitted._held_out_proba, y, *by_nats),
+            "known rates": oracles.states_of_nats(fitted.held_out_proba_, y, *by_nats),
             "known link": oracles.states_of_nats(linked, y, *by_nats),
             "clean-trained": oracles.states_from(with_clean, y, T, known_bad),
         }
@@ -176,7 +176,7 @@ def calibration_error(runs):
         runs[[f"bin {name} {b}" for b in range(N_BINS)]].sum().to_numpy()
         for name in ("n", "p", "bad")
     )
-    pairs = (N_BINS // 2, 2)  # ten bins, as in compare.py
+    pairs = (N_BINS // 2, 2)  # ten bins, as in benchmarks/quality
     return np.abs((p - bad).reshape(pairs).sum(axis=1)).sum() / n.sum()
 
 
