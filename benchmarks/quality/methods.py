@@ -140,7 +140,7 @@ PEERS = {
 }
 METHODS: dict[str, Callable] = {
     "default": gemmed,
-    "default+forest": partial(gemmed, base=RandomForestClassifier(100, random_state=0)),
+    "kernel": partial(gemmed, base=None),
     **{name: partial(peer, make) for name, make in PEERS.items()},
     "lof": lof,
     "iforest": iforest,
