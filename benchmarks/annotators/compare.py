@@ -4,10 +4,12 @@ python benchmarks/annotators/compare.py [--repetitions 10] [--adversaries 0.1]
 
 Accuracies are uniform in 0.4 to 0.95; with --adversaries that share of the annotators (one at
 least, and less than half) is right in 10 to 30 % only. Votes that end in a draw are decided by a
-coin.
+coin. Without --adversaries the table docs/figures/annotators-simulated.json is written.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -15,6 +17,9 @@ from sklearn.svm import SVC
 
 from gemmed import AnnotatorGEMMEDClassifier
 from gemmed.model.states.answers import Answers, infer_labels, majority
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from figures import write_figures
 
 N_TRAIN, N_TEST = 300, 1000
 
@@ -62,7 +67,7 @@ def compare(n_annotators, n_answers, repetition, adversaries):
     sample, annotator = np.nonzero(~np.isnan(y))
     labels = y[sample, annotator].astype(int)
     everybody = np.ones(len(X)), np.full(len(X), -1)
-    answers = Answers(sample, annotator, labels, len(X), y.shape[1], 2, *everybody)
+    answers = Answers(sample, annotator, labels, y.shape[1], 2, *everybody)
     votes = majority(answers)[:, 1]
     votes = votes + 1e-6 * rng.uniform(-1.0, 1.0, len(votes))
     skene = infer_labels(answers).labels[:, 1]
@@ -88,6 +93,7 @@ def main():
     print("test right and AUC: SVM on majority, SVM on Dawid-Skene, model; intervals that hold;")
     print("below: standard errors; then label accuracy of the model minus majority, Dawid-Skene,")
     print("test accuracy minus both, each with its standard error")
+    lines = []
     for n_annotators in (3, 10, 40):
         for n_answers in (2, 5, 10):
             if n_answers > n_annotators:
@@ -99,12 +105,24 @@ def main():
                 ]
             )
             root = np.sqrt(len(found))
-            print(f"{n_annotators:3d} {n_answers:3d} {_row(found.mean(axis=0))}")
-            print(f"      ± {_row(found.std(axis=0, ddof=1) / root)}")
+            means, errors = found.mean(axis=0), found.std(axis=0, ddof=1) / root
+            print(f"{n_annotators:3d} {n_answers:3d} {_row(means)}")
+            print(f"      ± {_row(errors)}")
+            shown = [f"{means[i]:.1f} ± {errors[i]:.1f}" for i in (0, 2, 4)]
+            lines.append([n_annotators, n_answers, *shown, f"{means[-1]:.0f}"])
             paired = [found[:, 4] - found[:, 0], found[:, 4] - found[:, 2]]
             paired += [found[:, 10] - found[:, 6], found[:, 10] - found[:, 8]]
             texts = [f"{d.mean():+.1f} ± {d.std(ddof=1) / root:.1f}" for d in paired]
             print(f"        {', '.join(texts)}", flush=True)
+    if not options.adversaries:
+        write_figures(
+            "annotators-simulated",
+            "Percent of right labels with simulated annotators",
+            ["annotators", "answers per row", "majority", "Dawid-Skene", "gemmed",
+             "intervals that cover, %"],
+            lines,
+            "python benchmarks/annotators/compare.py",
+        )  # fmt: skip
 
 
 def _row(values):

@@ -3,9 +3,27 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed import AnnotatorGEMMEDClassifier
 from gemmed.model.states.answers import Answers, infer_labels, majority
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "as for GEMMEDClassifier: distances and gamma='scale' count every sample once"
+    ),
+    "check_supervised_y_2d": "y is a matrix: one column per annotator",
+}
+
+
+@pytest.mark.filterwarnings("ignore::gemmed._core.exceptions.GemmedWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [AnnotatorGEMMEDClassifier(base=None)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
 
 
 def annotated(seed, *, n=300, accuracies=(0.9, 0.75, 0.6, 0.6, 0.35), share=0.6, n_classes=2):
@@ -29,7 +47,7 @@ def long_form(y):
     sample, annotator = np.nonzero(given)
     n = len(y)
     labels = y[given].astype(int)
-    return Answers(sample, annotator, labels, n, y.shape[1], 2, np.ones(n), np.full(n, -1))
+    return Answers(sample, annotator, labels, y.shape[1], 2, np.ones(n), np.full(n, -1))
 
 
 def test_labels_and_ranking_are_better_than_majority_and_dawid_skene():

@@ -38,6 +38,17 @@ from .validation import (
 from .whole_fit import fit_method, query_method
 
 
+class Given(NamedTuple):
+    """Answers in long form: the row of X, the number of the annotator and the label of each."""
+
+    sample: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    names: list[Any]
+    """Of the annotators."""
+    n_samples: int
+
+
 class Extra(NamedTuple):
     """Arguments of ``fit`` with one entry per sample, as they were given."""
 
@@ -169,15 +180,13 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
             True labels of samples that somebody has checked; None, NaN or masked elsewhere. They
             teach how often annotators are right, and how often they are wrong together.
         """
-        samples, annotators, labels, names, shape = answers_of(y)
-        if X is not None:
-            n_samples = len(check_unlabelled_data(self, X))
-            if shape[0] != n_samples:
-                raise ValueError(
-                    f"y has {shape[0]} rows for {n_samples} samples: give one for each."
-                )
-        extra = Extra(sample_weight, groups, known_labels)
-        return self._fit(X, shape[0], samples, annotators, labels, names, extra)
+        given = answers_of(y)
+        X = None if X is None else check_unlabelled_data(self, X)
+        if X is not None and len(X) != given.n_samples:
+            raise ValueError(
+                f"y has {given.n_samples} rows for {len(X)} samples: give one for each."
+            )
+        return self._fit(X, given, Extra(sample_weight, groups, known_labels))
 
     @fit_method
     def fit_answers(
@@ -196,17 +205,16 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         With X=None, rows are counted to the largest one in ``sample``. All else is as in ``fit``,
         one entry for each row of X.
         """
-        index = np.asarray(sample)
-        given, who = np.asarray(label), np.asarray(annotator)
-        if not index.shape == who.shape == given.shape or index.ndim != 1:
+        index, who, labels = np.asarray(sample), np.asarray(annotator), np.asarray(label)
+        if not index.shape == who.shape == labels.shape or index.ndim != 1:
             raise ValueError(
                 f"sample, annotator and label have shapes {index.shape}, {who.shape} and "
-                f"{given.shape}: give one of each for every answer."
+                f"{labels.shape}: give one of each for every answer."
             )
-        if X is not None:
-            n_samples = len(check_unlabelled_data(self, X))
-        else:
-            n_samples = int(index.max()) + 1 if len(index) and index.dtype.kind in "iu" else 1
+        X = None if X is None else check_unlabelled_data(self, X)
+        n_samples = 1 if X is None else len(X)
+        if X is None and len(index) and index.dtype.kind in "iu":
+            n_samples = int(index.max()) + 1
         if index.dtype.kind not in "iu" or (
             len(index) and (index.min() < 0 or index.max() >= n_samples)
         ):
@@ -214,35 +222,26 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
                 f"sample must hold rows of X, whole numbers from 0 to {n_samples - 1}."
             )
         names, number = np.unique(who, return_inverse=True)
-        extra = Extra(sample_weight, groups, known_labels)
-        return self._fit(X, n_samples, index, number.reshape(-1), given, names.tolist(), extra)
+        given = Given(index, number.reshape(-1), labels, names.tolist(), n_samples)
+        return self._fit(X, given, Extra(sample_weight, groups, known_labels))
 
-    def _fit(
-        self,
-        X: Any,
-        n_samples: int,
-        sample: np.ndarray,
-        annotator: np.ndarray,
-        label: np.ndarray,
-        names: list[Any],
-        extra: Extra,
-    ) -> AnnotatorGEMMEDClassifier:
+    def _fit(self, X: FloatArray | None, given: Given, extra: Extra) -> AnnotatorGEMMEDClassifier:
         check_margin_rate(self.C)
         check_n_jobs(self.n_jobs)
         records = Records(Priors(), Selection(), Solver(self.max_iter, self.tol))
-        classes, code = np.unique(label, return_inverse=True)
+        classes, code = np.unique(given.label, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()!r}: a classifier needs two classes."
             )
+        n_samples, n_annotators = given.n_samples, len(given.names)
         groups = check_groups(extra.groups, n_samples)
         known = check_known_labels(extra.known_labels, classes, n_samples)
         answers = Answers(
-            sample,
-            annotator,
+            given.sample,
+            given.annotator,
             code.reshape(-1),
-            n_samples,
-            len(names),
+            n_annotators,
             len(classes),
             np.ones(n_samples),
             np.full(n_samples, UNKNOWN) if known is None else known,
@@ -254,7 +253,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         self._function = None  # type: ignore[assignment]
         self.n_iter_, self.converged_ = found.n_rounds, found.converged
         if X is not None:
-            X = leave_out_constant_columns(self, check_unlabelled_data(self, X))
+            X = leave_out_constant_columns(self, X)
             kernel = make_kernel(self, X, tunable=True)
             samples = samples_of(answers, found, classes, groups)
             number = features_for("auto", kernel, samples)
@@ -268,7 +267,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         judged = accuracies_of(answers, found, np.random.default_rng(seed))
         self.classes_ = classes
-        self.annotators_ = names
+        self.annotators_ = given.names
         self.true_label_proba_ = judged.labels
         self.true_label_ = classes[np.argmax(judged.labels, axis=1)]
         self.annotator_accuracy_ = judged.mean
@@ -276,7 +275,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
         self.answer_correlation_ = judged.correlation
         self.shared_error_limit_ = judged.shared_errors
         self.annotator_rates_ = found.rates
-        self.n_answers_ = np.bincount(annotator, minlength=len(names))
+        self.n_answers_ = np.bincount(given.annotator, minlength=n_annotators)
         if X is not None and not self.converged_:
             warn_not_converged(self, f"duality gap {self.duality_gap_:.3g}")
         return self
@@ -312,10 +311,10 @@ def samples_of(
     )
 
 
-def answers_of(
-    y: Any,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Any], tuple[int, int]]:
-    """Sample, annotator and label of every answer, names of the annotators, and the shape of y."""
+def answers_of(y: Any) -> Given:
+    """The answers in a matrix with one column per annotator."""
+    if y is None:
+        raise ValueError("the fit requires y to be passed, but the target y is None")
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
     matrix = as_objects(y) if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
     if matrix.ndim == 1:
@@ -338,15 +337,16 @@ def answers_of(
         if len(kinds) > 1:
             raise ValueError("y mixes text and numbers: write all labels in the same way.")
         labels = np.array(labels.tolist())
-    if labels.dtype.kind == "f" and np.all(labels == np.rint(labels)):
-        labels = labels.astype(np.int64)
     if labels.dtype.kind == "f":
-        raise ValueError(
-            f"y holds {float(labels[labels != np.rint(labels)][0])!r}: labels are whole numbers or "
-            "text, answers and not measurements."
-        )
+        is_whole = np.isfinite(labels) & (labels == np.rint(labels))
+        if not is_whole.all():
+            raise ValueError(
+                f"Unknown label type: continuous. y holds {float(labels[~is_whole][0])!r}: labels "
+                "are whole numbers or text, answers and not measurements."
+            )
+        labels = labels.astype(np.int64)
     numbers = [*range(matrix.shape[1])] if names is None else names
-    return sample, annotator, labels, numbers, (matrix.shape[0], matrix.shape[1])
+    return Given(sample, annotator, labels, numbers, len(matrix))
 
 
 def _given(matrix: np.ndarray) -> np.ndarray:

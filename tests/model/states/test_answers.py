@@ -27,7 +27,6 @@ def given(matrix, *, weights=None, known=None, n_classes=2):
         sample,
         annotator,
         matrix[sample, annotator],
-        n,
         matrix.shape[1],
         n_classes,
         np.ones(n) if weights is None else np.asarray(weights, dtype=float),

@@ -53,18 +53,21 @@ N_CHI = 101
 
 
 class Answers(NamedTuple):
-    """Answers in long form, whole numbers of shape (n_answers,)."""
+    """Answers in long form, of shape (n_answers,), and what is known of the samples."""
 
     sample: np.ndarray
     annotator: np.ndarray
     label: np.ndarray
-    n_samples: int
     n_annotators: int
     n_classes: int
     weights: FloatArray
     """Of the samples, shape (n_samples,)."""
     known: np.ndarray
     """True labels, -1 where they are not known; shape (n_samples,)."""
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.weights)
 
     @property
     def counts(self) -> FloatArray:
@@ -279,11 +282,9 @@ def _pairs(answers: Answers, values: FloatArray) -> float:
 
 def _pair_agreement(answers: Answers) -> float:
     """Share of the pairs of answers to a sample that are the same; 1 without any pair."""
-    counts, weights = answers.counts, answers.weights
-    n = counts.sum(axis=1)
-    n_pairs = float(weights @ (n * (n - 1)))
-    same = float(weights @ (counts * (counts - 1)).sum(axis=1))
-    return same / n_pairs if n_pairs else 1.0
+    n_pairs = _pairs(answers, np.ones(len(answers.label)))
+    same = sum(_pairs(answers, 1.0 * (answers.label == z)) for z in range(answers.n_classes))
+    return same / n_pairs if n_pairs > 0 else 1.0
 
 
 def _other_labels(answers: Answers, labels: FloatArray) -> FloatArray:
