@@ -135,6 +135,20 @@ def test_what_is_known_of_an_item_is_the_same_in_all_its_rows(long_answers, caps
     assert found["rows"] == table["item"].nunique()
 
 
+def test_whole_numbers_are_the_same_labels_in_columns_with_gaps(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 80)
+    answered = {name: np.where(rng.random(80) < 0.8, truth, 1 - truth) for name in "abc"}
+    table = pd.DataFrame(answered)
+    table["known"] = np.where(np.arange(80) < 9, truth, np.nan)  # written as 0.0 and 1.0
+    table.loc[::5, "b"] = np.nan
+    path = tmp_path / "numbers.csv"
+    table.to_csv(path, index=False)
+    command = ["audit", str(path), "--annotators", "a", "b", "c", "--known", "known", "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["0", "1"]
+
+
 def test_unclear_rows_of_two_classes_are_listed(answers, tmp_path, capsys):
     # The likeliest of two labels has more than one half: one half as the limit lists nothing.
     page = tmp_path / "r.html"

@@ -38,7 +38,7 @@ class Answers(NamedTuple):
     names: dict[str, np.ndarray]
     """How it is called: columns of the list of unclear rows."""
     answers: dict[str, Any]
-    """Arguments of ``fit`` or ``fit_answers`` after X."""
+    """Arguments of ``fit`` or ``fit_answers`` after X, with known labels."""
     excluded: list[str]
     """Columns that are not learned from."""
 
@@ -109,8 +109,6 @@ def _findings(options: argparse.Namespace) -> AnnotatorFindings:
 
 def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
     """One column per annotator."""
-    import pandas as pd
-
     columns = [name for part in options.annotators for name in part.split(",") if name]
     if len(columns) < 2 or len(set(columns)) < len(columns):
         raise ValueError(
@@ -119,21 +117,45 @@ def _by_annotator(options: argparse.Namespace, table: Table) -> Answers:
             f"by: {_command(options, list(table.columns[:3]))}"
         )
     table.require_columns(columns, "annotators")
-    matrix = pd.DataFrame({name: _cells(table, name) for name in columns})
-    is_used = matrix.notna().any(axis=1)
-    if options.known is not None:
-        is_used |= _cells(table, options.known).notna()
-    rows = np.flatnonzero(is_used.to_numpy())
-    given = matrix.iloc[rows].reset_index(drop=True)
-    return Answers(rows, {"row": rows + 1}, {"y": given}, columns)
+    labels = _labels(options, table, columns)
+    rows = np.flatnonzero(labels.notna().any(axis=1).to_numpy())
+    given = labels[columns].iloc[rows].reset_index(drop=True)
+    answers = {"y": given, "known_labels": _known(options, table, labels, columns, rows)}
+    return Answers(rows, {"row": rows + 1}, answers, columns)
 
 
-def _cells(table: Table, name: str) -> Any:
-    """Texts of a column, None where a cell is empty; a Series."""
+def _labels(options: argparse.Namespace, table: Table, columns: list[str]) -> Any:
+    """Labels as texts in some columns and that of ``--known``, None where a cell is empty.
+
+    If all are whole numbers, 1 and 1.0 are the same: pandas writes 1.0 into columns with gaps.
+    """
     import pandas as pd
 
-    cells, present = table.text(name)
-    return pd.Series(cells, dtype=object).where(present, None)
+    names = [*columns, *(() if options.known is None else (options.known,))]
+    read = [table.labels(name) for name in names]
+    if any(values.dtype.kind != "i" for values, _ in read):
+        read = [table.text(name) for name in names]
+    texts = [
+        pd.Series(values.astype(str), dtype=object).where(there, None) for values, there in read
+    ]
+    return pd.concat(texts, axis=1, keys=names)
+
+
+def _known(
+    options: argparse.Namespace, table: Table, labels: Any, columns: list[str], rows: np.ndarray
+) -> np.ndarray | None:
+    """True labels of these rows, None where they are not known."""
+    if options.known is None:
+        return None
+    answered = set(labels[columns].to_numpy().ravel()) - {None}
+    known = labels[options.known].to_numpy()[rows]
+    for row, label in zip(rows, known, strict=True):
+        if label is not None and label not in answered:
+            raise ValueError(
+                f"--known {options.known}: row {table.row_number(row)} has {label!r}, which nobody "
+                f"answered{did_you_mean(label, answered)}"
+            )
+    return np.asarray(known)
 
 
 def note_answers(options: argparse.Namespace, table: Table) -> None:
@@ -177,10 +199,12 @@ def _long(options: argparse.Namespace, table: Table) -> Answers:
         note(f"left out: {left_out} without item, annotator or label")
     cells = table.text(item)[0][answered].astype(str)
     names, first, number = np.unique(cells, return_index=True, return_inverse=True)
+    labels = _labels(options, table, [label])
     answers = {
         "sample": number.reshape(-1),
         "annotator": table.text(annotator)[0][answered].astype(str),
-        "label": table.text(label)[0][answered].astype(str),
+        "label": labels[label].to_numpy()[answered].astype(str),
+        "known_labels": _known(options, table, labels, [label], answered[first]),
     }
     excluded = [item, annotator, label]
     purposes = {getattr(options, own): own for own in PURPOSES}
@@ -218,27 +242,15 @@ def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: 
         note("there is no column to learn from: true labels are inferred from the answers alone")
     with warnings_as_notes(), fit_progress():
         fit = classifier.fit if options.answers is None else classifier.fit_answers
-        fit(X, **answered.answers, **_arguments(options, table, answered))
+        fit(X, **answered.answers, **_arguments(options, table, answered.rows))
     return classifier
 
 
-def _arguments(options: argparse.Namespace, table: Table, answered: Answers) -> dict[str, Any]:
-    """What the columns of ``PURPOSES`` say of the rows, by argument of ``fit``."""
+def _arguments(options: argparse.Namespace, table: Table, rows: np.ndarray) -> dict[str, Any]:
+    """Groups and weights of these rows, by argument of ``fit``."""
     arguments: dict[str, Any] = {}
     if options.group is not None:
-        arguments["groups"] = table.text(options.group)[0][answered.rows]
+        arguments["groups"] = table.text(options.group)[0][rows]
     if options.weight is not None:
-        weights = table.complete_numbers(options.weight, "weight")
-        arguments["sample_weight"] = weights[answered.rows]
-    if options.known is not None:
-        known = _cells(table, options.known).to_numpy()[answered.rows]
-        given = answered.answers["y"] if "y" in answered.answers else answered.answers["label"]
-        labels = {str(label) for label in np.ravel(given) if label is not None}
-        for row, label in zip(answered.rows, known, strict=True):
-            if label is not None and label not in labels:
-                raise ValueError(
-                    f"--known {options.known}: row {table.row_number(row)} has {label!r}, which "
-                    f"nobody answered{did_you_mean(str(label), labels)}"
-                )
-        arguments["known_labels"] = known
+        arguments["sample_weight"] = table.complete_numbers(options.weight, "weight")[rows]
     return arguments
