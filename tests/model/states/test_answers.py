@@ -193,6 +193,17 @@ def test_known_labels_reveal_errors_that_all_share():
     assert errors[1] < 0.5 * errors[0]
 
 
+def test_samples_without_answers_do_not_change_the_others():
+    matrix, _, _ = confusing(0, n=200)
+    answers = given(matrix)
+    more = answers._replace(weights=np.ones(900), known=np.full(900, -1))
+    labels = np.full((900, 2), 0.5)
+    labels[:200] = majority(answers)
+    np.testing.assert_allclose(
+        module._other_labels(more, labels)[:200], module._other_labels(answers, labels[:200])
+    )
+
+
 def test_one_annotator_leaves_nothing_to_say_of_shared_errors():
     answers = given([[0], [1], [1], [0]])
     judged = accuracies_of(answers, infer_labels(answers), np.random.default_rng(0))

@@ -293,7 +293,8 @@ def _other_labels(answers: Answers, labels: FloatArray) -> FloatArray:
     rest = counts + N_PRIOR_ANSWERS / answers.n_classes
     rest /= counts.sum(axis=1, keepdims=True) + N_PRIOR_ANSWERS
     np.put_along_axis(rest, np.argmax(labels, axis=1)[:, None], 0.0, axis=1)
-    mean = float(answers.weights @ rest.sum(axis=1)) / max(float(answers.weights.sum()), 1e-300)
+    weights = answers.weights * (counts.sum(axis=1) > 0)  # chi is a share of what was answered
+    mean = float(weights @ rest.sum(axis=1)) / max(float(weights.sum()), 1e-300)
     other: FloatArray = rest / mean
     return other
 
