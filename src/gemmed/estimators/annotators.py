@@ -14,10 +14,8 @@ from ..model.states.answers import Answers, TrueLabels, accuracies_of, infer_lab
 from .fit_settings import (
     DEFAULT_PRIOR_NOMINAL,
     TUNED,
-    UNKNOWN,
     Labelled,
     Records,
-    as_objects,
     check_known_labels,
     features_for,
     is_missing,
@@ -244,7 +242,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
             n_annotators,
             len(classes),
             np.ones(n_samples),
-            np.full(n_samples, UNKNOWN) if known is None else known,
+            np.full(n_samples, -1) if known is None else known,
         )
         first = majority(answers)
         labels = classes[np.argmax(answers.with_known(first), axis=1)]
@@ -316,7 +314,10 @@ def answers_of(y: Any) -> Given:
     if y is None:
         raise ValueError("the fit requires y to be passed, but the target y is None")
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
-    matrix = as_objects(y) if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
+    matrix = np.asarray(y)
+    if isinstance(y, np.ma.MaskedArray):
+        matrix = matrix.astype(object)
+        matrix[np.ma.getmaskarray(y)] = None
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or not matrix.size:

@@ -143,7 +143,7 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
     positions = {name: z for z, name in enumerate(names)}
     found = np.full(n_samples, -1, dtype=np.intp)
     for sample, label in enumerate(labels.tolist()):
-        if _is_missing(label):
+        if is_missing(label):
             continue
         try:
             found[sample] = positions[label]
@@ -156,7 +156,7 @@ def check_known_labels(known_labels: Any, classes: np.ndarray, n_samples: int) -
     return found if np.any(found >= 0) else None
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """Whether a label is None, NaN, NaT or NA."""
     if label is None or np.ma.is_masked(label):
         return True
