@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -82,7 +83,9 @@ def test_a_first_order_that_fails_is_replaced_by_fits_without_each_part(monkeypa
     assert found.wrong_predictions(signs).mean() < wrong_predictions(broken, signs).mean()
 
 
-def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it():
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it(at_once, monkeypatch):
+    monkeypatch.setattr("gemmed.model.med.MAX_COLUMNS", 4 * at_once)
     X, signs = sample(4, n=400, spread=3.0)
     kernel = Kernel("rbf", gamma=0.3, function_variance=3.0, bias_variance=3.0)
     weights = np.ones(len(X))
@@ -91,7 +94,8 @@ def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it():
     steps = []
     with listening(lambda event: steps.append((event.stage, event.done, event.total))):
         found = learn_med(space, signs, weights, C)
-    assert steps == [("probabilities", done, N_PARTS) for done in range(1, N_PARTS + 1)]
+    done = [*range(at_once, N_PARTS, at_once), N_PARTS]
+    assert steps == [("probabilities", parts, N_PARTS) for parts in done]
     again = LandmarkSpace(LocalBlocks(X), nystroem_map(kernel, X[:60]))
     given = {"max_iter": MAX_STEPS, "tol": ROUGH_GAP}
     solutions = solve_med_functions(again, signs, C, weights, **given)

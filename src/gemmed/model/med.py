@@ -8,13 +8,14 @@ whole group (docs/research/model.md, section 5). Nothing has to be fitted again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from .._core.exceptions import UnscaledDataError
-from .._core.progress import reported
+from .._core.progress import report
 from .._core.types import FloatArray
 from .decision_step import MedSolution, curvature_at, solve_med_functions
 from .kernels.function_space import (
@@ -206,25 +207,38 @@ def learn_med(
     lam = np.column_stack([own.certificate.lam for own in solutions])
     coefficients = weights[:, None] * lam * signs
 
-    def without(out: np.ndarray) -> FloatArray:
-        """Margins of some rows by a fit to the others, shape (n_out, n_functions)."""
+    held_out: FloatArray = np.empty(signs.shape)
+    n_functions = signs.shape[1]
+
+    def hold_out(parts: np.ndarray, some: Sequence[int]) -> None:
+        """Margins of the rows of some parts, by fits to all other rows that share their passes."""
+        kept = np.repeat(parts[:, None] != np.asarray(some), n_functions, axis=1).astype(np.float64)
+        times = (1, len(some))
+        start: Any = kept * np.tile(coefficients, times)
+        if space.is_batched:
+            start = solutions * len(some)
         others = solve_med_functions(
             space,
-            signs,
+            np.tile(signs, times),
             c,
-            np.where(out, 0.0, weights),
+            weights,
             max_iter=MAX_STEPS,
             tol=tol,
-            start=solutions if space.is_batched else np.where(out[:, None], 0.0, coefficients),
-            flip_proba=flip_proba,
+            start=start,
+            flip_proba=None if flip_proba is None else np.tile(flip_proba, times),
+            cost=kept,
         )
-        return np.column_stack([own.decision.margins[out] for own in others])
+        for j, own in enumerate(others):
+            out = parts == some[j // n_functions]
+            held_out[out, j % n_functions] = own.decision.margins[out]
 
-    held_out: FloatArray = np.empty(signs.shape)
     if space.is_batched:
         parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
-        for part in reported("probabilities", range(N_PARTS), N_PARTS):
-            held_out[parts == part] = without(parts == part)
+        at_once = max(MAX_COLUMNS // n_functions, 1)
+        for first in range(0, N_PARTS, at_once):
+            some = range(first, min(first + at_once, N_PARTS))
+            hold_out(parts, some)
+            report("probabilities", some.stop, N_PARTS)
         return LearnedMed(held_out, coefficients, solutions)
     if groups is not None:
         for j, (labels, own) in enumerate(zip(signs.T, solutions, strict=True)):
@@ -232,15 +246,17 @@ def learn_med(
             values = space.values(space.from_coefficients(coefficients[:, j]))
             held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
         return LearnedMed(held_out, coefficients, coefficients)
-    held_out = _without_samples(space, solutions, weights)
+    held_out[:] = _without_samples(space, solutions, weights)
     # With one function there is nothing to check; with few rows no part can be left out.
     if check and signs.shape[1] > 1 and len(signs) >= N_PARTS * signs.shape[1]:
         parts = parts_of(held_out, signs)
-        first = without(parts == 0)
-        if is_clearly_better(first, held_out[parts == 0], signs[parts == 0], weights[parts == 0]):
-            held_out[parts == 0] = first
+        some, first_order = parts == 0, held_out.copy()
+        hold_out(parts, [0])
+        if is_clearly_better(held_out[some], first_order[some], signs[some], weights[some]):
             for part in range(1, N_PARTS):
-                held_out[parts == part] = without(parts == part)
+                hold_out(parts, [part])
+        else:
+            held_out = first_order
     return LearnedMed(held_out, coefficients, coefficients)
 
 
@@ -279,6 +295,8 @@ def _without_samples(
 
 
 N_PARTS = 5
+MAX_COLUMNS = 16
+"""Functions of fits without parts of the rows that share their passes: each takes memory."""
 MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 

@@ -93,7 +93,7 @@ class LandmarkSpace(WeightParameters):
         self._priority = np.random.default_rng(SEED).random(n, dtype=np.float32)
         self._factors: list[tuple[FloatArray, np.ndarray]] = []
         self._max_factors = max(1, MAX_FACTOR_BYTES // (4 * m**2))
-        self._sums: list[tuple[FloatArray, FloatArray]] = []
+        self._sums: dict[bytes, FloatArray] = {}
         self.n_passes = 0
         """Passes over the rows so far."""
 
@@ -120,18 +120,14 @@ class LandmarkSpace(WeightParameters):
     def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
         """Parameters of the functions; those asked for last are remembered by their columns."""
         columns = _as_columns(coefficients)
-        known = [self._remembered_sum(own) for own in columns.T]
-        missing = [j for j, total in enumerate(known) if total is None]
+        keys = [own.tobytes() for own in columns.T]
+        missing = [j for j, key in enumerate(keys) if key not in self._sums]
+        known = self._sums
         if missing:
             sums = self._map.solve(self._sum(columns[:, missing]))
-            for j, total in zip(missing, sums.T, strict=True):
-                known[j] = total
-        found = [total for total in known if total is not None]
-        self._sums = [(own.copy(), total) for own, total in zip(columns.T, found, strict=True)]
-        return np.column_stack(found).reshape(-1, *coefficients.shape[1:])
-
-    def _remembered_sum(self, coefficients: FloatArray) -> FloatArray | None:
-        return next((s for own, s in self._sums if np.array_equal(own, coefficients)), None)
+            known |= {keys[j]: total for j, total in zip(missing, sums.T, strict=True)}
+        self._sums = {key: known[key] for key in keys}
+        return np.column_stack([known[key] for key in keys]).reshape(-1, *coefficients.shape[1:])
 
     def newton_target(
         self, f: FloatArray, pull: FloatArray, curvature: FloatArray, parameters: FloatArray
