@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from flat_options import parameters_of
 from gemmed import GEMMEDClassifier, Solver, load_model, save_model
 from gemmed._core.exceptions import NoSignalWarning
+from gemmed.estimators.base_member import _out_of_bag
 from gemmed.model.decision_step import margin_loss
 
 
@@ -177,6 +178,24 @@ def test_any_classifier_is_a_member(base, n_classes):
     assert np.mean(model.predict(X)[wrong] == truth[wrong]) > 0.75
     again = fitted((X, y), clone(base))
     np.testing.assert_array_equal(again.nominal_proba_, model.nominal_proba_)
+
+
+@pytest.mark.parametrize(("n_classes", "n_trees"), [(2, 50), (3, 75), (5, 100)])
+def test_a_default_forest_has_as_many_trees_as_the_classes_need(n_classes, n_trees, monkeypatch):
+    """Those of a user's forest stay; 100 judge held-out rows in either case."""
+    judging = []
+
+    def votes(forest, *arguments):
+        judging.append(forest.n_estimators)
+        return _out_of_bag(forest, *arguments)
+
+    monkeypatch.setattr("gemmed.estimators.base_member._out_of_bag", votes)
+    X, y, *_ = damaged(2, 150, n_classes)
+    for base, wanted in (("auto", n_trees), (RandomForestClassifier(), 100)):
+        (forest,) = fitted((X, y), base).bases_
+        assert type(forest) is RandomForestClassifier
+        assert len(forest.estimators_) == wanted
+    assert judging == [100, 100]
 
 
 def test_groups_stay_together_in_held_out_predictions(data):

@@ -89,6 +89,9 @@ N_FOLDS, N_FOLDS_LARGE, MIN_ROWS_FOR_FEWER_FOLDS = 5, 3, 5000
 """Parts of the rows that are held out in turn; fewer from so many rows on."""
 MIN_BOOSTING_ROWS = 20_000
 """Rows of two classes from which on boosting takes the place of the forest by default."""
+TREES_PER_CLASS, MAX_TREES = 25, 100
+"""Trees of the default forest that predicts new rows: fifty predict two classes as well as 100.
+Held-out rows are judged by 100, of which a third or more have not seen each row."""
 MAX_TREE_ROWS = 10_000
 """Rows drawn for a tree of the default forest, at most: its time then hardly grows with them."""
 N_SMOOTHING_VOTES = 70.0
@@ -96,6 +99,10 @@ N_SMOOTHING_VOTES = 70.0
 MIN_LABEL_PROBA = 0.05
 """Probability from which on a label is given to a row when the classifier is fitted again."""
 NAMES = ("auto", "forest", "boosting")
+
+
+class _DefaultForest(RandomForestClassifier):  # type: ignore[misc]
+    """Judges held-out rows. What predicts new rows may have fewer trees, see TREES_PER_CLASS."""
 
 
 def bases_of(base: Any, n_jobs: int | None, n_samples: int, n_classes: int) -> list[Any]:
@@ -120,7 +127,7 @@ def bases_of(base: Any, n_jobs: int | None, n_samples: int, n_classes: int) -> l
             return [HistGradientBoostingClassifier(early_stopping=False)]
         drawn = MAX_TREE_ROWS / n_samples if n_samples > MAX_TREE_ROWS else None
         n_jobs = -1 if n_jobs is None else n_jobs
-        return [RandomForestClassifier(max_samples=drawn, n_jobs=n_jobs)]
+        return [_DefaultForest(MAX_TREES, max_samples=drawn, n_jobs=n_jobs)]
     bases = list(base) if isinstance(base, (list, tuple)) else [base]
     for one in bases:
         if not (hasattr(one, "predict_proba") and is_classifier(one)):
@@ -283,6 +290,9 @@ def fit_with_states(
 
     One that takes no weights is fitted to the most likely labels of rows that are more likely good.
     """
+    if isinstance(base, _DefaultForest):
+        n_trees = min(TREES_PER_CLASS * true_label.shape[1], MAX_TREES)
+        base = RandomForestClassifier(n_trees, max_samples=base.max_samples, n_jobs=base.n_jobs)
     model = seeded(base, seed)
     if not takes_weights(model):
         good = weights > 0.5 * weights.max()
