@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("large")
     table = readings()
     table.to_csv(path / "t.csv", index=False)
-    table.to_parquet(path / "t.parquet", row_group_size=700)
+    table.to_parquet(path / "t.parquet", row_group_size=1500)
     (path / "parts").mkdir()
     table[:1000].to_parquet(path / "parts" / "a.parquet", row_group_size=700)
     table[1000:].to_parquet(path / "parts" / "b.parquet")

@@ -129,7 +129,7 @@ def test_priors_act():
 
 
 def test_selection_acts():
-    X, y = sample(400)
+    X, y = sample(200)
     options = {"base": None, "random_state": 0}
     narrow = GEMMEDClassifier(selection=Selection(widths=(30.0,), variances=(2.0,)), **options)
     narrow.fit(X, y)

@@ -216,7 +216,7 @@ def test_a_subset_of_rows_keeps_every_class():
 
 def test_the_choice_is_deterministic_and_public():
     X, y = make_moons(100, noise=0.2, random_state=0)
-    models = [GEMMEDClassifier(random_state=0).fit(X, y) for _ in range(2)]
+    models = [GEMMEDClassifier(base=None, random_state=0).fit(X, y) for _ in range(2)]
     assert models[0].gamma_ == models[1].gamma_
     assert models[0].function_variance_ == models[1].function_variance_
     assert models[0].tuning_ == models[1].tuning_
@@ -226,7 +226,10 @@ def test_the_choice_is_deterministic_and_public():
         models[0].function_variance_,
     )
     fixed = GEMMEDClassifier(
-        gamma=0.5, kernel_params={"function_variance": 0.7, "bias_variance": 0.2}, random_state=0
+        gamma=0.5,
+        kernel_params={"function_variance": 0.7, "bias_variance": 0.2},
+        base=None,
+        random_state=0,
     ).fit(X, y)
     assert fixed.tuning_ == []
     assert (fixed.gamma_, fixed.function_variance_, fixed.bias_variance_) == (0.5, 0.7, 0.2)
@@ -236,16 +239,16 @@ def test_the_choice_is_deterministic_and_public():
 def test_leaving_out_candidates_does_not_change_the_choice(kernel, monkeypatch):
     """Screening by half of the rows and the stop after a rise: against all candidates."""
     for seed in range(4):
-        X, y = make_classification(360, 6, flip_y=0.2, class_sep=0.7, random_state=seed)
+        X, y = make_classification(300, 6, flip_y=0.2, class_sep=0.7, random_state=seed)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         labels = (2.0 * y - 1.0)[:, None]
         options = {"tune_gamma": True, "tune_variance": True, "tune_bias": True}
         start = Kernel(kernel, gamma=1.0 / 6.0)
-        quick, few = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
+        quick, few = tune_kernel(start, X, labels, np.ones(300), 3.0, **options)
         with monkeypatch.context() as patch:
             patch.setattr(tuning, "MIN_SCREENED_ROWS", 10**9)
             patch.setattr(tuning, "MAX_LOSS_RISE_NATS", np.inf)
-            full, candidates = tune_kernel(start, X, labels, np.ones(360), 3.0, **options)
+            full, candidates = tune_kernel(start, X, labels, np.ones(300), 3.0, **options)
         expected = 12 if kernel == "rbf" else 10
         assert len(candidates) == expected
         assert len(few) < expected or kernel == "linear"  # whose losses hardly differ
@@ -257,7 +260,7 @@ def test_a_boundary_away_from_the_origin_has_a_bias():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] > 1.3).astype(int)
-    model = GEMMEDClassifier("linear", random_state=0).fit(X, y)
+    model = GEMMEDClassifier("linear", base=None, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.predict(np.zeros((1, 3)))[0] == 0
 
@@ -285,7 +288,7 @@ def test_of_many_classes_some_choose_the_kernel(n_classes, monkeypatch):
         monkeypatch.setattr(tuning, "MAX_FUNCTIONS", most)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            chosen.append(GEMMEDClassifier(random_state=0).fit(X, y))
+            chosen.append(GEMMEDClassifier(base=None, random_state=0).fit(X, y))
     assert set(widths) == {min(n_classes, 6), n_classes}
     assert chosen[0].gamma_ == chosen[1].gamma_
     if n_classes <= 6:
