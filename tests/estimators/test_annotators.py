@@ -50,6 +50,7 @@ def long_form(y):
     return Answers(sample, annotator, labels, y.shape[1], 2, np.ones(n), np.full(n, -1))
 
 
+@pytest.mark.slow
 def test_labels_and_ranking_are_better_than_majority_and_dawid_skene():
     gains = []
     for seed in range(5):

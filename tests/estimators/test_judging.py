@@ -129,7 +129,7 @@ def test_levels_hold_on_new_clean_samples():
     levels = np.array([0.05, 0.1, 0.3])
     for seed in range(4):
         X, y = blobs(seed)
-        fitted = GEMMEDClassifier(random_state=0).fit(X, y)
+        fitted = GEMMEDClassifier(base=None, random_state=0).fit(X, y)
         new, _ = blobs(100 + seed, 600)
         p = fitted.p_values(new)
         alarms += (p[:, None] <= levels).sum(axis=0)

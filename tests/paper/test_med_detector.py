@@ -207,6 +207,7 @@ class TestFit:
 
 
 class TestDetection:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("n", "d"), [(60, 20), (200, 4), (40, 60)])
     def test_false_alarms_keep_their_rate(self, n: int, d: int) -> None:
         """Mean over training sets; the standard error of that mean is below 0.02."""
