@@ -56,7 +56,7 @@ def test_nothing_is_loaded(page):
 def test_the_page_says_what_was_found(found, page):
     findings = Findings(found)
     assert findings.sentence() in page.replace("&#39;", "'")
-    for text in ("patients.csv", "Wrong labels", "Labels in doubt", "Columns in doubt", "P1"):
+    for text in ("patients.csv", "Wrong labels", "Suspicious labels", "Odd columns", "P1"):
         assert text in page
     assert page.count("<tr data-row=") == len(findings.flagged())
 

@@ -181,7 +181,7 @@ const gemmed = (() => {
       sample.sentences.length ? [h("h3", {}, "Why"), h("ul", { class: "why" }, sample.sentences.map((t) => h("li", {}, t)))] : null,
       sample.sound ? soundPart(sample.sound) : null,
       sample.change.length ? [h("h3", {}, "What would change the verdict"), h("ul", {}, sample.change.map((t) => h("li", {}, t)))] : null,
-      sample.distributions && sample.distributions.length ? [h("h3", {}, "Columns in doubt"),
+      sample.distributions && sample.distributions.length ? [h("h3", {}, "Least usual columns"),
         h("p", { class: "muted" }, "Trusted rows by class. The marked value is that of this row."),
         h("div", { class: "distributions" }, sample.distributions.map(distribution))] : null,
       sample.columns.length ? [h("h3", {}, "Values"), valuesTable(sample)] : null);
