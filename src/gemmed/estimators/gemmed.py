@@ -54,13 +54,13 @@ PRECISE_MEAN = 0.9
 
 
 class GEMMEDClassifier(CallbackSupportMixin, ScreeningMixin, KernelMarginClassifier):
-    """Large-margin classifier for training data of which an unknown part is corrupted.
+    """Classifier that finds wrong labels and bad measurements in its training data.
 
     Every training sample is nominal, or has a wrong label, or is a bad measurement. Held-out
     predictions are evidence about labels. Distances to other samples (geometric entropy) and odd
-    readings are evidence about measurements. A maximum-entropy problem gives the classifier: it
-    demands a margin for the true labels of good measurements. The fit also gives the probabilities
-    of the three states for each sample, and how frequent the states are.
+    readings are evidence about measurements. The fit gives each sample the probabilities of the
+    three states, and estimates how frequent they are. The classifier is a large-margin one: it
+    solves a maximum-entropy problem that demands a margin for the true labels of good measurements.
 
     The model of the paper is :class:`gemmed.paper.GEMMEDClassifier`. Both ask for margins in
     expectation under a Gaussian process, and for little geometric entropy of the samples kept. Here

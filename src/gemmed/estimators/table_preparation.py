@@ -61,7 +61,7 @@ class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Columns of a table as people have them, to numbers of like scale.
+    """Turns a table of numbers, units, categories and missing values into scaled numbers.
 
     It does for a DataFrame what ``gemmed fit`` does for a file. It finds the columns of numbers,
     also with units, thousands separators or decimal commas, and those of categories. Names of rows,

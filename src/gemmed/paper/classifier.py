@@ -55,8 +55,8 @@ class GEMMEDClassifier(CallbackSupportMixin, KernelMarginClassifier):
         (1/N_z) sum_n E[eta_n] >= coverage                       for both classes (coverage)
 
     with d_n the k-NN distance of x_n within its class. An engine solves the dual of this problem.
-    :class:`gemmed.GEMMEDClassifier` is a later model for the same task: it tells wrong labels from
-    bad measurements and learns how frequent both are.
+    :class:`gemmed.GEMMEDClassifier` is a later model for the same task: it distinguishes
+    wrong labels from bad measurements and learns how frequent both are.
 
     Parameters
     ----------

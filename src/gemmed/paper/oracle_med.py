@@ -40,7 +40,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     Parameters
     ----------
     oracle : estimator with ``fit_predict`` (-1 for anomalies), or None, default=None
-        Names the anomalies of each class where ``fit`` is not told them. None is the parametric
+        Names the anomalies of each class if ``fit`` gets no ``anomalous``. None is the parametric
         estimate: samples to which :class:`MEDDetector`, trained class by class, gives too small a
         likelihood.
     covariance : {"full", "diagonal"}, default="full"
@@ -61,7 +61,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
     ----------
     classes_ : array of shape (n_classes,)
     nominal_ : boolean array of shape (n_samples,)
-        What the oracle said.
+        The samples that the oracle calls nominal.
     margin_duals_ : array of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         Multipliers of the margins; zero for anomalies.
     level_duals_ : array of shape (n_samples,)
@@ -127,7 +127,7 @@ class OracleMEDClassifier(GaussianMarginClassifier):
         y : array-like of shape (n_samples,), two classes or more
         sample_weight : array-like of shape (n_samples,), optional
         anomalous : array-like of bool of shape (n_samples,), optional
-            Which samples are anomalies. Where it is given ``oracle`` is not asked.
+            Which samples are anomalies; ``oracle`` is then not used.
         """
         self._check_parameters()
         self._check_detector_parameters()

@@ -266,7 +266,7 @@ class DaskBlocks:
     def ask(
         self, is_summed: bool, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
     ) -> list[Any]:
-        """What the actors of all partitions answer; tasks do what those cannot who are gone."""
+        """Results of all partitions, from their actors; tasks take the place of lost actors."""
         pieces = split_rows(rows, [sum(partition.sizes) for partition in self.partitions])
         arguments = [(is_summed, function, broadcast, *own) for own in pieces]
         found = self._actors.ask(self.partitions, arguments)

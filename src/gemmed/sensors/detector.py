@@ -98,10 +98,11 @@ class FaultFinder(BaseEstimator):
 
 
 class SensorDetector(FaultFinder):
-    """Broken sensors of samples without labels, one indicator per sensor, in bursts.
+    """Finds broken sensors in samples without labels.
 
-    What :class:`~gemmed.SensorGEMMEDClassifier` learns from readings alone: where they lie, whether
-    the columns of a sensor fit each other, and whether sensors agree (three are needed).
+    It learns from readings alone, as a part of :class:`~gemmed.SensorGEMMEDClassifier` does: where
+    they lie, whether the columns of a sensor fit each other, and whether sensors agree. For the
+    last it needs three sensors. Sensors break in bursts.
 
     Parameters
     ----------

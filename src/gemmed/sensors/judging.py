@@ -19,7 +19,7 @@ MAX_NATS = 12.0
 
 
 class MonitorResult(NamedTuple):
-    """What is said of consecutive rows."""
+    """Scores and alarms of consecutive rows."""
 
     names: tuple[str, ...]
     """Of the sensors."""

@@ -35,7 +35,7 @@ FORMAT = "gemmed-stream-2"
 
 
 class FaultEvent(NamedTuple):
-    """Something to say about one fault of one sensor."""
+    """What has changed about one fault of one sensor."""
 
     event: str
     """ "begin", "kind" (what is known of the kind has changed) or "end"."""

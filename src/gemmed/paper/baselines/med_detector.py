@@ -61,8 +61,7 @@ class MEDDetector(OutlierMixin, BaseEstimator):
 
     The score of x is E_q[log p(x | theta)], its expected log-likelihood under a posterior. This is
     the one nearest to the prior that gives every training sample at least ``level``, up to slack.
-    Samples that are
-    well explained have a weight of zero in it.
+    Samples that are well explained have a weight of zero in it.
 
     The prior is centred at the median of each feature, with its median absolute deviation as scale.
     It keeps the posterior proper for fewer samples than features, constant features and duplicates;
