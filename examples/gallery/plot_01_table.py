@@ -25,7 +25,7 @@ y.iloc[wrong] = 1 - y.iloc[wrong]
 X.iloc[broken, :15] = 0.0
 
 # %%
-# Fit, and ask. ``explain`` has one row for each sample.
+# Fit the model. ``explain`` returns a table with one row for each sample.
 model = GEMMEDClassifier(random_state=0).fit(StandardScaler().fit_transform(X), y)
 table = model.explain()
 print(table["verdict"].value_counts().to_string())
@@ -54,8 +54,8 @@ print(
 
 # %%
 # The picture has one point for each row: to the right the probability that its label is wrong, upwards
-# that its measurement is bad. Rows without a fault crowd in the corner at the bottom left. Squares and
-# triangles there were missed, circles beyond a dashed line are false alarms.
+# that its measurement is bad. Most rows without a fault are at the bottom left. Squares and triangles
+# there were missed. Circles beyond a dashed line are false alarms.
 figure, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
 jitter = rng.uniform(-0.012, 0.012, size=(len(y), 2))
 looks = {

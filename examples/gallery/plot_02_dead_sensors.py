@@ -7,8 +7,8 @@ a classifier leave out the broken sensor and still use the rest of the row, also
 """
 
 # %%
-# Four sensors see the same event, each through five features with noise. They fail in bursts: a
-# sensor reads a constant, or nothing but noise, for some twenty rows.
+# Four sensors measure the same event, each with five noisy features. They fail in bursts: for about
+# twenty rows a sensor returns a constant, or only noise.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -55,14 +55,14 @@ right = np.mean(model.predict(X_new, order=order) == y_new)
 print(f"SensorGEMMEDClassifier {100 * right:.1f} % right on new rows")
 
 # %%
-# Spans of time are what one sends a technician for.
+# ``spans`` lists the faults of new rows as stretches of time.
 for span in model.spans(X_new, order=order)[:6]:
     print(span)
 
 # %%
 # The picture: new rows from left to right, one line per sensor. Blue: broken and found. Vermillion: broken and
-# not found. Yellow: false alarms. Misses lie at the edges of bursts or are gaps within one. These faults are gross, and
-# sensors fail independently: subtle faults are found less often.
+# not found. Yellow: false alarms. Misses lie at the edges of bursts or are gaps within one. These faults are
+# large, and sensors fail independently. Small faults are found less often.
 found = model.screen(X_new, order=order).broken
 states = 2 * broken_new.astype(int) + found.astype(int)
 figure, ax = plt.subplots(figsize=(9, 3.2), layout="constrained")

@@ -2,8 +2,8 @@
 Footsteps, from sound to verdict
 ================================
 
-**Question.** I have recordings of four microphones in the field. Who walks there, and which
-microphone could not be trusted, from when to when?
+**Question.** I have recordings of four microphones in the field. Who walks there, which
+microphone was broken, and when?
 """
 
 # %%
@@ -23,8 +23,9 @@ n_subjects, n_sensors, n_samples = data.signals.shape
 print(f"{n_subjects} recordings, {n_sensors} sensors, {n_samples / data.rate:.1f} s each")
 
 # %%
-# From sound to rows: 24 segments per recording, of each the strongest 1.5 seconds. MFCCs of the window
-# separate the walkers. Ten summaries of it (level, clipping, flatness ...) show faults.
+# From sound to rows: each recording has 24 segments, and each segment is represented by its strongest
+# 1.5 seconds. MFCCs of this window separate the walkers. Ten summaries of it (level, clipping, flatness
+# ...) show faults.
 mfcc, summaries = [], []
 for signals in data.signals:
     features = [segment_features(s, data.rate, window=1.5) for s in signals]
@@ -38,7 +39,8 @@ subject, y = data.subjects[number], data.labels[number]
 seconds = np.tile(starts, n_subjects)
 
 # %%
-# Train on eight walkers of each kind, keep four of each for the test. Components are fitted to the training part.
+# Train on eight walkers of each kind, keep four of each for the test. Principal components are fitted
+# to the training part.
 train = (number % 12) < 8
 components = [
     SegmentPCA(20, n_blocks=1).fit(mfcc[train, k]).transform(mfcc[:, k]) for k in range(n_sensors)
@@ -64,9 +66,9 @@ for span in model.spans(X[~train], **new)[:6]:
     print(span)
 
 # %%
-# The picture is one recording of the test. What really failed is shaded; the bars under the waves are
-# the spans that the model called broken. A span is known to a segment (two seconds, half a second apart):
-# bars begin early, and short ones over healthy sound are false alarms.
+# The picture is one recording of the test. Faults are shaded; the bars under the waves are the spans
+# that the model found. Spans consist of segments (two seconds long, half a second apart), so that bars
+# begin early. Short bars over healthy sound are false alarms.
 failing = {k: sum(f.stop - f.start for f in data.faults[k]) for k in np.unique(number[~train])}
 shown = max((k for k in failing if failing[k] < 25), key=lambda k: failing[k])
 spans = [s for s in model.spans(X[~train], **new) if s.group == data.subjects[shown]]
@@ -83,6 +85,6 @@ for k, ax in enumerate(axes):
         ax.plot([span.start, span.stop + 2.0], [-0.85 * reach] * 2, color=BLUE, linewidth=4)
     ax.set(ylim=(-reach, reach), xlim=(0, time[-1]))
     ax.set_ylabel(f"sensor {names[k]}")
-axes[0].set_title(f"{data.subjects[shown]}: shaded, what failed; bars, what was called broken")
+axes[0].set_title(f"{data.subjects[shown]}: faults are shaded, bars are what was found")
 axes[-1].set_xlabel("seconds")
 plt.show()

@@ -2,12 +2,11 @@
 Feedback in three rounds
 ========================
 
-**Question.** I have time to check 120 rows. Is it worth fitting again after every forty, with what I
-found out?
+**Question.** I have time to check 120 rows. Is it worth fitting again after every forty checks?
 """
 
 # %%
-# 569 tumours, 30 measurements, 20 % wrong labels. Whoever checks a row knows the right label.
+# 569 tumours, 30 measurements, 20 % wrong labels. A check of a row gives its true label.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -23,10 +22,10 @@ ROUNDS, EACH, DRAWS = 3, 40, 5
 
 
 # %%
-# A checked row goes back with ``known_labels``: its true label, whether the given one was right or not. The next fit
-# learns from both. The given label shows how frequent wrong ones are, so leave ``y`` as it was given.
+# ``known_labels`` has the true labels of the checked rows, whether the given ones were right or not. Leave
+# ``y`` as it was given: the next fit learns from it how frequent wrong labels are.
 def check_rows(draw, again):
-    """How many wrong labels were met after each check, fitting again after a round or not."""
+    """How many wrong labels were found after each check, fitting again after a round or not."""
     given = corrupt(X, truth, "flips", 0.2, random_state=draw).y
     known, met = np.full(len(given), np.nan), []
     for turn in range(ROUNDS):
@@ -43,12 +42,14 @@ def check_rows(draw, again):
 runs = {again: [check_rows(draw, again)[0] for draw in range(DRAWS)] for again in (True, False)}
 n_wrong = np.mean([check_rows(draw, False)[1] for draw in range(DRAWS)])
 for again, name in ((False, "one fit"), (True, "fitted again")):
-    print(f"{name}: {np.mean([r[-1] for r in runs[again]]):.1f} of {n_wrong:.0f} wrong labels met")
+    print(
+        f"{name}: {np.mean([r[-1] for r in runs[again]]):.1f} of {n_wrong:.0f} wrong labels found"
+    )
 
 # %%
-# The picture counts the wrong labels met after so many checked rows. The dotted line would be a ranking that is never
-# wrong. The first ranking is nearly that good up to the fortieth row, and fitting again changes little up to the
-# eightieth. After that it pays: the last wrong labels are met earlier, and fewer of them are left.
+# The picture shows how many wrong labels were found after each number of checks. On the dotted line every
+# checked label is wrong. The first ranking is nearly that good up to the fortieth row, and fitting again
+# changes little up to the eightieth. After that, fitting again finds the last wrong labels earlier.
 figure, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 checks = np.arange(1, ROUNDS * EACH + 1)
 ax.plot(checks, checks, color=GREY, linestyle=":", label="every row is wrong")
@@ -71,7 +72,7 @@ for again, name, method in (
     )
 for edge in (40, 80):
     ax.axvline(edge + 0.5, color="#cccccc", linewidth=1)
-ax.set(xlabel="rows checked", ylabel="wrong labels met", ylim=(0, None))
+ax.set(xlabel="rows checked", ylabel="wrong labels found", ylim=(0, None))
 ax.set_title(f"Mean and standard error of {DRAWS} draws of wrong labels")
 ax.legend(loc="upper left")
 plt.show()

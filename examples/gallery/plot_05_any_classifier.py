@@ -2,8 +2,8 @@
 Any classifier made robust
 ==========================
 
-**Question.** I am happy with my random forest (or nearest neighbours, or a pipeline). Can it be trained as if the wrong
-labels were not there?
+**Question.** I have a classifier: a random forest, nearest neighbours, a pipeline. Can wrong labels be kept from
+misleading it?
 """
 
 # %%
@@ -57,8 +57,8 @@ model = GEMMEDClassifier(base=pipeline, random_state=0).fit(StandardScaler().fit
 print(f"wrong labels in the table as it comes: {100 * model.label_error_share_:.1f} %")
 
 # %%
-# The picture: test errors on clean rows. The more labels are wrong, the more a base gains. Without
-# wrong labels the only gain is what the kernel classifier adds. Differences within the bars mean nothing.
+# The picture: test errors on clean rows. The more labels are wrong, the larger the gain as a base. Without
+# wrong labels the only gain is what the kernel classifier adds. Differences within the bars may be chance.
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.8), sharey=True, layout="constrained")
 for ax, (name, values) in zip(axes, found.items(), strict=True):
     for column, (label, method) in enumerate((("alone", "SVM"), ("as a base", "GEM-MED"))):

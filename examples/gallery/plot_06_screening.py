@@ -7,8 +7,8 @@ many good rows will be rejected?
 """
 
 # %%
-# ``screen`` compares a new row with the training rows that are trusted. Its threshold is calibrated: of good rows the
-# share ``false_alarm_rate`` is rejected on average. The training part here has 10 % wrong labels and 5 % noisy rows.
+# ``screen`` compares a new row with the trusted training rows. Its threshold is calibrated: on average the share
+# ``false_alarm_rate`` of the good rows is rejected. The training part has 10 % wrong labels and 5 % noisy rows.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -46,20 +46,22 @@ def alarm_rates(draw):
 rates = 100 * np.array([alarm_rates(draw) for draw in range(DRAWS)])
 good, dead, unseen = rates.mean(axis=0)
 for level, a, b, c in zip(100 * LEVELS, good, dead, unseen, strict=True):
-    print(f"asked {level:4.0f} %: good {a:5.1f} %, dead line {b:5.1f} %, another digit {c:5.1f} %")
+    print(
+        f"allowed {level:4.0f} %: good {a:5.1f} %, dead line {b:5.1f} %, another digit {c:5.1f} %"
+    )
 
 # %%
-# To answer only where the training rows have something to say:
+# ``predict_or_abstain`` returns ``abstain`` instead of a class for rows that are rejected:
 model = GEMMEDClassifier(random_state=0).fit(X, y)
 print(model.predict_or_abstain(other_digits[:8], false_alarm_rate=0.05, abstain=-1))
 
 # %%
-# The picture: rejected rows against the rate that was asked for. Good rows should lie on the dotted line: bars are
-# standard deviations over training sets, for the promise holds on average over these. A digit that was never trained on
-# is nearly always rejected. One dark line of pixels is found less often: nothing says that a row is good because it
-# passes. (Bars that would reach zero are cut: the axes are logarithmic.)
+# The picture: rejected rows against the allowed rate. Good rows should lie on the dotted line. The rate holds on
+# average over training sets; bars are standard deviations over these. A digit that was never trained on is nearly
+# always rejected. One dark line of pixels is found less often: a row that passes may still be bad. The axes are
+# logarithmic, so bars that would reach zero are cut.
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-ax.plot([0.8, 25], [0.8, 25], color=GREY, linestyle=":", label="as asked")
+ax.plot([0.8, 25], [0.8, 25], color=GREY, linestyle=":", label="as allowed")
 names = ("good rows", "fourth line of pixels dark", "a digit never trained on")
 for index, name in enumerate(names):
     style = series_style(index)
@@ -73,7 +75,7 @@ for index, name in enumerate(names):
         capsize=3,
         label=name,
     )
-ax.set(xscale="log", yscale="log", xlabel="false_alarm_rate asked for (%)", ylabel="rejected (%)")
+ax.set(xscale="log", yscale="log", xlabel="false_alarm_rate (%)", ylabel="rejected (%)")
 ax.set_xticks(100 * LEVELS, [f"{100 * level:g}" for level in LEVELS])
 ax.set_yticks(shares := (1, 2, 5, 10, 20, 50, 100), [str(share) for share in shares])
 ax.minorticks_off()

@@ -26,7 +26,7 @@ y = np.where(np.isin(np.arange(N_RECORDINGS), wrong_recordings), 1 - kind, kind)
 wrong = np.isin(recording, wrong_recordings)
 
 # %%
-# The same fit twice: the second one gets the groups, and judges each recording by the others.
+# The same fit twice. The second one is given the groups: each recording is judged by the others.
 alone = GEMMEDClassifier(random_state=0).fit(X, y)
 together = GEMMEDClassifier(random_state=0).fit(X, y, groups=recording)
 for name, model in (("without groups", alone), ("with groups", together)):
@@ -54,9 +54,9 @@ for name, p in proba.items():
     )
 
 # %%
-# The picture. Above: the probability that the label is wrong, segment by segment, recordings in a row. Without groups
-# the segments of a wrong recording find each other and look right; with groups most stand out, and so may segments of
-# recordings that are odd but rightly labelled. Below: P(broken) over time, shaded where the sensor is noisy.
+# The picture. Above: the probability that the label is wrong, segment by segment. Without groups the segments of a
+# wrong recording confirm each other's label. With groups most of them are flagged, and perhaps segments of recordings
+# that are unusual but rightly labelled. Below: P(broken) over time, shaded where the sensor is noisy.
 figure, axes = plt.subplots(3, 1, figsize=(9, 7.4), layout="constrained")
 for ax, model, name in zip(axes, (alone, together), ("without", "with"), strict=False):
     for rows, style, label in (

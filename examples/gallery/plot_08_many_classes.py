@@ -6,7 +6,7 @@ Many classes
 """
 
 # %%
-# 1,797 images of digits come with scikit-learn. Eight in a hundred get another label.
+# 1,797 images of digits come with scikit-learn. 8 % of them get another label.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -31,15 +31,13 @@ right = (suggested == truth)[flagged & wrong].mean()
 print(f"of those found, {100 * right:.0f} % get their true label suggested")
 
 # %%
-# Which label is mistaken for which is learned too: ``label_error_rates_`` has one rate for each true class.
+# How often each class has a wrong label is learned, too: ``label_error_rates_`` has one rate per true class.
 for digit, rate in zip(model.classes_, model.label_error_rates_, strict=True):
     print(f"{digit}: {100 * rate:.0f} % wrong", end="   ")
 
 # %%
-# A forest is the base: with the kernel alone about as many wrong labels are found here, at a hundred false alarms.
-#
-# The picture: the flagged images that the model is least sure about, each with the label that was given and the one
-# suggested. A frame of vermillion is a false alarm: the label was right. Sure ones would all look alike and are left out.
+# The picture: the flagged images that the model is least sure about, each with its given and its suggested label. A
+# vermillion frame is a false alarm: the given label was right.
 doubtful = np.flatnonzero(flagged)[np.argsort(model.state_proba_[flagged, 1])][:24]
 figure, axes = plt.subplots(3, 8, figsize=(9, 4.6), layout="constrained")
 for ax, row in zip(axes.ravel(), doubtful, strict=True):

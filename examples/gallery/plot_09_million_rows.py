@@ -2,17 +2,15 @@
 A million rows
 ==============
 
-**Question.** My table does not fit into memory twice. How long does a fit take, and how much memory?
+**Question.** My table is larger than the memory. How long does a fit take, and how much memory does it need?
 """
 
 # %%
-# A file of rows with 10 columns in single precision is written, one label in ten wrong. ``fit_blocks`` reads it in
-# blocks: the rows are never all in memory. ``n_components`` is the number of landmarks; by default the data are
-# asked how many they need, which is better and takes longer.
+# The example writes a file of rows with 10 columns in single precision. One label in ten is wrong. ``fit_blocks``
+# reads the file in blocks, so that the rows are never all in memory. ``n_components`` is the number of landmarks.
+# The default takes more of them, and more time.
 #
-# So that this page is built quickly it has 100,000 rows; ``GEMMED_EXAMPLE_ROWS=1000000`` has the million. Measured
-# with that on one thread, before the present solver: a file of 40 MB, 98 processor seconds, 1.2 GB more memory than before the fit, 93.1 % right on clean
-# rows, 65,142 of 100,090 wrong labels flagged and 5,970 false ones.
+# The example has 100,000 rows, so that this page is built quickly. ``GEMMED_EXAMPLE_ROWS=1000000`` has the million.
 import os
 import tempfile
 import threading
@@ -49,7 +47,7 @@ del X
 
 
 # %%
-# Fit, and watch the memory that the process holds meanwhile (Linux tells; elsewhere the line is left out).
+# Fit, and record the memory of the process meanwhile (on Linux; elsewhere the line is missing).
 def resident():
     status = Path("/proc/self/status")
     if not status.exists():
@@ -84,8 +82,8 @@ print(
 folder.cleanup()
 
 # %%
-# Left: the probabilities of a wrong label, on a logarithmic scale. Wrong labels whose row lies where the classes
-# overlap cannot be told from right ones: they are the vermillion part on the left. Right: memory over the time of the fit.
+# Left: the probabilities of a wrong label, on a logarithmic scale. Where the classes overlap, wrong labels look like
+# right ones: they are the vermillion part on the left. Right: memory over the time of the fit.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 bins = np.linspace(0, 1, 41)
 for part, style, name in ((~wrong, NOMINAL, "right label"), (wrong, ANOMALOUS, "wrong label")):

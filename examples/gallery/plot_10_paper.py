@@ -4,13 +4,13 @@ The paper, figure by figure
 
 **Question.** What do the figures of the GEM-MED paper look like with this implementation, and do its claims hold?
 
-``gemmed reproduce all`` redraws all figures of the simulation with tables; here the main ones have three repetitions.
+``gemmed reproduce all`` draws all figures of the simulation and writes their tables. This page has the main ones, with
+three repetitions.
 "GEM-MED" is the paper's model (``gemmed.paper.GEMMEDClassifier``), "state model" is ``gemmed.GEMMEDClassifier``.
 """
 
 # %%
-# Two Gaussian classes; a part of the training samples is replaced by anomalies on a ring of radius R. The
-# first figure has the boundaries, the whole ring and its centre.
+# There are two Gaussian classes. A part of the training samples is replaced by anomalies on a ring of radius R.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -35,10 +35,11 @@ for method in ("SVM", "MED", "ROD-0.2", "state model", "GEM-MED", "oracle"):
     print(method, *(f"R={R}: {measured(method, 'error', R)[0]:.1f} %" for R in RADII))
 
 # %%
-# The picture. Above: boundaries. Below, left: test error against the noise level, where SVM and MED break down with
-# growing R and the robust ones do not. Middle: AUC of the anomaly scores. Right: precision against recall at R = 55. The two-stage
-# method (GEM first, then MED) *ranks* the ring as well as GEM-MED does; it loses in the error, because it screens a fixed 5 %.
-# ROD's scores fall in the overlap of the classes and not on the ring: an AUC of about one half.
+# The picture. Above: boundaries, of the whole ring and of its centre. Below, left: test error against the noise level.
+# SVM and MED break down with growing R, the robust methods do not. Middle: AUC of the anomaly scores. Right: precision
+# against recall at R = 55. The two-stage method (GEM first, then MED) *ranks* the ring as well as GEM-MED does. Its
+# error is larger, because it leaves out a fixed 5 %. ROD's scores are high where the classes overlap and not on the
+# ring: its AUC is about one half.
 figure, axes = plt.subplot_mosaic(
     [["whole", "whole", "whole", "centre", "centre", "centre"], ["e", "e", "a", "a", "p", "p"]],
     figsize=(10.5, 9),

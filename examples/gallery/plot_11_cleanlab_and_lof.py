@@ -6,8 +6,8 @@ Against cleanlab and LOF
 """
 
 # %%
-# Two tables with both kinds of faults: a tenth of the labels is wrong, and in 6 % of the rows half of the columns
-# is noise. Each method ranks all rows; average precision says how far up the faulty ones come. cleanlab is
+# Two tables have both kinds of faults: a tenth of the labels is wrong, and in 6 % of the rows half of the columns
+# are noise. Each method ranks all rows. Average precision is 1 if all faulty rows come first. cleanlab is
 # given the same forest that GEM-MED has as its base. It is an optional package (``pip install cleanlab``):
 # without it its bars are missing, and the example says so.
 import importlib.util
@@ -76,9 +76,10 @@ for (name, method), values in results.items():
     print(f"{name:14s} {method:22s} wrong labels {labels:.2f}   bad rows {rows:.2f}")
 
 # %%
-# The picture. cleanlab looks at labels: as good as the forest behind it there, blind to bad rows whose label fits.
-# LOF and the isolation forest look at rows: blind to labels. GEM-MED gives one probability for each and separates
-# the two; on wine it is hardly better than LOF at bad rows. Two small tables and few draws: the quality benchmark has more.
+# The picture. cleanlab judges labels: it is as good as the forest behind it, and does not see bad rows whose label
+# fits. LOF and the isolation forest judge rows and do not see labels. GEM-MED has a probability for each kind of
+# fault. On wine it is hardly better than LOF at bad rows. These are two small tables and few draws; the benchmarks
+# have more.
 methods = list(dict.fromkeys(method for _, method in results))
 figure, axes = plt.subplots(2, 1, figsize=(8.5, 6.6), sharex=True, layout="constrained")
 for column, (ax, title) in enumerate(zip(axes, ("wrong labels", "bad rows"), strict=True)):

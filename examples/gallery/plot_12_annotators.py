@@ -2,12 +2,13 @@
 Several annotators
 ==================
 
-**Question.** Ten people labelled my samples, two or three of them each. Whom can I trust, and which labels follow?
+**Question.** Ten people labelled my samples, three of them each sample. How often is each of them right, and which
+labels are true?
 """
 
 # %%
-# 300 samples of two overlapping classes, three answers per sample; one annotator mostly guesses, the best is right 95 times
-# in a hundred.
+# 300 samples of two overlapping classes have three answers each. The worst annotator guesses, the best is right in
+# 95 % of the answers.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -42,8 +43,8 @@ print(
 )
 
 # %%
-# The picture: for each annotator the estimate with its 90 % interval, and the truth as a cross. The model does not know
-# the true labels. About one interval in ten may miss the truth. Right: how many labels are right.
+# The picture. Left: for each annotator the estimate with its 90 % interval, and the truth as a cross. About one
+# interval in ten may miss the truth. Right: how many labels are right. The model does not know the true labels.
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), width_ratios=(2.2, 1), layout="constrained"
 )

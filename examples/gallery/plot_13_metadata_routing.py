@@ -2,8 +2,8 @@
 Weights and groups through a pipeline
 =====================================
 
-**Question.** I live in scikit-learn: how do ``sample_weight`` and ``groups`` reach the classifier through a pipeline, a
-grid search and cross-validation by groups, and do tables stay tables on the way?
+**Question.** How do ``sample_weight`` and ``groups`` reach the classifier through a pipeline, a grid search and
+cross-validation by groups? Do columns keep their names?
 """
 
 # %%
@@ -31,9 +31,8 @@ y = np.where(rng.random(300) < 0.1, 1 - truth, truth)
 weight = np.where(np.arange(300) % 10 < 5, 0.5, 1.0)
 
 # %%
-# Routing is switched on once; then the classifier says which arguments of ``fit`` it wants, and so does the
-# scorer. ``set_output`` keeps the names
-# of the columns, so that the reasons of ``explain`` name them.
+# Routing is switched on once. Then the classifier and the scorer say which arguments they want. ``set_output`` keeps
+# the names of the columns, so that the reasons of ``explain`` name them.
 with sklearn.config_context(enable_metadata_routing=True):
     classifier = GEMMEDClassifier(random_state=0)
     classifier.set_fit_request(sample_weight=True, groups=True)
@@ -57,9 +56,9 @@ table = best["gemmed"].explain()
 print(table.loc[table["reasons"].str.len() > 0, "reasons"].head(3).to_string())
 
 # %%
-# The picture: accuracy in cross-validation against C, with one standard error of the five folds. Patients that are in
-# training and test at once make rows at random look better than they are for a new patient: the gap between the lines is
-# what forgetting the groups would have promised. Both are accuracies for given labels, a tenth of which is wrong.
+# The picture: accuracy in cross-validation against C, with one standard error of the five folds. With rows at random
+# the same patients are in training and test, and the accuracy is higher than it is for a new patient. The gap between
+# the lines is the error of forgetting the groups. Both are accuracies for given labels, a tenth of which is wrong.
 figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
 for index, (name, search) in enumerate(searches.items()):
     style, results = series_style(index), search.cv_results_
