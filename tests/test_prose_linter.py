@@ -56,6 +56,14 @@ def test_code_tables_and_accepted_paragraphs_are_left_alone(linter, tmp_path, te
     assert messages(linter, tmp_path, text) == []
 
 
+def test_the_text_of_an_example_of_the_gallery_is_a_page(linter, tmp_path):
+    (tmp_path / "gallery").mkdir()
+    code = f"# {'vouch ' * 40}\n# %%\n# They vouch.\n#\n# {'a' * 121}\nx = 1  # vouch\n# vouch\n"
+    found = messages(linter, tmp_path / "gallery", code, "plot_1.py")
+    assert len(found) == 2 and found[0].startswith("'vouch'")
+    assert found[1] == "line of 121 characters"
+
+
 def test_the_paragraph_after_an_accepted_one_is_checked(linter, tmp_path):
     text = f"<!-- prose: accept -->\n{LONG}\n\nThey vouch.\n"
     assert len(messages(linter, tmp_path, text)) == 1

@@ -1,9 +1,9 @@
 """Check pages, docstrings and messages: python tools/lint_prose.py [FILE ...]
 
 Three rules: a sentence has at most 30 words, a line outside tables and code has at most 120
-characters, and words that only insiders understand are replaced. The last rule holds for messages
-and help texts of src/, too. tools/prose.toml has the limits and the words. Exit code 1 if there is
-a finding.
+characters, and words that only insiders understand are replaced. The text of the gallery is a page,
+too. The last rule holds for messages and help texts of src/ as well. tools/prose.toml has the
+limits and the words. Exit code 1 if there is a finding.
 """
 
 import argparse
@@ -94,6 +94,15 @@ def paragraphs_of_docstring(text: str, first: int) -> Iterator[Paragraph]:
             held.append(LIST_ITEM.sub("", line, count=1).strip())
 
 
+def text_of_example(lines: list[str]) -> Iterator[str]:
+    """Comments behind ``# %%`` of an example of the gallery; other lines are empty."""
+    is_text = False
+    for line in lines:
+        starts = line == "# %%"
+        is_text = starts or (is_text and line.startswith("#"))
+        yield line[2:] if is_text and not starts else ""
+
+
 def is_item(line: str) -> bool:
     return LIST_ITEM.match(line) is not None
 
@@ -144,6 +153,15 @@ def check_paragraph(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[
     yield from check_words(Paragraph(paragraph.line, text), settings)
 
 
+def lines_too_long(name: str, lines: list[str], settings: Settings) -> Iterator[Finding]:
+    fenced = False
+    for number, line in enumerate(lines, start=1):
+        fenced ^= line.lstrip().startswith("```")
+        excused = fenced or line.startswith(("    ", "|", "![")) or ACCEPT in line
+        if len(line) > settings.max_columns and not excused:
+            yield Finding(name, number, f"line of {len(line)} characters")
+
+
 def check_file(path: Path, settings: Settings) -> list[Finding]:
     source = path.read_text(encoding="utf-8")
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
@@ -152,18 +170,17 @@ def check_file(path: Path, settings: Settings) -> list[Finding]:
         parts = [
             p for text, line in docstrings(source) for p in paragraphs_of_docstring(text, line)
         ]
+        if "gallery" in Path(name).parts:
+            text = list(text_of_example(source.splitlines()))
+            parts += paragraphs_of_page(text)
+            found += lines_too_long(name, text, settings)
         if "src" in Path(name).parts:
             for text, line in messages(source):
                 found += [Finding(name, *f) for f in check_words(Paragraph(line, text), settings)]
     else:
         lines = source.splitlines()
         parts = list(paragraphs_of_page(lines))
-        fenced = False
-        for number, line in enumerate(lines, start=1):
-            fenced ^= line.lstrip().startswith("```")
-            excused = fenced or line.startswith(("    ", "|", "![")) or ACCEPT in line
-            if len(line) > settings.max_columns and not excused:
-                found.append(Finding(name, number, f"line of {len(line)} characters"))
+        found += lines_too_long(name, lines, settings)
     for part in parts:
         found += [Finding(name, *said) for said in check_paragraph(part, settings)]
     return sorted(found)
