@@ -78,7 +78,7 @@ for (name, method), values in results.items():
 # %%
 # The picture. cleanlab judges labels: it is as good as the forest behind it, and does not see bad rows whose label
 # fits. LOF and the isolation forest judge rows and do not see labels. GEM-MED has a probability for each kind of
-# fault. On wine it is hardly better than LOF at bad rows. These are two small tables and few draws; the benchmarks
+# fault. On wine it is no better than LOF at bad rows. These are two small tables and few draws; the benchmarks
 # have more.
 methods = list(dict.fromkeys(method for _, method in results))
 figure, axes = plt.subplots(2, 1, figsize=(8.5, 6.6), sharex=True, layout="constrained")

@@ -7,8 +7,8 @@ cross-validation by groups? Do columns keep their names?
 """
 
 # %%
-# Thirty patients with ten samples each; samples of a patient resemble each other. Some labels are wrong, and older
-# samples count half.
+# Sixty patients have ten samples each, and samples of a patient resemble each other. One label in ten is wrong, and
+# older samples count half.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -22,13 +22,13 @@ from gemmed import GEMMEDClassifier
 from gemmed.report.palette import series_style
 
 rng = np.random.default_rng(1)
-patient = np.repeat(np.arange(30), 10)
-own = rng.normal(size=(30, 6))
+patient = np.repeat(np.arange(60), 10)
+own = rng.normal(size=(60, 6))
 truth = (own[:, 0] + own[:, 1] > 0).astype(int)[patient]
-X = own[patient] + 0.5 * rng.normal(size=(300, 6))
+X = own[patient] + 0.5 * rng.normal(size=(600, 6))
 X = pd.DataFrame(X, columns=[f"marker {k}" for k in range(6)])
-y = np.where(rng.random(300) < 0.1, 1 - truth, truth)
-weight = np.where(np.arange(300) % 10 < 5, 0.5, 1.0)
+y = np.where(rng.random(600) < 0.1, 1 - truth, truth)
+weight = np.where(np.arange(600) % 10 < 5, 0.5, 1.0)
 
 # %%
 # Routing is switched on once. Then the classifier and the scorer say which arguments they want. ``set_output`` keeps
@@ -72,7 +72,7 @@ for index, (name, search) in enumerate(searches.items()):
         capsize=3,
         label=name,
     )
-ax.set(xscale="log", xlabel="C", ylabel="accuracy in 5 folds (%)", title="One table of 30 patients")
+ax.set(xscale="log", xlabel="C", ylabel="accuracy in 5 folds (%)", title="One table of 60 patients")
 ax.set_xticks(grid["gemmed__C"], [f"{C:g}" for C in grid["gemmed__C"]])
 ax.minorticks_off()
 figure.legend(loc="outside lower center", ncols=2)
