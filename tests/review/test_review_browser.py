@@ -449,7 +449,7 @@ def test_the_timeline_of_sensors_fits_the_screen(browser, tmp_path, scheme, widt
     )
     tab = Watched(browser, page.as_uri(), context)
     assert tab.page.evaluate("document.documentElement.scrollWidth") == width
-    tab.expect(".lead").to_have_text("1 fault of 1 sensor: pump. 4 suspicious labels.")
+    tab.expect(".lead").to_have_text("1 fault in 1 sensor: pump. 4 suspicious labels.")
     assert tab.page.locator(".key span").all_inner_texts() == ["broken", "suspicious label"]
     curves = tab.page.locator("figure path").evaluate_all(
         "all => all.map((path) => getComputedStyle(path).stroke)"
