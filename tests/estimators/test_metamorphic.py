@@ -204,8 +204,9 @@ def test_a_sample_of_weight_0_is_absent(name, n_classes):
     compare(plain(name, n_classes), found, 1e-9, rows=np.flatnonzero(weights))
 
 
+@pytest.mark.parametrize("groups", [None, np.tile(np.arange(120), 2)])
 @pytest.mark.parametrize("name", ["default", "linear"])
-def test_copies_in_one_group_do_not_hide_wrong_labels(name):
+def test_copies_do_not_hide_wrong_labels(name, groups):
     rng = np.random.default_rng(0)
     true = np.arange(120) % 2
     X, y = rng.normal(size=(120, 4)) + 4.0 * np.eye(4)[true], true.copy()
@@ -213,7 +214,6 @@ def test_copies_in_one_group_do_not_hide_wrong_labels(name):
     y[wrong] = 1 - y[wrong]
     single = clone(CLASSIFIERS[name]).fit(X, y).flagged()[wrong].sum()
     assert single >= 7
-    groups = np.tile(np.arange(120), 2)
     double = clone(CLASSIFIERS[name]).fit(np.vstack([X, X]), np.tile(y, 2), groups=groups)
     assert double.flagged()[wrong].sum() >= single - 2
 

@@ -9,10 +9,12 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from gemmed.estimators.base_member import (
-    _held_out_sets,
+    copies_of,
     fit_with_states,
     held_out_scores,
     log_votes,
+    sets_held_out,
+    votes_of_copies,
 )
 from gemmed.estimators.fit_settings import Labelled
 from gemmed.estimators.state_fit import (
@@ -119,9 +121,18 @@ def test_votes_are_smoothed_by_half_a_vote_of_seventy():
 
 def test_rows_of_a_group_and_equal_rows_are_held_out_together():
     X = np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(_held_out_sets(X, None), [0, 1, 1, 2, 3])
-    together = _held_out_sets(X, np.array(["a", "b", "c", "c", "d"]))
+    np.testing.assert_array_equal(sets_held_out(copies_of(X), None), [0, 1, 1, 2, 3])
+    np.testing.assert_array_equal(copies_of(X[::-1]), [3, 2, 1, 1, 0])
+    together = sets_held_out(copies_of(X), np.array(["a", "b", "c", "c", "d"]))
     np.testing.assert_array_equal(together, [0, 1, 1, 1, 2])
+
+
+def test_copies_vote_about_each_other_only_if_some_were_labelled_anew():
+    copies = np.array([0, 0, 0, 1, 2, 2])
+    scores = votes_of_copies(copies, np.array([0, 0, 1, 1, 1, 1]), 2)
+    votes = [[1, 1], [1, 1], [2, 0], [0, 0], [0, 1], [0, 1]]
+    np.testing.assert_allclose(np.exp(scores) - 0.25, votes, atol=1e-12)
+    assert not np.any(votes_of_copies(copies, np.array([0, 0, 0, 1, 1, 1]), 2))
 
 
 def test_held_out_scores_are_those_of_fits_to_the_other_parts():

@@ -89,5 +89,6 @@ def test_with_few_groups_or_many_samples_each_sample_is_left_out_by_itself():
     np.testing.assert_array_equal(groups_to_hold_out(groups, classes), groups)
     assert groups_to_hold_out(groups // 2, classes) is None  # five a class
     assert groups_to_hold_out(None, classes) is None
+    assert groups_to_hold_out(np.arange(40), classes) is None  # no group has two
     often = MAX_SAMPLES // 40 + 1
     assert groups_to_hold_out(np.tile(groups, often), np.tile(classes, often)) is None

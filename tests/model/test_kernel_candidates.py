@@ -99,6 +99,9 @@ def test_parts_hold_a_fifth_of_every_class_and_of_every_margin():
         np.testing.assert_array_equal(np.bincount(parts[own]), np.full(5, size // 5))
         ordered = parts[own][np.argsort(margins[own, z])]
         np.testing.assert_array_equal(ordered, np.arange(size) % 5)
+    pairs = np.arange(100) // 2
+    whole = parts_of(margins, 2.0 * np.eye(3)[classes] - 1.0, pairs)
+    np.testing.assert_array_equal(whole, parts[::2].repeat(2))
 
 
 def test_groups_are_held_out_if_every_class_has_ten():

@@ -170,9 +170,9 @@ def held_out_scores(
     """
     model = seeded(base, seed)
     order = np.lexsort((class_index, *X.T))
+    together = sets_held_out(copies_of(X), groups)
     X = X[order]
-    held_out_sets = _held_out_sets(X, None if groups is None else groups[order])
-    arguments = (X, class_index[order], weights[order], held_out_sets)
+    arguments = (X, class_index[order], weights[order], together[order])
     found = np.empty((len(X), n_classes))
     if hasattr(model, "estimator_params") and getattr(model, "bootstrap", False):
         found[order] = _out_of_bag(model, *arguments, n_classes)
@@ -181,15 +181,23 @@ def held_out_scores(
     return log_votes(found)
 
 
-def _held_out_sets(X: FloatArray, groups: np.ndarray | None) -> np.ndarray:
-    """Number of the set of rows that each row of sorted ``X`` is held out with."""
-    differs = np.any(X[1:] != X[:-1], axis=1)
-    copies = np.concatenate([[0], np.cumsum(differs)])
+def copies_of(X: FloatArray) -> np.ndarray:
+    """Number of the set of equal rows that each row belongs to, shape (n_rows,)."""
+    order = np.lexsort(X.T)
+    differs = np.any(X[order[1:]] != X[order[:-1]], axis=1)
+    copies = np.empty(len(X), dtype=np.intp)
+    copies[order] = np.concatenate([[0], np.cumsum(differs)])
+    return copies
+
+
+def sets_held_out(copies: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Number of the set of rows that each row is held out with: its copies and its group."""
     if groups is None:
         return copies
     _, index = np.unique(groups, return_inverse=True)
-    n_copies, size = int(copies[-1]) + 1, int(copies[-1]) + 2 + int(index.max())
-    links = coo_array((np.ones(len(X)), (copies, n_copies + index)), shape=(size, size))
+    n_copies = int(copies.max()) + 1
+    size = n_copies + 1 + int(index.max())
+    links = coo_array((np.ones(len(copies)), (copies, n_copies + index)), shape=(size, size))
     _, parts = csgraph.connected_components(links, directed=False)
     _, found = np.unique(parts[copies], return_inverse=True)
     return np.asarray(found)
@@ -343,6 +351,21 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
     if hasattr(model, "steps"):
         name = f"{model.steps[-1][0]}__sample_weight"
     return model.fit(X, labels, **{name: weights})
+
+
+def votes_of_copies(copies: np.ndarray, class_index: np.ndarray, n_classes: int) -> FloatArray:
+    """Class scores of every row by the labels of its copies, shape (n_samples, n_classes).
+
+    If all copies have one label, they may be records that stand twice: they say nothing. If some
+    differ, copies were labelled anew, and each votes about the others.
+    """
+    counts = np.zeros((int(copies.max()) + 1, n_classes))
+    np.add.at(counts, (copies, class_index), 1.0)
+    if not np.any(np.count_nonzero(counts, axis=1) > 1):
+        return np.zeros((len(copies), n_classes))
+    votes = counts[copies] - np.eye(n_classes)[class_index]
+    scores: FloatArray = np.log(votes + 0.5 / n_classes)
+    return scores
 
 
 def log_votes(probabilities: FloatArray) -> FloatArray:

@@ -35,7 +35,15 @@ from ..model.states.label_model import (
 from ..model.states.posterior import StatePosterior, infer_states
 from ..model.tuning import Candidate, KernelChoice
 from ..rows.blocks import TrainingRows
-from .base_member import fit_with_states, held_out_scores, log_votes, members_of
+from .base_member import (
+    copies_of,
+    fit_with_states,
+    held_out_scores,
+    log_votes,
+    members_of,
+    sets_held_out,
+    votes_of_copies,
+)
 from .fit_settings import DEFAULT_PRIOR_NOMINAL, Labelled, Settings, prior_of
 from .kernel_classifier import StoredFunction, function_of_solution
 
@@ -166,7 +174,10 @@ def fit_states(
 
         report("features")
         prior = prior_of(rows, kernel, index, good, settings)
-        groups = None if in_blocks else groups_to_hold_out(samples.groups, index)
+        copies = copies_of(in_memory) if is_in_memory else None
+        together = samples.groups if copies is None else sets_held_out(copies, samples.groups)
+        in_parts = prior.space.is_batched
+        groups = None if in_blocks else groups_to_hold_out(together, index, in_parts=in_parts)
         weights = usable * good
         flip_proba: FloatArray | None = None
         label_certainty: FloatArray = np.ones(rows.n_samples)
@@ -223,11 +234,14 @@ def fit_states(
                 )
         cost, slopes = None, None
         if answers is None:
-            if pred_probs is not None:
-                # New rows come without the user's predictions: own members alone predict them.
+            further = [] if pred_probs is None else list(log_votes(pred_probs))
+            if copies is not None:
+                of_copies = votes_of_copies(copies, index, n_classes)
+                further += [of_copies] if np.any(of_copies) else []
+            if further:
+                # New rows have no such scores: own members alone predict them.
                 slopes = infer_states(labels).slopes
-                scores = np.concatenate([labels.scores, log_votes(pred_probs)])
-                labels = replace(labels, scores=scores)
+                labels = replace(labels, scores=np.stack([*members, *further]))
             posterior = infer_states(labels)
             states, true_label = apply_prior(posterior, samples)
 

@@ -135,12 +135,17 @@ def leave_groups_out(
     return held_out
 
 
-def groups_to_hold_out(groups: np.ndarray | None, class_index: np.ndarray) -> np.ndarray | None:
+def groups_to_hold_out(
+    groups: np.ndarray | None, class_index: np.ndarray, *, in_parts: bool = False
+) -> np.ndarray | None:
     """The groups, if they can be held out as a whole: else samples are left out one by one.
 
-    Every class must be learnable without one of its groups, and the kernel matrix affordable.
+    Every class must be learnable without one of its groups, and the kernel matrix affordable,
+    unless parts of the rows are left out.
     """
-    if groups is None or len(groups) > MAX_SAMPLES:
+    if groups is None or (len(groups) > MAX_SAMPLES and not in_parts):
+        return None
+    if len(np.unique(groups)) == len(groups):
         return None
     counts = [len(np.unique(groups[class_index == z])) for z in np.unique(class_index)]
     return groups if min(counts) >= MIN_GROUPS_PER_CLASS else None
@@ -233,7 +238,8 @@ def learn_med(
             held_out[out, j % n_functions] = own.decision.margins[out]
 
     if space.is_batched:
-        parts = parts_of(np.column_stack([own.decision.margins for own in solutions]), signs)
+        margins = np.column_stack([own.decision.margins for own in solutions])
+        parts = parts_of(margins, signs, groups)
         at_once = max(MAX_COLUMNS // n_functions, 1)
         for first in range(0, N_PARTS, at_once):
             some = range(first, min(first + at_once, N_PARTS))
@@ -245,11 +251,11 @@ def learn_med(
             blocks = group_blocks(space, own.certificate.lam, weights, groups, c)
             values = space.values(space.from_coefficients(coefficients[:, j]))
             held_out[:, j] = labels * leave_groups_out(values, coefficients[:, j], blocks)
-        return LearnedMed(held_out, coefficients, coefficients)
-    held_out[:] = _without_samples(space, solutions, weights)
+    else:
+        held_out[:] = _without_samples(space, solutions, weights)
     # With one function there is nothing to check; with few rows no part can be left out.
     if check and signs.shape[1] > 1 and len(signs) >= N_PARTS * signs.shape[1]:
-        parts = parts_of(held_out, signs)
+        parts = parts_of(held_out, signs, groups)
         some, first_order = parts == 0, held_out.copy()
         hold_out(parts, [0])
         if is_clearly_better(held_out[some], first_order[some], signs[some], weights[some]):
@@ -301,10 +307,12 @@ MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 
 
-def parts_of(margins: FloatArray, signs: FloatArray) -> np.ndarray:
+def parts_of(
+    margins: FloatArray, signs: FloatArray, groups: np.ndarray | None = None
+) -> np.ndarray:
     """Part of each row, shape (n_samples,): every class and every margin has its share in each.
 
-    By the order of margins, so that the order of the rows does not matter.
+    By the order of margins, so that the order of the rows does not matter. Groups stay whole.
     """
     several = signs.shape[1] > 1
     classes = np.argmax(signs, axis=1) if several else (signs[:, 0] > 0).astype(np.intp)
@@ -313,4 +321,7 @@ def parts_of(margins: FloatArray, signs: FloatArray) -> np.ndarray:
     for z in np.unique(classes):
         rows = np.flatnonzero(classes == z)
         parts[rows[np.argsort(own[rows], kind="stable")]] = np.arange(len(rows)) % N_PARTS
+    if groups is not None:
+        _, first, index = np.unique(groups, return_index=True, return_inverse=True)
+        parts = parts[first][index]
     return parts
