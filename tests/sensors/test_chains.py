@@ -50,7 +50,10 @@ def enumerated(factors, chains, common, gaps):
             np.where(b[:, :, None] == 1, factors.bad[:, :, None], factors.votes), axis=1
         )
         if common is not None and factors.at_once is not None:
-            at_once = factors.prior + factors.at_once[:, None]
+            # Votes are as likely as if all sensors were good, and say nothing of the label.
+            agreement = special.logsumexp(factors.prior + factors.votes.sum(axis=1), axis=1)
+            agreement -= special.logsumexp(factors.prior, axis=1)
+            at_once = factors.prior + (factors.at_once + agreement)[:, None]
             scores = np.where(s[:, -1:] == 1, at_once, scores)
         by_label = np.exp(scores)
         weight = probability * np.prod(by_label.sum(axis=1))

@@ -47,6 +47,20 @@ def test_rare_classes_are_found_as_by_logistic_regression(n_sensors, share):
     assert ours > theirs - 0.025  # the standard error of one draw is about 0.015
 
 
+def test_good_sensors_whose_errors_cancel_are_not_broken():
+    """Together they know the label almost surely, each of them does not."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=600)
+    common = rng.normal(size=600)
+    X = np.column_stack([y + common, y - common, y + 0.5 * common]) + 0.1 * rng.normal(
+        size=(600, 3)
+    )
+    model = SensorGEMMEDClassifier(views=3, random_state=0).fit(X[:300], y[:300])
+    assert np.mean(model.broken_proba_ > 0.5) < 0.01
+    assert np.mean(model.screen(X[300:]).broken) < 0.01
+    assert model.score(X[300:], y[300:]) > 0.9
+
+
 @pytest.mark.parametrize("expected", ["linear", "rbf"])
 def test_all_sensors_have_the_kernel_that_predicts_better(expected):
     rng = np.random.default_rng(0)

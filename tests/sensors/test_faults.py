@@ -68,6 +68,28 @@ def test_bursts_make_weak_faults_visible():
     assert in_order[~truth].mean() < 0.05
 
 
+def test_good_readings_that_change_slowly_are_not_faults():
+    """What is unusual for a while says no more than one of its readings."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(800, 4))
+    for t in range(1, 800):
+        X[t] = 0.97 * X[t - 1] + np.sqrt(1.0 - 0.97**2) * X[t]
+    X[400:420, 1] += 12.0
+    broken = SensorDetector(views=4, random_state=0).fit(X, order=np.arange(800)).broken_proba_
+    truth = np.zeros(X.shape, dtype=bool)
+    truth[400:420, 1] = True
+    assert np.mean(broken[truth] > 0.5) > 0.9
+    assert np.mean(broken[~truth] > 0.5) < 0.01
+
+
+def test_a_sensor_of_few_values_is_not_stuck_if_one_of_them_is_rare():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(280, 3))
+    X[:, 1] = rng.choice(5, size=280, p=[0.02, 0.17, 0.61, 0.18, 0.02])
+    X[100, 1] = 5.0
+    assert np.mean(SensorDetector(views=3, random_state=0).fit(X).broken_proba_ > 0.5) < 0.01
+
+
 def test_nats_never_fall_with_the_statistic():
     rng = np.random.default_rng(4)
     values = np.concatenate([rng.normal(size=300), 6.0 + rng.normal(size=30)])[:, None]

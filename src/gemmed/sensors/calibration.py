@@ -105,26 +105,37 @@ def of_new_stretch(values: FloatArray, blocks: np.ndarray, n_independent: float)
 def independent_stretches(stretches: Sequence[FloatArray]) -> float:
     """How many independent rows the slowest channel is worth.
 
-    A row is worth one over 1 + 2 * (sum of autocorrelations). The sum ends where two neighbouring
-    autocorrelations are together no longer positive. A single trend, which is worth one, would
-    count as ``1 + N_OF_TREND``; so many are subtracted.
+    A row is worth one over the correlation time. A single trend, which is worth one, would count as
+    ``1 + N_OF_TREND``; so many are subtracted.
 
     Parameters
     ----------
     stretches : rows without interruption, each of shape (n_rows, n_channels); NaN: missing
     """
-    n = sum(map(len, stretches))
+    slowest = float(np.max(correlation_times(stretches)))
+    return max(sum(map(len, stretches)) / slowest - N_OF_TREND, 1.0)
+
+
+def correlation_times(stretches: Sequence[FloatArray]) -> FloatArray:
+    """Rows that are worth one independent row, for each channel: 1 + 2 * (sum of autocorrelations).
+
+    At least 1. The sum ends where two neighbouring autocorrelations are together no longer
+    positive. Parameters as in :func:`independent_stretches`.
+    """
     size = 1 << (2 * max(map(len, stretches)) - 1).bit_length()
-    slowest = 1.0
-    for channel in range(stretches[0].shape[1]):
+    times = np.ones(stretches[0].shape[1])
+    for channel in range(len(times)):
         parts = [X[:, channel] for X in stretches]
-        centre = np.nanmean(np.concatenate(parts))
+        known = np.concatenate(parts)
+        if np.isnan(known).all():
+            continue
+        centre = np.nanmean(known)
         powers = [np.abs(np.fft.rfft(np.nan_to_num(own - centre), size)) ** 2 for own in parts]
         products = np.fft.irfft(np.sum(powers, axis=0), size)[: size // 2]
         pairs = (products[::2] + products[1::2]) / max(products[0], 1e-300)
         end = int(np.argmax(pairs <= 0.0)) if np.any(pairs <= 0.0) else len(pairs)
-        slowest = max(slowest, 2.0 * float(pairs[:end].sum()) - 1.0)
-    return max(n / slowest - N_OF_TREND, 1.0)
+        times[channel] = max(1.0, 2.0 * float(pairs[:end].sum()) - 1.0)
+    return times
 
 
 def share_in_blocks(flags: Sequence[np.ndarray]) -> tuple[float, float, float]:

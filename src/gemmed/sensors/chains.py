@@ -26,6 +26,7 @@ from scipy import optimize, special
 
 from .._core.parameter_checks import check_choice
 from .._core.types import FloatArray
+from .calibration import correlation_times
 
 SHARE_PRIOR = (1.2, 8.0)
 PERSISTENCE_PRIOR = (1.5, 1.5)
@@ -193,8 +194,12 @@ class Factors(NamedTuple):
     prior: FloatArray
     """log P(t) + log P(y | t), the given label if there is one; shape (n_samples, n_classes)."""
     at_once: FloatArray | None = None
-    """log of how much more likely all readings are if what sensors share is broken, shape
-    (n_samples,); None: the sum of ``bad``. Readings of good sensors depend on each other."""
+    """log of how much more likely all readings are if what sensors share is broken than if all are
+    good, shape (n_samples,). It is a matter of readings: votes are the same in both cases, because
+    those of good sensors depend on each other. None: the sum of ``bad``, and votes count."""
+    n_alike: FloatArray | None = None
+    """Neighbours that say together as much as one of them says, shape (n_views,); None: 1. Good
+    readings that change slowly are unusual for a while: their nats must not add up."""
 
 
 class Counts(NamedTuple):
@@ -255,11 +260,14 @@ def infer(
     shape = (len(factors.bad), len(rates.every))
     field: FloatArray = np.zeros(shape) if start is None else start
     probability, residual = np.full(shape, np.nan), np.inf
+    weights = np.ones(shape[1])
+    if factors.n_alike is not None:
+        weights = 1.0 / np.append(factors.n_alike, factors.n_alike.max())[: shape[1]]
     meet = factors.votes.shape[2] > 1 or rates.common is not None
     if not meet:  # what a sample says of a chain does not depend on the others
         field, residual = factors.bad - factors.votes[:, :, 0], 0.0
     for sweep in range(MAX_SWEEPS if meet else 0):
-        cavity = _Walk(field, rates.every, sequences).cavity
+        cavity = _Walk(weights * field, rates.every, sequences).cavity
         said = _said(factors, cavity)
         now = special.expit(cavity + said.field)
         residual = float(np.max(np.abs(now - probability), initial=0.0)) if sweep else np.inf
@@ -267,12 +275,14 @@ def infer(
         field, probability = kept * field + (1.0 - kept) * said.field, now
         if residual <= TOLERANCE:
             break
-    walk = _Walk(field, rates.every, sequences)
+    walk = _Walk(weights * field, rates.every, sequences)
     said = _said(
         factors, walk.cavity, np.ones(factors.bad.shape, dtype=bool) if present is None else present
     )
     edges = float(
-        np.logaddexp(special.log_expit(walk.cavity) + field, special.log_expit(-walk.cavity)).sum()
+        np.logaddexp(
+            special.log_expit(walk.cavity) + weights * field, special.log_expit(-walk.cavity)
+        ).sum()
     )
     return Inferred(
         1.0 - (1.0 - said.common)[:, None] * said.good[:, :n_views],
@@ -322,7 +332,7 @@ def _said(factors: Factors, cavity: FloatArray, present: np.ndarray | None = Non
 
 
 def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -> _Said:
-    bad, votes, prior, at_once = factors
+    bad, votes, prior, at_once, _ = factors
     n, n_views = bad.shape
     own = cavity[:, :n_views, None]
     # Both terms of (49) over the largest of them.
@@ -340,8 +350,10 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
     good = special.expit(-field - cavity[:, :n_views])
     if cavity.shape[1] > n_views:
         shared = cavity[:, n_views]
-        faulty = special.logsumexp(prior, axis=1)
-        faulty = faulty + (bad.sum(axis=1) if at_once is None else at_once)
+        if at_once is None:
+            faulty = special.logsumexp(prior, axis=1) + bad.sum(axis=1)
+        else:
+            faulty = special.logsumexp(prior + votes.sum(axis=1), axis=1) + at_once
         log_faulty = special.log_expit(shared) + faulty
         log_healthy = special.log_expit(-shared) + healthy
         log_evidence = np.logaddexp(log_faulty, log_healthy)
@@ -508,6 +520,20 @@ def _messages_of_parts(
         message = np.einsum("ab...,b...->a...", part, ends[-1])
         ends.append(message / message.sum(axis=0))
     return np.concatenate(starts, axis=1), np.concatenate(ends[::-1], axis=1)
+
+
+def alike(nats: FloatArray, good: np.ndarray, sequences: Sequences) -> FloatArray:
+    """Correlation times of what good readings say, in samples: ``n_alike`` of :class:`Factors`.
+
+    Parameters
+    ----------
+    nats : for "broken", shape (n_samples, n_views)
+    good : readings that seem good, of the same shape
+    """
+    if sequences.samples.shape[1] < 2:
+        return np.ones(nats.shape[1])
+    known = np.where(good, nats, np.nan)
+    return correlation_times([known[row[row >= 0]] for row in sequences.samples])
 
 
 def learn_rates(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .chains import Factors, Inferred, Rates, Sequences, first_rates, learn_rates
+from .chains import Factors, Inferred, Rates, Sequences, alike, first_rates, learn_rates
 from .readings import (
     MIN_SENSORS_FOR_DISAGREEMENT,
     FaultGroups,
@@ -111,6 +111,8 @@ class Detected(NamedTuple):
     nats: Nats
     rates: Rates
     found: Inferred
+    n_alike: FloatArray
+    """As in :class:`Factors`."""
 
 
 def detect_faults(
@@ -141,6 +143,7 @@ def detect_faults(
             broken[mask, view] = 1.0
     is_held = broken > 0.5
     not_stuck = np.zeros(n_views)
+    n_alike: FloatArray = np.ones(n_views)
     shares = shared and n_views > 1
     shared_broken = np.full(n, 0.02)
     rates = first_rates(n_views, bursts=bursts, shared=shared)
@@ -168,7 +171,7 @@ def detect_faults(
             for v, own in enumerate(statistics):
                 there = present[:, v] & ~is_held[:, v]
                 broken[there, v] = first_guess(own[there])
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             fitted = tuple(
                 fault_groups(own[there], broken[there, v])
                 for v, own in enumerate(statistics)
@@ -179,7 +182,11 @@ def detect_faults(
                 readings, predictions, fitted, common, continuous, stuck, not_stuck, levels
             )
             nats = rules.nats_of(statistics, present, is_held)
-            silent = Factors(nats.single, np.zeros((n, n_views, 1)), np.zeros((n, 1)), nats.at_once)
+            if number or turn:  # faults are known by now; they would make neighbours alike
+                n_alike = alike(nats.single, present & (broken < 0.5), sequences)
+            silent = Factors(
+                nats.single, np.zeros((n, n_views, 1)), np.zeros((n, 1)), nats.at_once, n_alike
+            )
             rates, found = learn_rates(
                 silent, rates, sequences, bursts=bursts, present=present, max_rounds=3
             )
@@ -192,7 +199,7 @@ def detect_faults(
             not_stuck = np.log(moving / (moving + n_held))
             if change <= MAX_SETTLED_CHANGE:
                 break
-    return Detected(replace(rules, not_stuck=not_stuck), nats, rates, found)
+    return Detected(replace(rules, not_stuck=not_stuck), nats, rates, found, n_alike)
 
 
 def _levels(
@@ -267,7 +274,7 @@ def _repeated(X: FloatArray, there: np.ndarray) -> np.ndarray | None:
     n_values = len(np.unique(X[mask], axis=0)) if mask.any() else 0
     if distinct > MAX_DISCRETE_VALUES and n_values > max(3, 0.02 * len(copies)):
         return None
-    if len(copies) and mask[there].all():  # no other reading is left to compare them with
+    if np.sum(~mask[there]) <= n_values:  # hardly any other reading is left to compare them with
         return None
     return mask
 

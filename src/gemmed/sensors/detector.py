@@ -181,7 +181,12 @@ class SensorDetector(FaultFinder):
                 shared=has_shared_chain(self.shared, len(columns.views)),
                 rng=np.random.default_rng(seed),
             )
-        self._columns, self._rules, self._rates = columns, found.rules, found.rates
+        self._columns, self._rules, self._rates, self._n_alike = (
+            columns,
+            found.rules,
+            found.rates,
+            found.n_alike,
+        )
         self.sensor_names_ = tuple(columns.views)
         self.broken_proba_ = np.where(readings.present, found.found.broken, 0.0)
         self.fault_rates_ = found.rates.described(self.sensor_names_)
@@ -192,5 +197,5 @@ class SensorDetector(FaultFinder):
         nats = self._rules.nats(readings.screened, present, sequences)
         n = len(present)
         mute = np.zeros((*present.shape, 1))
-        factors = Factors(nats.single, mute, np.zeros((n, 1)), nats.at_once)
+        factors = Factors(nats.single, mute, np.zeros((n, 1)), nats.at_once, self._n_alike)
         return infer(factors, self._rates, sequences, present)

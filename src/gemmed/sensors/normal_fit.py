@@ -107,8 +107,10 @@ def fit_normal(
     pairs = residual_pairs(first.cross, first.step, bare[-1])
     residuals = references_of(pairs, MAX_SENSOR_REFERENCES, rng)
     scalings = [p.scaling for p in predictors]
-    readings = first.filled * np.stack([s.width for s in scalings])[row_blocks]
-    readings = np.nan_to_num(readings) + np.stack([s.centre for s in scalings])[row_blocks]
+    # A channel that is constant without the block has an infinite width.
+    widths = np.stack([np.where(np.isfinite(s.width), s.width, 0.0) for s in scalings])
+    centres = np.stack([s.centre for s in scalings])
+    readings = first.filled * widths[row_blocks] + centres[row_blocks]
     rows = references_of(readings[:, None], MAX_ROW_REFERENCES, rng)
     row_residuals = references_of(first.cross[:, None], MAX_ROW_REFERENCES, rng)
     usual = _usual(first)

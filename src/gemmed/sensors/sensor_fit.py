@@ -29,6 +29,7 @@ from .chains import (
     Inferred,
     Rates,
     Sequences,
+    alike,
     infer,
     learn_rates,
     never_broken,
@@ -89,6 +90,8 @@ class SensorFit(NamedTuple):
     """Of the log-probabilities of each sensor, shape (n_views, n_classes)."""
     log_prior: FloatArray
     """Logarithm of the class shares."""
+    n_alike: FloatArray | None
+    """As in :class:`Factors`, for readings and votes together."""
     inferred: Inferred
     """Sensors and labels of all rows."""
     posterior: StatePosterior
@@ -121,17 +124,19 @@ def fit_sensors(
     signs = rows.samples.columns(rows.samples.known_or_given)
     good = np.where(present, 1.0 - broken, 0.0)
     learners, scores = _learn(rows, signs, good, settings)
-    posterior = _labels(scores, good, rows, priors)
+    posterior = _labels(scores, good, rows, priors, capped=options.indicators)
     log_prior = np.log(class_shares(rows))
     if detected is None:
-        rates = never_broken(n_views)
+        rates, n_alike = never_broken(n_views), None
         mute = np.zeros((*present.shape, 1))
         silent = Factors(np.zeros(present.shape), mute, np.zeros((n_labelled, 1)))
         inferred = infer(silent, rates, sequences_of(n_labelled), present)
     else:
-        inferred, rates = _infer_with_labels(rows, detected, posterior, scores, log_prior, options)
+        inferred, rates, n_alike = _infer_with_labels(
+            rows, detected, posterior, scores, log_prior, options
+        )
         good = np.where(present, 1.0 - inferred.broken[:n_labelled], 0.0)
-        posterior = _labels(scores, good, rows, priors)
+        posterior = _labels(scores, good, rows, priors, capped=options.indicators)
     flip_proba = flip_probabilities(posterior.true_label, signs)
     functions: list[ViewFunction | None] = [None] * n_views
     solutions: list[MedSolution] = []
@@ -141,7 +146,7 @@ def fit_sensors(
             known = good[own, view], posterior.true_label[own], flip_proba[own], posterior.rates
             scores[view, own], functions[view], solved = learner.refit(*known)
             solutions += solved
-    slopes = _labels(scores, good, rows, priors).slopes
+    slopes = _labels(scores, good, rows, priors, capped=options.indicators).slopes
     return SensorFit(
         None if detected is None else detected.rules,
         rates,
@@ -149,6 +154,7 @@ def fit_sensors(
         slopes,
         intercepts_of(scores, slopes, log_prior, present, good),
         log_prior,
+        n_alike,
         inferred,
         posterior,
         max(own.certificate.gap for own in solutions),
@@ -182,7 +188,8 @@ def infer_new(
         silent = Factors(np.zeros(there.shape), votes, prior)
         return infer(silent, never_broken(len(scores)), sequences, there)
     nats = fit.rules.nats(readings.screened, there, sequences)
-    return infer(Factors(nats.single, votes, prior, nats.at_once), fit.rates, sequences, there)
+    factors = Factors(nats.single, votes, prior, nats.at_once, fit.n_alike)
+    return infer(factors, fit.rates, sequences, there)
 
 
 def intercepts_of(
@@ -276,10 +283,17 @@ def _learn(
     return min(tried, key=lambda own: own[0])[1:]
 
 
-def _labels(scores: FloatArray, good: FloatArray, rows: Rows, priors: Priors) -> StatePosterior:
-    """True labels and rates of wrong ones, from scores of good sensors."""
-    # A row without a good sensor says nothing of its label: it has no weight.
-    samples, said = rows.samples, 1.0 - np.prod(1.0 - good, axis=1)
+def _labels(
+    scores: FloatArray, good: FloatArray, rows: Rows, priors: Priors, *, capped: bool
+) -> StatePosterior:
+    """True labels and rates of wrong ones, from scores of good sensors.
+
+    Parameters
+    ----------
+    capped : whether no sensor has a larger slope than it would have alone. Where errors of sensors
+        cancel each other, all of them together deserve larger ones. A single sensor with such a
+        slope contradicts labels with too much certainty, and seems broken.
+    """
     weighted = scores * good.T[:, :, None]
     # The first member sets the scale: the sensor that is there most. Silent ones take no part.
     speak = [v for v in np.argsort(-good.sum(axis=0), kind="stable") if np.any(weighted[v])]
@@ -287,9 +301,22 @@ def _labels(scores: FloatArray, good: FloatArray, rows: Rows, priors: Priors) ->
         raise DegenerateDataError(
             "no sensor has good readings of every class: check views, or set indicators=False."
         )
-    found = infer_states(
+    found = _states(weighted[speak], good, rows, priors)
+    slopes = np.zeros(len(scores))
+    slopes[speak] = found.slopes
+    if capped:
+        for v in speak:
+            alone = _states(weighted[[v]], good[:, [v]], rows, priors)
+            slopes[v] = min(slopes[v], alone.slopes[0])
+    return found._replace(slopes=slopes)
+
+
+def _states(members: FloatArray, good: FloatArray, rows: Rows, priors: Priors) -> StatePosterior:
+    # A row without a good sensor says nothing of its label: it has no weight.
+    samples, said = rows.samples, 1.0 - np.prod(1.0 - good, axis=1)
+    return infer_states(
         LabelModel(
-            weighted[speak],
+            members,
             samples.class_index,
             None,
             np.maximum(samples.weights * said, 1e-6),
@@ -298,9 +325,6 @@ def _labels(scores: FloatArray, good: FloatArray, rows: Rows, priors: Priors) ->
             priors,
         )
     )
-    slopes = np.zeros(len(scores))
-    slopes[speak] = found.slopes
-    return found._replace(slopes=slopes)
 
 
 def _infer_with_labels(
@@ -310,7 +334,7 @@ def _infer_with_labels(
     scores: FloatArray,
     log_prior: FloatArray,
     options: Options,
-) -> tuple[Inferred, Rates]:
+) -> tuple[Inferred, Rates, FloatArray]:
     """Sensors and labels along the chains; unlabelled rows take part by their readings."""
     n_labelled, n_classes = rows.n_labelled, rows.n_classes
     nats: Nats = detected.nats
@@ -326,12 +350,16 @@ def _infer_with_labels(
     if samples.known is not None:
         certain = np.log(np.maximum(np.eye(n_classes), 1e-12))
         prior[:n_labelled][samples.is_known] = certain[samples.known[samples.is_known]]
+    said, label = nats.single.copy(), samples.known_or_given[:, None, None]
+    said[:n_labelled] -= np.take_along_axis(votes[:n_labelled], label, axis=2)[:, :, 0]
+    seem_good = rows.readings.present & (detected.found.broken < 0.5)
+    n_alike = alike(said, seem_good, rows.sequences)
     rates, found = learn_rates(
-        Factors(nats.single, votes, prior, nats.at_once),
+        Factors(nats.single, votes, prior, nats.at_once, n_alike),
         detected.rates,
         rows.sequences,
         bursts=options.bursts,
         present=rows.readings.present,
         max_rounds=LAST_ROUNDS,
     )
-    return found, rates
+    return found, rates, n_alike
