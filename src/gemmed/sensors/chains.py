@@ -26,7 +26,6 @@ from scipy import optimize, special
 
 from .._core.parameter_checks import check_choice
 from .._core.types import FloatArray
-from .calibration import correlation_times
 
 SHARE_PRIOR = (1.2, 8.0)
 PERSISTENCE_PRIOR = (1.5, 1.5)
@@ -520,20 +519,6 @@ def _messages_of_parts(
         message = np.einsum("ab...,b...->a...", part, ends[-1])
         ends.append(message / message.sum(axis=0))
     return np.concatenate(starts, axis=1), np.concatenate(ends[::-1], axis=1)
-
-
-def alike(nats: FloatArray, good: np.ndarray, sequences: Sequences) -> FloatArray:
-    """Correlation times of what good readings say, in samples: ``n_alike`` of :class:`Factors`.
-
-    Parameters
-    ----------
-    nats : for "broken", shape (n_samples, n_views)
-    good : readings that seem good, of the same shape
-    """
-    if sequences.samples.shape[1] < 2:
-        return np.ones(nats.shape[1])
-    known = np.where(good, nats, np.nan)
-    return correlation_times([known[row[row >= 0]] for row in sequences.samples])
 
 
 def learn_rates(

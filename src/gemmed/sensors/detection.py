@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.types import FloatArray
-from .chains import Factors, Inferred, Rates, Sequences, alike, first_rates, learn_rates
+from .calibration import correlation_times
+from .chains import Factors, Inferred, Rates, Sequences, first_rates, learn_rates
 from .readings import (
     MIN_SENSORS_FOR_DISAGREEMENT,
     FaultGroups,
@@ -200,6 +201,26 @@ def detect_faults(
             if change <= MAX_SETTLED_CHANGE:
                 break
     return Detected(replace(rules, not_stuck=not_stuck), nats, rates, found, n_alike)
+
+
+def alike(nats: FloatArray, good: np.ndarray, sequences: Sequences) -> FloatArray:
+    """Correlation times of what good readings say, in samples: ``n_alike`` of :class:`Factors`.
+
+    Parameters
+    ----------
+    nats : for "broken", shape (n_samples, n_views)
+    good : readings that seem good, of the same shape
+    """
+    if sequences.samples.shape[1] < 2:
+        return np.ones(nats.shape[1])
+    parts = []
+    for row in sequences.samples:
+        there = good[row[row >= 0]]
+        said = np.where(there, nats[row[row >= 0]], 0.0)
+        # What makes a whole recording unusual is the matter of its level, not of neighbours.
+        mean = said.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        parts.append(np.where(there, said - mean, np.nan))
+    return correlation_times(parts)
 
 
 def _levels(

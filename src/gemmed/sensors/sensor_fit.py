@@ -29,13 +29,12 @@ from .chains import (
     Inferred,
     Rates,
     Sequences,
-    alike,
     infer,
     learn_rates,
     never_broken,
     sequences_of,
 )
-from .detection import Detected, Nats, SensorRules, detect_faults
+from .detection import Detected, Nats, SensorRules, alike, detect_faults
 from .sensor_columns import Readings
 from .view_function import ViewFunction, ViewLearner, ViewSettings
 
