@@ -166,9 +166,10 @@ def held_out_scores(
 
     A forest with bootstrap samples costs one fit: each tree judges the rows that it has not seen.
     All others are fitted on five parts. Rows of a group, and rows that are equal, stay together.
-    The order of the rows does not matter.
+    The order of the rows does not matter, nor that of the classes.
     """
     model = seeded(base, seed)
+    weights = _in_steps(weights)
     order = np.lexsort((class_index, *X.T))
     together = sets_held_out(copies_of(X), groups)
     X = X[order]
@@ -305,14 +306,24 @@ def fit_with_states(
     if not takes_weights(model):
         good = weights > 0.5 * weights.max()
         return model.fit(X[good], np.argmax(true_label[good], axis=1))
-    order = np.lexsort(X.T)  # the order of the rows does not matter
-    X, joint = X[order], (weights[:, None] * true_label)[order]
+    order = np.lexsort(X.T)  # the order of the rows does not matter, nor that of the classes
+    X, joint = X[order], _in_steps((weights[:, None] * true_label)[order])
     rows, labels = np.nonzero(joint > MIN_LABEL_PROBA * weights.max())
+    by_weight = np.lexsort((joint[rows, labels], rows))
+    rows, labels = rows[by_weight], labels[by_weight]
     _fit(model, X[rows], labels, joint[rows, labels])
     if "n_jobs" in model.get_params(deep=False):
         # Threads add up the votes of a forest in any order: the last digits would differ.
         model.set_params(n_jobs=None)
     return model
+
+
+def _in_steps(weights: FloatArray) -> FloatArray:
+    """Rounded, so that sums of their squares are exact in any order: equal splits of a tree tie."""
+    _, exponent = np.frexp(weights.sum())
+    step = 2.0 ** (int(exponent) - 24)
+    rounded: FloatArray = np.round(weights / step) * step
+    return rounded
 
 
 def base_scores(model: Any, X: FloatArray, n_classes: int) -> FloatArray:
