@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 import skops.io
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import IsolationForest
@@ -146,6 +147,20 @@ def test_all_fitted_attributes_survive(fitted, saved):
     assert set(vars(again)) == set(vars(fitted))
     np.testing.assert_array_equal(again.anomaly_scores_, fitted.anomaly_scores_)
     np.testing.assert_array_equal(again.classes_, fitted.classes_)
+
+
+def test_a_pipeline_with_routed_groups_can_be_saved(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.tile([0, 1], 30)
+    X[:, 0] += 3.0 * y
+    with sklearn.config_context(enable_metadata_routing=True):
+        classifier = GEMMEDClassifier(base=None, random_state=0).set_fit_request(groups=True)
+        model = make_pipeline(StandardScaler(), classifier).fit(X, y, groups=np.arange(60) // 2)
+        gemmed.save_model(model, tmp_path / "model.gemmed")
+        again = gemmed.load_model(tmp_path / "model.gemmed")
+        assert (again.predict_proba(X) == model.predict_proba(X)).all()
+        again.fit(X, y, groups=np.arange(60) // 2)  # groups are still routed
+    for one in (model, again):
+        assert one[-1].get_metadata_routing().fit.requests["groups"] is True
 
 
 def test_the_header_describes_the_model(fitted, tmp_path):

@@ -45,7 +45,12 @@ HEADER_LIMIT = 1_000_000
 MODEL_PACKAGES = {"estimators", "evidence", "io", "model", "paper", "sensors"}
 """Packages whose classes hold numbers and options only; estimators are trusted anywhere."""
 
-VALUE_TYPES = {"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"}
+VALUE_TYPES = {
+    "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+}
 """Types of other packages that only hold a value; imputers keep the type of their input, and column
 transformers of scikit-learn 1.6 a list of columns."""
 TREE = "sklearn.tree._tree.Tree"

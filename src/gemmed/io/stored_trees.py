@@ -37,6 +37,9 @@ STORED_ATTRIBUTES = {
 losses and random numbers of the fit) is not stored."""
 NAMES = "feature_names_in_"
 """Another one, if columns had names."""
+METADATA_REQUESTS = "sklearn.utils._metadata_requests"
+"""Module of what ``set_fit_request`` keeps. From scikit-learn 1.8 on it refers back to its
+estimator, which skops would follow forever. The name of the class is kept instead."""
 
 
 class _Stored:
@@ -376,6 +379,8 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
     else:
         before = value if isinstance(value, dict) else vars(value)
         after = {name: _replaced(item, known) for name, item in before.items()}
+        if type(value).__module__ == METADATA_REQUESTS and not isinstance(before["owner"], str):
+            after["owner"] = type(before["owner"]).__name__
         if any(after[name] is not item for name, item in before.items()):
             new = after if isinstance(value, dict) else copy.copy(value)
             if not isinstance(value, dict):
