@@ -6,13 +6,13 @@ Integrating the margin xi out of the maximum-entropy problem leaves, per sample,
 
 of the margin m = y f (equations 16-18). With softness 0 this is the loss of MED itself. With
 softness > 0 it is its Moreau envelope: the sample may also move f by its own, private amount.
-Minimise over f, for fixed nominal probabilities r and softness e,
+Minimise over f, for fixed nominal probabilities r and softness tau,
 
-    |f|^2 / 2 + sum_n s_n r_n loss(y_n f_n; e_n)
+    |f|^2 / 2 + sum_n s_n r_n loss(y_n f_n; tau_n)
 
 by Newton steps with a line search. The problem is smooth and strictly convex, and its dual,
 
-    sum_n s_n r_n (lam_n + log(1 - lam_n / c) - e_n lam_n^2 / 2) - |g|^2 / 2,
+    sum_n s_n r_n (lam_n + log(1 - lam_n / c) - tau_n lam_n^2 / 2) - |g|^2 / 2,
     g = sum_n s_n r_n lam_n y_n K(., x_n)
 
 is evaluated at the multipliers of the current f: the difference is a duality gap free of charge.

@@ -162,7 +162,7 @@ class DualProblem:
 
 
 def log_partition_given_f(problem: DualProblem, at: Multipliers, f: FloatArray) -> FloatArray:
-    """sum_n log(1 - pi_n + pi_n exp(theta_n + lam_n y_n f_n)), f of shape (..., n_samples)."""
+    """sum_n log(1 - p_n + p_n exp(theta_n + lam_n y_n f_n)), f of shape (..., n_samples)."""
     a = problem.prior_log_odds
     exponent = problem.theta(at) + at.lam * problem.labels * f
     terms = np.logaddexp(special.log_expit(-a), special.log_expit(a) + exponent)

@@ -9,7 +9,7 @@ starts several times, and the lowest bound wins.
 Best nominal probabilities for a given decision function (equations 21-22). Minimise over r in
 [0,1]^N, under the entropy and coverage constraints of each class,
 
-    sum_n s_n [ r_n loss(m_n; softness v_n (1 - r_n)) + KL(Ber(r_n) || Ber(pi_n)) ]
+    sum_n s_n [ r_n loss(m_n; softness v_n (1 - r_n)) + KL(Ber(r_n) || Ber(p_n)) ]
 
 where v_n is the private variance of sample n: K_nn in the collapsed form, else zero. That problem
 is convex; its dual has two variables a class.
