@@ -94,7 +94,7 @@ QUALITY ?=  # files of benchmarks/quality/run.py as NAME=FILE.csv
 figures: $(DOCS_READY) $(READY)  ## pictures and tables of the pages that take minutes, not hours
 	$(DOCS)/bin/python examples/readme_picture.py
 	$(BIN)/python docs/draw_screenshots.py
-	$(DOCS)/bin/python docs/architecture/draw_rooms.py
+	$(DOCS)/bin/python docs/architecture/draw_packages.py
 	$(if $(QUALITY),$(DOCS)/bin/python benchmarks/quality/page.py $(QUALITY))
 
 .PHONY: dist

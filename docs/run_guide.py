@@ -1,9 +1,9 @@
 """Run the examples of the guide: python docs/run_guide.py [--write] [PAGE ...]
 
-In a page, a block ``python`` is run, all blocks of a page one after the other in one process and an
-empty folder; a block ``text`` directly below holds what it prints. A block ``console`` has commands
-of gemmed after ``$`` and what they print. ``--write`` puts what came out into the pages; without it
-differences are shown, and the exit code is 1 if there are any. The tests do the same.
+The blocks ``python`` of a page are run one after the other, in one process and an empty folder. A
+block ``text`` directly below holds what it prints. A block ``console`` has commands of gemmed after
+``$`` and what they print. ``--write`` puts the output into the pages. Without it differences are
+shown, and the exit code is 1 if there are any. The tests do the same.
 """
 
 import argparse

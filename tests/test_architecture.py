@@ -12,7 +12,7 @@ SOURCE = Path(gemmed.__file__).parent
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "architecture"))
 
-from draw_rooms import cycle_in, module_imports, room_imports, rooms  # noqa: E402
+from draw_packages import cycle_in, module_imports, package_imports, packages  # noqa: E402
 
 
 def test_a_newcomer_sees_few_entries():
@@ -20,9 +20,9 @@ def test_a_newcomer_sees_few_entries():
     assert len(entries) <= 20
 
 
-def test_imports_go_one_way_between_rooms_and_between_modules():
+def test_imports_go_one_way_between_packages_and_between_modules():
     """What is above is decided by the imports themselves: there must be no way back."""
-    assert cycle_in(room_imports()) == []
+    assert cycle_in(package_imports()) == []
     assert cycle_in(module_imports()) == []
 
 
@@ -31,7 +31,7 @@ def test_a_way_back_is_found():
 
 
 def test_the_picture_shows_the_tree():
-    script = ROOT / "docs" / "architecture" / "draw_rooms.py"
+    script = ROOT / "docs" / "architecture" / "draw_packages.py"
     result = subprocess.run([sys.executable, script, "--check"], check=False)
     assert result.returncode == 0, f"run {script.relative_to(ROOT)}"
 
@@ -43,13 +43,13 @@ def test_the_page_names_files_that_exist():
     assert [name for name in named if not any((at / name).exists() for at in (SOURCE, ROOT))] == []
 
 
-def test_tests_have_the_same_rooms():
+def test_tests_have_the_same_packages():
     folders = {
         path.name
         for path in (ROOT / "tests").iterdir()
         if path.is_dir() and any(path.glob("test_*.py"))
     }
-    assert folders == set(rooms())
+    assert folders == set(packages())
 
 
 def test_public_surface():

@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md")
-MODULES = ("src/**/*.py", "benchmarks/**/*.py", "examples/**/*.py", "tests/**/*.py")
+FOLDERS = ("src", "benchmarks", "examples", "tests", "docs", "tools", ".ci")
+MODULES = tuple(f"{folder}/**/*.py" for folder in FOLDERS)
+GENERATED = ("build", "docs/gallery", "docs/reference/generated")
 ACCEPT = "prose: accept"
 # Inline code, formulas and link targets: each counts as one word or none.
 INLINE = ((r"``[^`]+``|`[^`]+`|\$[^$]+\$", "CODE"), (r"\]\([^)]*\)", "]"), (r"https?://\S+", "URL"))
@@ -192,7 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     settings = read_settings()
     every = {path for pattern in (*PAGES, *MODULES) for path in ROOT.glob(pattern)}
-    every = {path for path in every if "generated" not in path.parts and "build" not in path.parts}
+    skipped = [ROOT / folder for folder in GENERATED]
+    every = {path for path in every if not any(path.is_relative_to(one) for one in skipped)}
     files = [path.resolve() for path in options.files] or sorted(every)
     found = [finding for path in files for finding in check_file(path, settings)]
     for path, line, message in found:

@@ -104,7 +104,7 @@ def _run(tree: Path, test_files: list[str] | None, send: Any) -> None:
 
 
 def tests_of(tree: Path, path: Path) -> list[str]:
-    """Test files of the room of a module, the likeliest first."""
+    """Test files of the package of a module, the likeliest first."""
     files = sorted((tree / "tests" / path.parts[2]).rglob("test_*.py"))
     for words in (FIRST, path.with_suffix("").parts[3:]):
         files.sort(key=lambda file: not any(word in file.stem for word in words))

@@ -81,6 +81,7 @@ def test_report_shows_every_sensor_and_fault(tables, capsys, tmp_path):
     for name in ("a.x", "a.y", "b", "c", "d", "e"):
         assert f'aria-label="readings of {name}"' in html
     assert len(re.findall(r"<tr><td>", html)) == len(faults)
+    assert re.search(r"rate that the normal rows guarantee\s*</\w+>\s*<\w+>\d+\.\d\d %", html)
     assert "http" not in html and "<script" not in html
 
 

@@ -190,6 +190,7 @@ def _report(
                 "allowed false alarms",
                 f"one in {1 / monitor.false_alarm_rate:,.0f} rows of each sensor",
             ),
+            ("rate that the normal rows guarantee", f"{100 * monitor.promised_rate_:.2f} %"),
         ],
         [
             SensorReadings(name, tuple(columns), frame[list(columns)].to_numpy())

@@ -1,11 +1,11 @@
-"""Draw the rooms of the package and the way of the data from the source tree.
+"""Draw the packages and the way of the data from the source tree.
 
-python docs/architecture/draw_rooms.py            write rooms.svg
-python docs/architecture/draw_rooms.py --check    exit with 1 if rooms.svg is not what the tree says
+python docs/architecture/draw_packages.py            write packages.svg
+python docs/architecture/draw_packages.py --check    exit with 1 if the tree has changed since
 
-A room is a folder of src/gemmed; what it is for is the first line of its ``__init__``. Arrows are
-imports, without those that follow from others and those of the room that all use: data and code go
-downwards.
+A package is a folder of src/gemmed. What it is for is the first line of its ``__init__``. Arrows
+are imports: data and code go downwards. Left out are arrows that follow from others, and those of
+the package that all use.
 """
 
 import argparse
@@ -15,20 +15,20 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 SOURCE = Path(__file__).parents[2] / "src" / "gemmed"
-PICTURE = Path(__file__).with_name("rooms.svg")
+PICTURE = Path(__file__).with_name("packages.svg")
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 250, 64, 26, 46, 20
 LINE_LENGTH = 38
 EVERYBODY = "_core"
-"""The room that all others use: no arrows start there."""
+"""The package that all others use: no arrows start there."""
 
 
-def rooms():
-    """Names of the rooms, sorted."""
+def packages():
+    """Names of the packages, sorted."""
     return sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 
 
-def purpose(room):
-    text = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text())) or ""
+def purpose(package):
+    text = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text())) or ""
     return text.split("\n\n")[0].replace("\n", " ").rstrip(".").replace("``", "")
 
 
@@ -45,13 +45,15 @@ def imported_modules(path):
             yield from (f"{name}.{alias.name}" for alias in node.names)
 
 
-def room_imports():
-    """Rooms that each room imports from."""
-    known = set(rooms())
-    found = {room: set() for room in known}
-    for room in known:
-        for path in (SOURCE / room).rglob("*.py"):
-            found[room] |= {name.split(".")[0] for name in imported_modules(path)} & known - {room}
+def package_imports():
+    """Packages that each package imports from."""
+    known = set(packages())
+    found = {package: set() for package in known}
+    for package in known:
+        for path in (SOURCE / package).rglob("*.py"):
+            found[package] |= {name.split(".")[0] for name in imported_modules(path)} & known - {
+                package
+            }
     return found
 
 
@@ -98,27 +100,27 @@ def cycle_in(graph):
 
 
 def levels(graph):
-    """Row of each room: below all that it imports from, and right above the first that needs it."""
+    """Row of each package: below all it imports from, right above the first that needs it."""
     found = {}
     while len(found) < len(graph):
-        for room, others in graph.items():
-            if room not in found and others <= found.keys():
-                found[room] = 1 + max((found[other] for other in others), default=-1)
-    for room in sorted(found, key=found.get, reverse=True):
-        needed_by = [found[other] for other in graph if room in graph[other]]
-        found[room] = min(needed_by, default=found[room] + 1) - 1
+        for package, others in graph.items():
+            if package not in found and others <= found.keys():
+                found[package] = 1 + max((found[other] for other in others), default=-1)
+    for package in sorted(found, key=found.get, reverse=True):
+        needed_by = [found[other] for other in graph if package in graph[other]]
+        found[package] = min(needed_by, default=found[package] + 1) - 1
     return found
 
 
 def without_detours(graph):
     """Imports that do not follow from others."""
 
-    def reachable(room):
-        return graph[room].union(*(reachable(other) for other in graph[room]))
+    def reachable(package):
+        return graph[package].union(*(reachable(other) for other in graph[package]))
 
     return {
-        room: {o for o in others if not any(o in reachable(p) for p in others - {o})}
-        for room, others in graph.items()
+        package: {o for o in others if not any(o in reachable(p) for p in others - {o})}
+        for package, others in graph.items()
     }
 
 
@@ -132,7 +134,7 @@ def lines_of(text):
 
 
 def draw():
-    graph = room_imports()
+    graph = package_imports()
     level = levels(graph)
     rows = [sorted(r for r in graph if level[r] == row) for row in range(max(level.values()) + 1)]
     width = max(len(row) for row in rows) * (BOX_WIDTH + GAP_X) - GAP_X + 2 * MARGIN
@@ -140,21 +142,21 @@ def draw():
     place = {}
     for number, row in enumerate(rows):
         left = (width - len(row) * (BOX_WIDTH + GAP_X) + GAP_X) / 2
-        for index, room in enumerate(row):
-            place[room] = (
+        for index, package in enumerate(row):
+            place[package] = (
                 left + index * (BOX_WIDTH + GAP_X),
                 MARGIN + number * (BOX_HEIGHT + GAP_Y),
             )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" font-family="sans-serif" role="img">',
-        "<title>Rooms of gemmed: imports point downwards</title>",
+        "<title>Packages of gemmed: imports point downwards</title>",
         '<defs><marker id="head" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto">'
         '<path d="M0,0 L9,4 L0,8 z" fill="#777"/></marker></defs>',
         f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
     ]
-    for room, others in sorted(without_detours(graph).items()):
-        x, y = place[room]
+    for package, others in sorted(without_detours(graph).items()):
+        x, y = place[package]
         for index, other in enumerate(sorted(others - {EVERYBODY})):
             other_x, other_y = place[other]
             start = x + BOX_WIDTH * (index + 1) / (len(others) + 1)
@@ -162,14 +164,14 @@ def draw():
                 f'<line x1="{other_x + BOX_WIDTH / 2:g}" y1="{other_y + BOX_HEIGHT:g}" '
                 f'x2="{start:g}" y2="{y:g}" stroke="#777" marker-end="url(#head)"/>'
             )
-    for room, (x, y) in sorted(place.items()):
+    for package, (x, y) in sorted(place.items()):
         parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" '
             'fill="#eef3f8" stroke="#446"/>'
             f'<text x="{x + 12:g}" y="{y + 20:g}" font-size="14" font-weight="bold">'
-            f"{escape(room)}/</text>"
+            f"{escape(package)}/</text>"
         )
-        for number, line in enumerate(lines_of(purpose(room))):
+        for number, line in enumerate(lines_of(purpose(package))):
             parts.append(
                 f'<text x="{x + 12:g}" y="{y + 38 + 15 * number:g}" font-size="11.5" fill="#333">'
                 f"{escape(line)}</text>"
