@@ -17,6 +17,7 @@ from gemmed.estimators.base_member import (
     votes_of_copies,
 )
 from gemmed.estimators.fit_settings import Labelled
+from gemmed.estimators.gemmed import GEMMEDClassifier
 from gemmed.estimators.state_fit import (
     apply_prior,
     checked,
@@ -129,10 +130,17 @@ def test_rows_of_a_group_and_equal_rows_are_held_out_together():
 
 def test_copies_vote_about_each_other_only_if_some_were_labelled_anew():
     copies = np.array([0, 0, 0, 1, 2, 2])
-    scores = votes_of_copies(copies, np.array([0, 0, 1, 1, 1, 1]), 2)
+    scores = votes_of_copies(copies, np.array([0, 0, 1, 1, 1, 1]), np.ones(6), 2)
     votes = [[1, 1], [1, 1], [2, 0], [0, 0], [0, 1], [0, 1]]
     np.testing.assert_allclose(np.exp(scores) - 0.25, votes, atol=1e-12)
-    assert not np.any(votes_of_copies(copies, np.array([0, 0, 0, 1, 1, 1]), 2))
+    assert not np.any(votes_of_copies(copies, np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2))
+
+
+def test_votes_of_copies_count_by_weight_and_bad_measurements_have_none():
+    copies, labels = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 0, 1])
+    scores = votes_of_copies(copies, labels, np.array([2.0, 1.0, 3.0, 0.0, 0.0]), 2)
+    votes = [[1, 3], [2, 3], [3, 0], [0, 0], [0, 0]]
+    np.testing.assert_allclose(np.exp(scores) - 0.25, votes, atol=1e-12)
 
 
 def test_held_out_scores_are_those_of_fits_to_the_other_parts():
@@ -169,3 +177,17 @@ def test_a_base_is_fitted_to_every_likely_label_with_its_probability():
     assert fit_with_states(GaussianNB(), X, None, true_label, weights, 0).class_count_.sum() == (
         pytest.approx(joint[used].sum())
     )
+
+
+def test_a_wild_value_does_not_set_the_unit_of_the_scores():
+    """Else a linear member, right about all other rows, would get hardly any weight."""
+    rng = np.random.default_rng(3)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 8))
+    X[:, :2] += 1.5 * y[:, None]
+    slopes = []
+    for value in (0.0, 1e4):
+        X[5, 5] = value
+        model = GEMMEDClassifier(kernel="linear", n_neighbors=5).fit(X, y)
+        slopes.append(model.probability_slope_ * np.linalg.norm(model._function.weights))
+    assert slopes[1] > 0.5 * slopes[0]

@@ -210,6 +210,18 @@ def test_one_wild_value_is_a_bad_measurement(n):
         assert np.sum(found.bad_probability > 0.5) <= 2
 
 
+@pytest.mark.parametrize("rare", [0, 5])
+@pytest.mark.parametrize(("n", "p"), [(30, 3), (60, 30), (500, 30)])
+def test_a_value_orders_beyond_all_others_is_bad_in_any_table(n, p, rare):
+    """Heavy tails, few rows, many columns, indicators of rare categories."""
+    rng = np.random.default_rng(n)
+    X = np.column_stack([np.exp(rng.normal(size=(n, p))), rng.random((n, rare)) < 0.03])
+    X[3, 0] = 1e4
+    found = judge_measurements(ArrayRows(X), np.arange(n) % 2, rng)
+    assert found.bad_probability[3] > 0.99
+    assert np.delete(found.bad_probability, 3).mean() < 0.15
+
+
 def test_nats_of_a_value_count_the_good_rows_expected_beyond_it():
     columns = normal_scores(np.arange(-50.0, 51.0)[:, None] * [1.0, 2.0])
     assert columns.n_tail == 10

@@ -336,12 +336,13 @@ def test_standard_scaling(patients):
         table_pipeline(MEDClassifier(), data.frame, data.plan, scaling="odd")
 
 
-def test_one_broken_reading_does_not_break_the_fit(patients):
+@pytest.mark.parametrize("value", [1e4, 1e12])
+def test_one_broken_reading_does_not_break_the_fit(patients, value):
     """1e12 beside readings around 1 leaves no digits for the others unless it is moved."""
-    patients.loc[20, "dose"] = 1e12
+    patients.loc[20, "dose"] = value
     pipeline, data = pipeline_of(patients)
-    assert np.abs(pipeline[:-1].transform(data.frame)).max() <= 100
-    assert pipeline[-1].state_proba_[20, 2] > 0.5
+    assert np.abs(pipeline[:-1].transform(data.frame)).max() <= 1e4
+    assert pipeline[-1].state_proba_[20, 2] > 0.99
     assert pipeline.score(data.frame, data.labels) > 0.8
 
 

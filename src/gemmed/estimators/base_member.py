@@ -364,17 +364,21 @@ def _fit(model: Any, X: FloatArray, labels: np.ndarray, weights: FloatArray) -> 
     return model.fit(X, labels, **{name: weights})
 
 
-def votes_of_copies(copies: np.ndarray, class_index: np.ndarray, n_classes: int) -> FloatArray:
+def votes_of_copies(
+    copies: np.ndarray, class_index: np.ndarray, weights: FloatArray, n_classes: int
+) -> FloatArray:
     """Class scores of every row by the labels of its copies, shape (n_samples, n_classes).
 
     If all copies have one label, they may be records that stand twice: they say nothing. If some
-    differ, copies were labelled anew, and each votes about the others.
+    differ, copies were labelled anew, and each votes about the others with its weight. Bad
+    measurements have none: what a broken sensor repeats says nothing about any label.
     """
     counts = np.zeros((int(copies.max()) + 1, n_classes))
-    np.add.at(counts, (copies, class_index), 1.0)
+    np.add.at(counts, (copies, class_index), weights)
     if not np.any(np.count_nonzero(counts, axis=1) > 1):
         return np.zeros((len(copies), n_classes))
-    votes = counts[copies] - np.eye(n_classes)[class_index]
+    own = weights[:, None] * np.eye(n_classes)[class_index]
+    votes = np.maximum(counts[copies] - own, 0.0)
     scores: FloatArray = np.log(votes + 0.5 / n_classes)
     return scores
 

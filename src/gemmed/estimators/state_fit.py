@@ -198,7 +198,12 @@ def fit_states(
                 flip_proba=flip_proba,
                 check=True,
             )
-            members = [class_scores(learned.held_out * signs)]
+            held_out = learned.held_out * signs
+            seen = held_out[good >= 0.5]
+            if len(seen):
+                # What lies far out by a fault would set the unit of the scores.
+                held_out = np.clip(held_out, seen.min(axis=0), seen.max(axis=0))
+            members = [class_scores(held_out)]
             watch.begin("base")
             members += [
                 held_out_scores(
@@ -236,7 +241,7 @@ def fit_states(
         if answers is None:
             further = [] if pred_probs is None else list(log_votes(pred_probs))
             if copies is not None:
-                of_copies = votes_of_copies(copies, index, n_classes)
+                of_copies = votes_of_copies(copies, index, usable * (good > 0.5), n_classes)
                 further += [of_copies] if np.any(of_copies) else []
             if further:
                 # New rows have no such scores: own members alone predict them.

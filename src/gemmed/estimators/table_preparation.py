@@ -36,15 +36,15 @@ SCALINGS = ("robust", "standard")
 class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Moves scaled values beyond +-``limit`` to that limit.
 
-    One reading of 1e12 beside readings around 1 is anomalous at any distance, but leaves no digits
-    for the differences between the others.
+    One reading of 1e12 beside readings around 1 leaves no digits for the differences between the
+    others. At the limit it is still far enough out to be called bad beside heavy tails.
 
     Parameters
     ----------
-    limit : float, default=100.0
+    limit : float, default=10,000
     """
 
-    def __init__(self, limit: float = 100.0) -> None:
+    def __init__(self, limit: float = 1e4) -> None:
         self.limit = limit
 
     def fit(self, X: Any, y: Any = None) -> FarLimit:
@@ -100,9 +100,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Notes
     -----
     Missing numbers become the median, and a further column says where they were missing. Categories
-    become one column per value; beyond 30 the rarest share one. Scaled values beyond 100 are moved
-    to 100. Later tables are matched by name: the order of their columns does not matter, further
-    columns are ignored.
+    become one column per value; beyond 30 the rarest share one. Scaled values beyond 10,000 are
+    moved to 10,000. Later tables are matched by name: the order of their columns does not matter,
+    further columns are ignored.
 
     Examples
     --------
