@@ -3,7 +3,7 @@
 python benchmarks/generative.py [--runs 5]
 
 Test error (%) after training on the rows as they are, and after breaking a tenth of them (half of
-their values swapped with other rows' values, times three). "told" is what the oracle knows.
+their values swapped with other rows' values, times three). The oracle knows the broken rows.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def tables():
 
 def methods(broken):
     forest = IsolationForest(contamination=SHARE, random_state=0)
-    told = {"anomalous": broken}
+    known = {"anomalous": broken}
     return {
         "naive Bayes": (GaussianNB(), {}),
         "MED, rbf": (make_pipeline(StandardScaler(), MEDClassifier()), {}),
@@ -47,7 +47,7 @@ def methods(broken):
         "full, generative MED": (GenerativeMEDClassifier(), {}),
         "oracle MED, parametric": (OracleMEDClassifier(false_alarm_rate=SHARE), {}),
         "oracle MED, forest": (OracleMEDClassifier(forest), {}),
-        "oracle MED, told": (OracleMEDClassifier(), told),
+        "oracle MED, known": (OracleMEDClassifier(), known),
     }
 
 

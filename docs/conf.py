@@ -10,7 +10,7 @@ import matplotlib
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
-# Examples share the computer with whatever else runs, and their output must not depend on it.
+# Examples share the computer with other programs. Their output must not depend on these.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 matplotlib.use("agg")
 

@@ -58,10 +58,17 @@ def test_code_tables_and_accepted_paragraphs_are_left_alone(linter, tmp_path, te
 
 def test_the_text_of_an_example_of_the_gallery_is_a_page(linter, tmp_path):
     (tmp_path / "gallery").mkdir()
-    code = f"# {'vouch ' * 40}\n# %%\n# They vouch.\n#\n# {'a' * 121}\nx = 1  # vouch\n# vouch\n"
+    words = " ".join(["a"] * 31)
+    code = f"# {words}\n# %%\n# {words}.\n#\n# {'a' * 121}\nx = 1  # {words}\n# {words}\n"
     found = messages(linter, tmp_path / "gallery", code, "plot_1.py")
-    assert len(found) == 2 and found[0].startswith("'vouch'")
+    assert len(found) == 2 and found[0].startswith("sentence of 31 words")
     assert found[1] == "line of 121 characters"
+
+
+def test_comments_and_templates_are_checked_for_insider_words(linter, tmp_path):
+    code = "x = 'vouch'  # rows vouch\ny = 1  # vouch  # prose: accept\n"
+    assert len(messages(linter, tmp_path, code, "module.py")) == 1
+    assert len(messages(linter, tmp_path, "<p>rows that vouch</p>\n", "page.html")) == 1
 
 
 def test_the_paragraph_after_an_accepted_one_is_checked(linter, tmp_path):

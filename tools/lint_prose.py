@@ -2,14 +2,17 @@
 
 Three rules: a sentence has at most 30 words, a line outside tables and code has at most 120
 characters, and words that only insiders understand are replaced. The text of the gallery is a page,
-too. The last rule holds for messages and help texts of src/ as well. tools/prose.toml has the
-limits and the words. Exit code 1 if there is a finding.
+too. The last rule holds for all comments as well, and in src/ for messages, help texts, templates
+and scripts of pages. tools/prose.toml has the limits and the words. Exit code 1 if there is a
+finding.
 """
 
 import argparse
 import ast
+import io
 import re
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md")
+TEMPLATES = ("src/**/*.html", "src/**/*.js")
 FOLDERS = ("src", "benchmarks", "examples", "tests", "docs", "tools", ".ci")
 MODULES = tuple(f"{folder}/**/*.py" for folder in FOLDERS)
 GENERATED = ("build", "docs/gallery", "docs/reference/generated")
@@ -137,6 +141,12 @@ def messages(source: str) -> Iterator[tuple[str, int]]:
             yield " ".join(text.split()), node.lineno
 
 
+def comments(source: str) -> Iterator[tuple[str, int]]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and ACCEPT not in token.string:
+            yield token.string, token.start[0]
+
+
 def check_words(paragraph: Paragraph, settings: Settings) -> Iterator[tuple[int, str]]:
     for pattern, better in settings.words:
         for match in pattern.finditer(paragraph.text):
@@ -167,7 +177,7 @@ def lines_too_long(name: str, lines: list[str], settings: Settings) -> Iterator[
 def check_file(path: Path, settings: Settings) -> list[Finding]:
     source = path.read_text(encoding="utf-8")
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
-    found = []
+    found, parts = [], []
     if path.suffix == ".py":
         parts = [
             p for text, line in docstrings(source) for p in paragraphs_of_docstring(text, line)
@@ -176,9 +186,14 @@ def check_file(path: Path, settings: Settings) -> list[Finding]:
             text = list(text_of_example(source.splitlines()))
             parts += paragraphs_of_page(text)
             found += lines_too_long(name, text, settings)
+        others = list(comments(source))
         if "src" in Path(name).parts:
-            for text, line in messages(source):
-                found += [Finding(name, *f) for f in check_words(Paragraph(line, text), settings)]
+            others += messages(source)
+        for text, line in others:
+            found += [Finding(name, *f) for f in check_words(Paragraph(line, text), settings)]
+    elif path.suffix in (".html", ".js"):
+        for line, text in enumerate(source.splitlines(), start=1):
+            found += [Finding(name, *f) for f in check_words(Paragraph(line, text), settings)]
     else:
         lines = source.splitlines()
         parts = list(paragraphs_of_page(lines))
@@ -193,7 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="*", type=Path, help="these only")
     options = parser.parse_args(arguments)
     settings = read_settings()
-    every = {path for pattern in (*PAGES, *MODULES) for path in ROOT.glob(pattern)}
+    every = {path for pattern in (*PAGES, *MODULES, *TEMPLATES) for path in ROOT.glob(pattern)}
     skipped = [ROOT / folder for folder in GENERATED]
     every = {path for path in every if not any(path.is_relative_to(one) for one in skipped)}
     files = [path.resolve() for path in options.files] or sorted(every)

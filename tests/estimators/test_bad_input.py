@@ -120,7 +120,7 @@ def test_duplicates():
     assert MEDClassifier().fit(copies, Y).converged_
     copies = X.copy()
     copies[12:28] = copies[0]
-    # As evidence: the copies read like a sensor that is stuck, whatever the label is.
+    # As evidence: the copies read like a sensor that is stuck, with any label.
     model = GEMMEDClassifier(n_neighbors=3).fit(copies, Y)
     assert model.entropy_statistic_[12:28].min() > model.entropy_statistic_[28:].max()
     assert model.state_proba_[12:28, 2].min() > 0.75

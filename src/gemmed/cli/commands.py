@@ -29,9 +29,9 @@ STRATA = "draw small groups more often: groups of a column, or class, or verdict
 
 def add_commands(commands: Any) -> None:
     """Register all commands, in the order of the help."""
-    _add_models(commands)
     _add_audit(commands)
     _add_review(commands)
+    _add_models(commands)
     _add_monitors(commands)
     _add_features(commands)
     _add_experiments(commands)

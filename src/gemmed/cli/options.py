@@ -96,7 +96,7 @@ CLASSIFIER = {
     "--components M=auto": "number of landmarks, which stand for the rows of a large table; auto "
     "(default): none up to 2,000 rows of two classes, then 5 times the square root of the number "
     "of rows, at least 500",
-    "--max-iter N=200": "most steps of the solver (default: 200)",
+    "--max-iter N=200": "maximum number of solver steps (default: 200)",
     **SEED,
 }
 UNLABELLED = {

@@ -1,6 +1,6 @@
 """Why a sample is suspicious, in words and numbers: columns, labels, what would change the verdict.
 
-``explain_samples`` is the table of all training samples, :class:`Reasons` speaks of one row. Every
+``explain_samples`` is the table of all training samples, :class:`Reasons` is about one row. Every
 sentence states numbers of :mod:`.column_reasons` or probabilities of the model as they are.
 """
 

@@ -252,7 +252,7 @@ def fit_states(
 
         report("solver", total=settings.max_iter)
         watch.begin("kernel")
-        # What a person called faulty teaches nothing, whatever its fault is.
+        # What a person called faulty is not learned from, for every kind of fault.
         kept = usable * (1.0 - states[:, 2])
         if answers is None:
             shares = kept @ true_label / max(float(kept.sum()), 1e-300)
@@ -427,7 +427,7 @@ def confusion_of(true_label: FloatArray, samples: Labelled) -> FloatArray:
 def checked(samples: Labelled) -> np.ndarray | None:
     """What is certain beforehand: 1 nominal, -1 faulty, 0 neither; None if nothing is.
 
-    It speaks of the rates as well: what was found and taken out would make faults seem rare.
+    It informs about the rates as well: what was found and taken out would make faults seem rare.
     """
     found = (samples.prior >= 1.0).astype(np.int8) - (samples.prior <= 0.0).astype(np.int8)
     return found if np.any(found) else None

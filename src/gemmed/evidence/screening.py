@@ -202,7 +202,7 @@ def trust_points(
     >>> screen(p_values, false_alarm_rate=0.05)
     array([False,  True])
     """
-    _check(class_index, trust, groups)  # wrong lengths are told before anything is measured
+    _check(class_index, trust, groups)  # wrong lengths are errors before anything is measured
     distances = training_distances(X, class_index, groups)
     return trust_distances(distances, class_index, trust, groups=groups, **options)
 
@@ -361,7 +361,7 @@ def _split(
     """Candidates for references and calibration samples: all members, or a random split."""
     if len(members) <= 2 * max_references:
         return members, members
-    # Drawn whatever the trust: the others stay exchangeable with new samples.
+    # Drawn without regard to trust: the others stay exchangeable with new samples.
     chosen = np.zeros(len(members), dtype=bool)
     chosen[rng.permutation(len(members))[:max_references]] = True
     return members[chosen], members[~chosen]

@@ -97,7 +97,7 @@ class ReviewSession:
         try:
             with listening(self._on_event):
                 self.fit()
-        except Exception as problem:  # whatever a fit raises is told, and the last fit stays
+        except Exception as problem:  # all errors of a fit are shown, and the last fit stays
             error = reason(problem)
         finally:
             self._progress = {"running": False, "stage": "", "error": error}

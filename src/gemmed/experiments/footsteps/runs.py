@@ -33,7 +33,7 @@ ROD_FRACTIONS = {"ROD-0.02": 0.02, "ROD-0.2": 0.2}
 SCANNED_FRACTIONS = (0.01, 0.05, 0.1, 0.5, 0.9)
 """Further ones of ROD, in the first splits only: a fit takes seconds."""
 REFERENCE, NEWER, ORACLE, LATE = "GEM-MED", "sensor model", "oracle", "late SVMs"
-"""Definition 1 of the paper; :class:`SensorGEMMEDClassifier`, and the same told the truth."""
+"""Definition 1 of the paper; :class:`SensorGEMMEDClassifier`, and the same with known faults."""
 OF_PAPER = ("SVM", "MED", *ROD_FRACTIONS, "GEM+SVM", "GEM+MED", REFERENCE)
 """Methods of the paper's tables, all on concatenated components."""
 METHODS = (*OF_PAPER, LATE, NEWER)
@@ -128,9 +128,9 @@ def fit_concatenated(split: Split, seed: int, *, scale: bool) -> SensorGEMMEDCla
 
 
 def fit_oracle(split: Split, seed: int) -> tuple[SensorGEMMEDClassifier, FloatArray]:
-    """The sensor model told which sensors are faulty in training and test; test columns for it.
+    """The sensor model with the faulty sensors of training and test known; test columns for it.
 
-    A segment without a good sensor is answered from all of them: somebody has to answer.
+    A segment without a good sensor is predicted from all of them.
     """
     columns = []
     for part in split:

@@ -104,7 +104,7 @@ class RadialKernel:
 
     def _left(self, X: np.ndarray) -> np.ndarray:
         left = np.empty((len(X), X.shape[1] + 2), dtype=self._dtype)
-        # In double precision and rounded once, whatever the precision of X.
+        # In double precision and rounded once, for every precision of X.
         np.subtract(X, self._centre, out=left[:, :-2], dtype=np.float64, casting="same_kind")
         np.einsum("ij,ij->i", left[:, :-2], left[:, :-2], out=left[:, -2])
         left[:, -1] = 1.0

@@ -141,7 +141,7 @@
       ` by ${m.reviewer}, ${new Date(m.at).toLocaleString()}`]).flat());
   }
 
-  /* How the row got here, told quietly: a draw counts in the shares, a picked row does not. */
+  /* How the row got here, in small letters: a draw counts in the shares, a picked row does not. */
   function origin() {
     const parts = [];
     if (current.how === "draw") parts.push(`random draw ${current.place}`);
