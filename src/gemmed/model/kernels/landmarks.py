@@ -197,7 +197,7 @@ def feature_map(
         return nystroem_map(kernel, rows.take(chosen))
     pool = np.union1d(pool, chosen)
     X = rows.take(pool)
-    return nystroem_map(kernel, class_means(X, class_index[pool], np.isin(pool, chosen)))
+    return nystroem_map(kernel, means_of_similar_rows(X, np.isin(pool, chosen)))
 
 
 def choose_landmarks(
@@ -240,25 +240,24 @@ def _quotas(counts: np.ndarray, n_wanted: int) -> np.ndarray:
     return quotas
 
 
-def class_means(X: FloatArray, classes: np.ndarray, is_start: np.ndarray) -> FloatArray:
-    """Means of similar rows of a class, as many as it has starts: rounds of k-means.
+def means_of_similar_rows(X: FloatArray, is_start: np.ndarray) -> FloatArray:
+    """Means of similar rows, as many as there are starts: rounds of k-means.
+
+    Labels have no part in it. Means of rows of one label would be closer to these rows than to
+    others, and features of them would tell the label of a row that is held out.
 
     Parameters
     ----------
-    X, classes : rows and their classes
     is_start : rows where a mean starts
     """
     from sklearn.cluster import KMeans  # only needed here, and it takes a while
 
     centre = X.mean(axis=0)
     near_zero = (X - centre).astype(np.float32)
-    means = []
-    for label in np.unique(classes[is_start]):
-        own = classes == label
-        start = near_zero[own & is_start]
-        found = KMeans(len(start), init=start, n_init=1, max_iter=N_ROUNDS, tol=0.0)
-        with warnings.catch_warnings():  # of rows that are equal
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            found.fit(near_zero[own])
-        means.append(found.cluster_centers_.astype(np.float64))
-    return np.concatenate(means) + centre
+    start = near_zero[is_start]
+    found = KMeans(len(start), init=start, n_init=1, max_iter=N_ROUNDS, tol=0.0)
+    with warnings.catch_warnings():  # of rows that are equal
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found.fit(near_zero)
+    means: FloatArray = found.cluster_centers_.astype(np.float64) + centre
+    return means
