@@ -1,34 +1,4 @@
-"""Errors and warnings of gemmed.
-
-    Exception
-    +-- GemmedError
-        +-- EngineError (also ValueError)          an engine cannot solve the problem it was given
-        |   +-- GridTooLargeError                  an integral is spread over too many cells
-        +-- DegenerateDataError (also ValueError)  data without the variation a method needs
-        +-- UnscaledDataError (also ValueError)    numbers too far apart for floating point
-        +-- TableError (also ValueError)           a table of the user cannot be used
-        +-- ModelFileError (also ValueError)       a model cannot be saved, or a file not loaded
-        |   +-- PayloadError                       a file asks for more than its size justifies
-        +-- ModelExportError (also ValueError)     a model has no form in another format
-        +-- AudioFileError (also ValueError)       a recording cannot be used
-        +-- ManifestError (also ValueError)        a table of recordings cannot be used
-        +-- ReviewError (also ValueError)          marks of reviewers cannot be kept or used
-        +-- OutputError (also OSError)             a file or folder cannot be written
-        +-- UnknownTargetError (also ValueError)   no experiment has this name
-        +-- ExperimentDataError (also ValueError)  data of an experiment are missing or broken
-        +-- StoredRunError                         an earlier run lacks what a target needs
-        +-- WorkerDiedError                        a worker process was killed
-
-    Warning
-    +-- GemmedWarning (UserWarning)
-        +-- NeighborsReducedWarning      n_neighbors was larger than a class allows
-        +-- EntropyDisabledWarning       the k-NN distances of a class rank nothing
-        +-- IndefiniteKernelWarning      a kernel with negative eigenvalues was clipped
-        +-- ConstraintWarning            a class-wise constraint cannot be met
-        +-- NoSignalWarning              the columns do not tell the classes apart
-        +-- CalibrationWarning           too few samples for the false-alarm rate
-        +-- UnscaledDataWarning          a kernel so large that margins mean nothing
-        +-- ModelVersionWarning          a model was saved by another major version
+"""All errors and warnings of gemmed.
 
 Wrong parameters and malformed arrays raise scikit-learn's own ValueError / TypeError, and a solver
 that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users of scikit-learn
@@ -41,10 +11,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def reason(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from operator import ge, gt, le, lt
 from typing import Any
 
 import numpy as np
@@ -22,30 +23,17 @@ def check_number(
 ) -> None:
     """Raise a ValueError that names the parameter, its value and what is allowed."""
     kind = numbers.Integral if whole else numbers.Real
-    wanted = ["a whole number" if whole else "a number"]
-    if above is not None:
-        wanted.append(f"above {above:g}")
-    if at_least is not None:
-        wanted.append(f"at least {at_least:g}")
-    if at_most is not None:
-        wanted.append(f"at most {at_most:g}")
-    if below is not None:
-        wanted.append(f"below {below:g}")
-    message = f"{name}={value!r} must be " + " and ".join(wanted) + "."
-    if hint:
-        message += " " + hint
-    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
-        raise ValueError(message)
-    number = float(value)
-    if (
-        np.isnan(number)
-        or (np.isinf(number) and not infinite)
-        or (above is not None and not number > above)
-        or (at_least is not None and not number >= at_least)
-        or (at_most is not None and not number <= at_most)
-        or (below is not None and not number < below)
-    ):
-        raise ValueError(message)
+    limits = (("above", above, gt), ("at least", at_least, ge), ("at most", at_most, le))
+    given = [one for one in (*limits, ("below", below, lt)) if one[1] is not None]
+    number = float("nan")
+    if isinstance(value, kind) and not isinstance(value, (bool, np.bool_)):
+        number = float(value)
+    is_finite = np.isfinite(number) or (infinite and np.isinf(number))
+    if not (is_finite and all(holds(number, limit) for _, limit, holds in given)):
+        wanted = ["a whole number" if whole else "a number"]
+        wanted += [f"{word} {limit:g}" for word, limit, _ in given]
+        message = f"{name}={value!r} must be {' and '.join(wanted)}."
+        raise ValueError(f"{message} {hint}" if hint else message)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

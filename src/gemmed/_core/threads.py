@@ -38,20 +38,16 @@ def blas_threads(
     Passes over blocks have threads of their own. Those of BLAS go on spinning after a call, and
     would take the processors from them: with ``in_blocks`` there is one.
     """
-    if in_blocks:
-        return single_blas_thread()
-    if n_samples < SINGLE_THREAD_BELOW:
+    if in_blocks or n_samples < SINGLE_THREAD_BELOW:
         return single_blas_thread()
     if n_jobs is None:
         return nullcontext()
-    limited: AbstractContextManager[object] = _controller().limit(limits=effective_n_jobs(n_jobs))
-    return limited
+    return _controller().limit(limits=effective_n_jobs(n_jobs))
 
 
 def single_blas_thread() -> AbstractContextManager[object]:
     """One BLAS thread, for code that has threads of its own."""
-    single: AbstractContextManager[object] = _controller().limit(limits=1)
-    return single
+    return _controller().limit(limits=1)
 
 
 def thread_pool(n_threads: int) -> ThreadPoolExecutor:

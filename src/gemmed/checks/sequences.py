@@ -197,13 +197,10 @@ class _Urn(NamedTuple):
     def of(
         cls, prediction: FloatArray, weights: FloatArray, left: BoolArray, known: BoolArray
     ) -> _Urn:
-        rest, variance = float(prediction[left].sum()), _spread(prediction[left], weights[left])
+        variance = np.sum(_spread(prediction[left], weights[left]))
         m, w = prediction[left & ~known], weights[left & ~known]
-        if not len(m):
-            return cls(rest, float(np.sum(variance)), 0.0, 0.0)
-        return cls(
-            rest, float(np.sum(variance)), float((m / w).max()), float(((1.0 - m) / w).max())
-        )
+        most = np.max(m / w, initial=0.0), np.max((1.0 - m) / w, initial=0.0)
+        return cls(*map(float, (prediction[left].sum(), variance, *most)))
 
     def with_answer(self, prediction: float, answer: float, weight: float) -> _Urn:
         """The same with a row whose answer is known before it is drawn."""
@@ -232,9 +229,7 @@ def _log_gain(
 def _first_kept(log_wealth: FloatArray, alpha: float, shares: FloatArray) -> float:
     """The smallest share that is not refuted, to the grid point before it."""
     kept = np.flatnonzero(log_wealth < np.log(1.0 / alpha))
-    if not len(kept):
-        return float(shares[-1])
-    return float(shares[max(kept[0] - 1, 0)])
+    return float(shares[max(kept[0] - 1, 0)] if len(kept) else shares[-1])
 
 
 def check_level(level: float) -> None:

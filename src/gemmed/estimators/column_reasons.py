@@ -198,8 +198,7 @@ def _width(quantiles: FloatArray) -> FloatArray:
     """Standard deviation of normal values with SUMMARY_QUANTILES: the larger of two estimates."""
     usual = special.ndtri(SUMMARY_QUANTILES)
     inner = (quantiles[3] - quantiles[1]) / (usual[3] - usual[1])
-    found: FloatArray = np.maximum(inner, (quantiles[4] - quantiles[0]) / (usual[4] - usual[0]))
-    return found
+    return np.maximum(inner, (quantiles[4] - quantiles[0]) / (usual[4] - usual[0]))
 
 
 def _spreads(values: FloatArray, own: ClassColumns) -> FloatArray:

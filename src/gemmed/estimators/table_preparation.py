@@ -56,8 +56,7 @@ class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> FloatArray:
         """X with its entries limited."""
         check_is_fitted(self)
-        values: FloatArray = np.clip(check_query_data(self, X), -self.limit, self.limit)
-        return values
+        return np.clip(check_query_data(self, X), -self.limit, self.limit)
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -193,8 +192,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Names of the numbers: what was done, two underscores, the column and perhaps a value."""
         check_is_fitted(self, "columns_")
         check_input_features(self, input_features)
-        found: np.ndarray = self.columns_.get_feature_names_out()
-        return found
+        return self.columns_.get_feature_names_out()
 
     @property
     def plan_(self) -> ColumnPlan:

@@ -112,8 +112,7 @@ def check_query_data(estimator: Any, X: Any, *, all_columns: bool = False) -> Fl
 
 def check_unlabelled_data(estimator: Any, X: Any) -> FloatArray:
     """Validated X (float64) at fit time, with constant columns."""
-    found: FloatArray = _validated(estimator, X, ensure_min_samples=2)
-    return found
+    return _validated(estimator, X, ensure_min_samples=2)
 
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:

@@ -141,8 +141,7 @@ def _connected(points: FloatArray, limit: float) -> np.ndarray:
     pairs = spatial.cKDTree(points).query_pairs(limit, output_type="ndarray")
     shape = (len(points), len(points))
     links = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=shape)
-    part: np.ndarray = connected_components(links, directed=False)[1]
-    return part
+    return connected_components(links, directed=False)[1]
 
 
 class LabelConflict(NamedTuple):

@@ -197,13 +197,11 @@ def _sums(bins: np.ndarray, cut: _Cut) -> FloatArray:
     """Of every slice, shape (..., n_slices)."""
     zero = np.zeros((*bins.shape[:-1], 1))
     total = np.concatenate([zero, np.cumsum(bins, axis=-1)], axis=-1)
-    found: FloatArray = total[..., cut.last + 1] - total[..., cut.first]
-    return found
+    return total[..., cut.last + 1] - total[..., cut.first]
 
 
 def _members(cut: _Cut, number: int) -> BoolArray:
-    found: BoolArray = (cut.codes >= cut.first[number]) & (cut.codes <= cut.last[number])
-    return found
+    return (cut.codes >= cut.first[number]) & (cut.codes <= cut.last[number])
 
 
 def _slice(

@@ -119,8 +119,7 @@ def _x(row: float, first: int, end: int) -> float:
 
 def _ticks(first: int, end: int) -> list[int]:
     """Rows whose times are written below a picture."""
-    ticks: list[int] = np.linspace(first, end - 1, 5).astype(int).tolist()
-    return ticks
+    return np.linspace(first, end - 1, 5).astype(int).tolist()
 
 
 def _around(span: ShownSpan, n_rows: int) -> tuple[int, int]:

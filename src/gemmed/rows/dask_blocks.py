@@ -499,8 +499,7 @@ def _read_labels(file: str, group: int, label: str) -> np.ndarray:
     from pyarrow import parquet
 
     table = parquet.ParquetFile(file).read_row_group(group, columns=[label])
-    values: np.ndarray = table.column(label).to_numpy()
-    return values
+    return table.column(label).to_numpy()
 
 
 Prediction = Literal["predict", "decision_function", "predict_proba"]
@@ -543,5 +542,4 @@ def lazily(model: Any, X: Any, method: Prediction = "predict") -> Any:
 
 
 def _predicted(X: np.ndarray, model: Any, method: str) -> np.ndarray:
-    result: np.ndarray = getattr(model, method)(X)
-    return result
+    return getattr(model, method)(X)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from ..._core.types import BoolArray, FloatArray
 
@@ -47,7 +48,7 @@ class FaultModel:
 
 
 def inject_fault(
-    signal: Any, kind: str, rate: float, rng: np.random.Generator, *, level: float | None = None
+    signal: Any, kind: str, rate: float, rng: Generator, *, level: float | None = None
 ) -> FloatArray:
     """A copy of a signal as a faulty sensor would record it; the severity is drawn at random.
 
@@ -82,9 +83,7 @@ def inject_fault(
     return FAULT_KINDS[kind](values, max(reference, 1e-4), rate, rng)
 
 
-def draw_bursts(
-    n_steps: int, share: float, mean_burst: float, rng: np.random.Generator
-) -> BoolArray:
+def draw_bursts(n_steps: int, share: float, mean_burst: float, rng: Generator) -> BoolArray:
     """A two-state Markov chain, True while the sensor is faulty, shape (n_steps,).
 
     The chain starts in its stationary state: a burst may be under way at the start.
@@ -114,30 +113,26 @@ def draw_bursts(
 
 
 def draw_faults(
-    models: Sequence[FaultModel],
-    common: Sequence[FaultModel],
-    duration: float,
-    rng: np.random.Generator,
+    models: Sequence[FaultModel], common: Sequence[FaultModel], duration: float, rng: Generator
 ) -> list[Fault]:
     """Faults of all sensors during one recording: those of the shared recorder, and their own.
 
     They are in the order in which they happen to the signal: a memory is stale before a sensor adds
     its noise.
     """
-    faults: list[Fault] = []
     shared = [burst for model in common for burst in _bursts_of(model, duration, rng)]
-    for sensor, model in enumerate(models):
-        own = _bursts_of(model, duration, rng)
-        for kind, start, stop in (*shared, *own):
-            faults.append(Fault(sensor, kind, start, stop))
-    return faults
+    return [
+        Fault(sensor, *burst)
+        for sensor, model in enumerate(models)
+        for burst in (*shared, *_bursts_of(model, duration, rng))
+    ]
 
 
 def apply_faults(
     signals: FloatArray,
     faults: Sequence[Fault],
     rate: float,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     earlier: FloatArray | None = None,
 ) -> FloatArray:
@@ -181,13 +176,12 @@ def faulty_share(faults: Sequence[Fault], n_sensors: int, starts: Any, length: f
 
 
 def _bursts_of(
-    model: FaultModel, duration: float, rng: np.random.Generator
+    model: FaultModel, duration: float, rng: Generator
 ) -> list[tuple[str, float, float]]:
     n_steps = int(np.ceil(duration / CHAIN_STEP))
     faulty = draw_bursts(n_steps, model.share, max(1.0, model.mean_burst / CHAIN_STEP), rng)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], faulty.astype(int), [0]])))
-    names = list(model.kinds)
-    weights = np.array([model.kinds[name] for name in names])
+    names, weights = list(model.kinds), np.array(list(model.kinds.values()))
     bursts = []
     for first, last in edges.reshape(-1, 2):
         kind = names[int(rng.choice(len(names), p=weights / weights.sum()))]
@@ -205,28 +199,24 @@ def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-def _broadband_noise(
-    signal: FloatArray, level: float, rate: float, rng: np.random.Generator
-) -> FloatArray:
+def _broadband_noise(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """A broken shield or preamplifier."""
     return signal + level * 10.0 ** rng.uniform(-1.5, 0.0) * rng.normal(size=len(signal))
 
 
-def _dropout(signal: FloatArray, level: float, rate: float, rng: np.random.Generator) -> FloatArray:
+def _dropout(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """A loose contact: nothing but the noise of the recorder, with short returns of the signal."""
     gone = ~draw_bursts(len(signal), 0.12, max(1.0, 0.06 * rate), rng)
     return np.where(gone, 0.0, signal) + 2e-4 * rng.normal(size=len(signal))
 
 
-def _clipping(
-    signal: FloatArray, level: float, rate: float, rng: np.random.Generator
-) -> FloatArray:
+def _clipping(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """A wrong gain: amplified many times, cut at full scale, recorded at the old range."""
     limit = level * rng.uniform(0.4, 1.0)
     return np.clip(signal * rng.uniform(8.0, 40.0), -limit, limit)
 
 
-def _stuck(signal: FloatArray, level: float, rate: float, rng: np.random.Generator) -> FloatArray:
+def _stuck(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """A converter that repeats a value, for 10 to 300 milliseconds at a time."""
     lengths = np.maximum(1, np.exp(rng.uniform(np.log(0.01), np.log(0.3), len(signal))) * rate)
     firsts = np.concatenate([[0], np.cumsum(lengths.astype(int))])
@@ -235,7 +225,7 @@ def _stuck(signal: FloatArray, level: float, rate: float, rng: np.random.Generat
     return signal[held]
 
 
-def _spikes(signal: FloatArray, level: float, rate: float, rng: np.random.Generator) -> FloatArray:
+def _spikes(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """Knocks on a loose mount or cable: 3 to 8 a second, as loud as steps, ringing shortly."""
     n_spikes = 1 + rng.poisson(rng.uniform(3.0, 8.0) * len(signal) / rate)
     train = np.zeros(len(signal))
@@ -247,22 +237,18 @@ def _spikes(signal: FloatArray, level: float, rate: float, rng: np.random.Genera
     return signal + np.convolve(train, tail)[: len(signal)]
 
 
-def _hum(signal: FloatArray, level: float, rate: float, rng: np.random.Generator) -> FloatArray:
+def _hum(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """Mains: 50 or 60 Hz with harmonics that fall off slowly."""
     time = np.arange(len(signal)) / rate
     base = float(rng.choice([50.0, 60.0])) * (1.0 + 0.002 * rng.normal())
     harmonics = np.arange(1, int(min(0.45 * rate, 800.0) / base) + 1)
     amplitudes = harmonics**-0.8 * np.exp(0.4 * rng.normal(size=len(harmonics)))
     phases = rng.uniform(0.0, 2.0 * np.pi, len(harmonics))
-    waves = amplitudes[:, None] * np.sin(
-        2.0 * np.pi * base * harmonics[:, None] * time + phases[:, None]
-    )
-    return signal + level * 10.0 ** rng.uniform(-1.0, 0.2) * waves.sum(axis=0)
+    waves = np.sin(2.0 * np.pi * base * harmonics[:, None] * time + phases[:, None])
+    return signal + level * 10.0 ** rng.uniform(-1.0, 0.2) * (amplitudes[:, None] * waves).sum(0)
 
 
-def _gain_loss(
-    signal: FloatArray, level: float, rate: float, rng: np.random.Generator
-) -> FloatArray:
+def _gain_loss(signal: FloatArray, level: float, rate: float, rng: Generator) -> FloatArray:
     """A covered or failing microphone: quieter by 3 to 30 dB, most at high frequencies."""
     frequencies = np.fft.rfftfreq(len(signal), 1.0 / rate)
     cut = rng.uniform(120.0, 400.0)
@@ -271,7 +257,7 @@ def _gain_loss(
     return muffled + 2e-4 * rng.normal(size=len(signal))
 
 
-FAULT_KINDS: dict[str, Callable[[FloatArray, float, float, np.random.Generator], FloatArray]] = {
+FAULT_KINDS: dict[str, Callable[[FloatArray, float, float, Generator], FloatArray]] = {
     "noise": _broadband_noise,
     "dropout": _dropout,
     "clipping": _clipping,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from ..._core.types import FloatArray
 
@@ -73,7 +74,7 @@ class Contacts(NamedTuple):
     kind: npt.NDArray[np.int64]  # HEEL, TOE, FORE_HOOF or HIND_HOOF
 
 
-def draw_walker(with_animal: bool, duration: float, rng: np.random.Generator) -> Walker:
+def draw_walker(with_animal: bool, duration: float, rng: Generator) -> Walker:
     """A random subject; leading an animal slows a human down a little."""
     animal = None
     if with_animal:
@@ -102,7 +103,7 @@ def draw_walker(with_animal: bool, duration: float, rng: np.random.Generator) ->
     )
 
 
-def contacts_of(walker: Walker, duration: float, rng: np.random.Generator) -> Contacts:
+def contacts_of(walker: Walker, duration: float, rng: Generator) -> Contacts:
     """Every heel, toe and hoof that meets the ground during a recording."""
     contacts: Any = _human_contacts(walker, duration, rng)
     if walker.animal is not None:
@@ -112,7 +113,7 @@ def contacts_of(walker: Walker, duration: float, rng: np.random.Generator) -> Co
     return Contacts(*(values[inside] for values in contacts))
 
 
-def _human_contacts(walker: Walker, duration: float, rng: np.random.Generator) -> Contacts:
+def _human_contacts(walker: Walker, duration: float, rng: Generator) -> Contacts:
     interval = 60.0 / walker.cadence
     n_steps = int(np.ceil(duration / interval)) + 4
     left = np.arange(n_steps) % 2 == 0
@@ -133,9 +134,7 @@ def _human_contacts(walker: Walker, duration: float, rng: np.random.Generator) -
     )
 
 
-def _animal_contacts(
-    walker: Walker, animal: Animal, duration: float, rng: np.random.Generator
-) -> Contacts:
+def _animal_contacts(walker: Walker, animal: Animal, duration: float, rng: Generator) -> Contacts:
     stride = animal.stride_length / walker.speed
     n_strides = int(np.ceil(duration / stride)) + 3
     start = rng.uniform(-2.0, -1.0) * stride
@@ -190,7 +189,7 @@ class Weather(NamedTuple):
     ambient: float  # Amplitude of distant sounds, half of them common to all sensors
 
 
-def draw_weather(rng: np.random.Generator) -> Weather:
+def draw_weather(rng: Generator) -> Weather:
     """Weather changes from subject to subject."""
     return Weather(
         wind=float(0.0020 * np.exp(0.6 * rng.normal())),
@@ -200,7 +199,7 @@ def draw_weather(rng: np.random.Generator) -> Weather:
 
 
 def footstep_sound(
-    walker: Walker, contacts: Contacts, n_samples: int, rate: float, rng: np.random.Generator
+    walker: Walker, contacts: Contacts, n_samples: int, rate: float, rng: Generator
 ) -> FloatArray:
     """Sound of the contacts at every sensor, shape (n_sensors, n_samples)."""
     waves = np.fft.rfft(_impact_waves(walker, contacts, rate, rng), axis=1)
@@ -215,11 +214,8 @@ def footstep_sound(
         decibels = -ABSORPTION * frequencies / 1000.0 * distance[:, None]
         # The shift by a fraction of a sample keeps the time differences between sensors exact.
         shift = np.exp(-2j * np.pi * frequencies / rate * (arrival - first)[:, None])
-        gain = (
-            REFERENCE_METRES
-            / np.maximum(distance, REFERENCE_METRES)[:, None]
-            * 10.0 ** (decibels / 20.0)
-        )
+        nearness = REFERENCE_METRES / np.maximum(distance, REFERENCE_METRES)[:, None]
+        gain = nearness * 10.0 ** (decibels / 20.0)
         heard = np.fft.irfft(waves * gain * shift, length, axis=1)
         inside = first < n_samples
         places = first[inside, None] + np.arange(length)
@@ -227,9 +223,7 @@ def footstep_sound(
     return FULL_SCALE * sounds[:, :n_samples]
 
 
-def background(
-    weather: Weather, n_samples: int, rate: float, rng: np.random.Generator
-) -> FloatArray:
+def background(weather: Weather, n_samples: int, rate: float, rng: Generator) -> FloatArray:
     """Wind, distant sounds and the noise of the microphones, shape (n_sensors, n_samples)."""
     n_sensors = len(SENSOR_POSITIONS)
     frequencies = np.fft.rfftfreq(n_samples, 1.0 / rate)
@@ -252,9 +246,7 @@ def _place(walker: Walker, contacts: Contacts) -> tuple[FloatArray, FloatArray]:
     return x, y
 
 
-def _impact_waves(
-    walker: Walker, contacts: Contacts, rate: float, rng: np.random.Generator
-) -> FloatArray:
+def _impact_waves(walker: Walker, contacts: Contacts, rate: float, rng: Generator) -> FloatArray:
     """Sound of every contact at the source; each strike differs a little from the others."""
     length = 2 * int(np.ceil(IMPACT_SECONDS * rate / 2.0))
     time = np.arange(length) / rate
@@ -266,23 +258,17 @@ def _impact_waves(
         animal = walker.animal if kind in (FORE_HOOF, HIND_HOOF) else None
         hardness = walker.hardness if animal is None else animal.hardness
         struck = hardness * np.exp(0.08 * rng.normal(size=(len(members), 1)))
-        wave = (
-            sound.friction
-            * np.exp(-time / sound.friction_decay)
-            * rng.normal(size=(len(members), length))
-        )
-        for frequency, decay, weight in zip(
-            sound.frequencies, sound.decays, sound.weights, strict=True
-        ):
+        friction = sound.friction * np.exp(-time / sound.friction_decay)
+        wave = friction * rng.normal(size=(len(members), length))
+        modes = zip(sound.frequencies, sound.decays, sound.weights, strict=True)
+        for frequency, decay, weight in modes:
             oscillation = np.sin(2.0 * np.pi * frequency * struck * time)
             wave += weight * np.exp(-time / decay) * oscillation
         waves[members] = contacts.strength[members, None] * wave
     return waves
 
 
-def _coloured(
-    rows: int, n_samples: int, amplitude: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _coloured(rows: int, n_samples: int, amplitude: FloatArray, rng: Generator) -> FloatArray:
     """Gaussian noise of unit variance with a given amplitude spectrum, shape (rows, n_samples)."""
     spectrum = np.fft.rfft(rng.normal(size=(rows, n_samples)), axis=1) * amplitude
     noise: FloatArray = np.fft.irfft(spectrum, n_samples, axis=1)
