@@ -27,7 +27,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import StandardScaler
 
 from gemmed import GEMMEDClassifier
-from gemmed.review.applied_marks import Known, apply_marks
+from gemmed.review.subjects import Known, apply_marks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "states"))
 from protocol import KINDS, split, tables

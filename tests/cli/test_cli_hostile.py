@@ -149,6 +149,17 @@ def test_tables_for_people_hold_no_formula(tmp_path, capsys):
     assert FORMULA in set(pd.read_parquet(outputs[3])["target"])
 
 
+def test_raw_cells_hold_for_rows_without_a_label(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    lines = [f"{i % 7},{'ab'[i % 2]},=n{i}" for i in range(40)] + ["3,,=1+1"]
+    path.write_text("\n".join(["x,y,name", *lines]))
+    for options, cell in (([], "'=1+1"), (["--raw-cells"], "=1+1")):
+        out = tmp_path / "u.csv"
+        asked = ["audit", path, "--target", "y", "--id", "name", "--unlabelled", out, *options]
+        assert main([str(word) for word in asked]) == 0
+        assert pd.read_csv(out)["name"].tolist() == [cell]
+
+
 # -- what is no table --------------------------------------------------------------------------
 
 

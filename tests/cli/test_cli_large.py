@@ -13,7 +13,7 @@ import pytest
 from gemmed._core.exceptions import TableError
 from gemmed.cli import main
 from gemmed.estimators.table_blocks import _first_pass, cluster_blocks, local_blocks, scan_table
-from gemmed.estimators.table_columns import Roles
+from gemmed.estimators.table_columns import Handling, Roles
 from gemmed.io.model_files import load_model
 from gemmed.rows.tables import BATCH_ROWS, open_batches, read_table
 from patients import call, refusal
@@ -96,9 +96,32 @@ def test_errors_name_the_row_of_the_whole_table(tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index=False)
     batches = open_batches(tmp_path / "t.csv")
     with pytest.raises(TableError, match=r"'broken' in row 251 is none"):
-        scan_table(batches, Roles("state"), object(), scaling="robust", seed=0)
+        scan_table(batches, Roles("state"), object(), Handling(), scaling="robust", seed=0)
     with pytest.raises(TableError, match=r"'broken' in row 251, which is not a number"):
         [part.only_numbers("a", "a column of numbers") for part in batches.batches()]
+
+
+def test_a_model_of_blocks_knows_which_cells_are_missing(tmp_path, capsys):
+    """As a model of a whole table does; it used to refuse them in later tables."""
+    frame = readings(300).astype({"a": object}).dropna(subset="state")
+    frame.loc[frame.index[::9], "a"] = "n.d."
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for stream in ([], ["--stream"]):
+        fitted(tmp_path / "t.csv", "--missing", "n.d.", *stream, tmp_path / "m.gemmed")
+        asked = ["predict", tmp_path / "m.gemmed", tmp_path / "t.csv", "--out", tmp_path / "p.csv"]
+        code, _, err = call(capsys, *asked)
+        assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    "extra", [["--duplicates", "once"], ["--spans", "s.csv"], ["--sensors", "together"]]
+)
+def test_what_blocks_cannot_do_is_refused(folder, capsys, tmp_path, extra):
+    """It used to be ignored."""
+    out = tmp_path / "m.gemmed"
+    line = refusal(capsys, "fit", folder / "t.csv", *FIT, "--stream", *extra, "--out", out)
+    assert "needs the whole table, which is read in blocks" in line
+    assert not out.exists()
 
 
 def test_files_of_other_columns_are_refused(folder, tmp_path):
@@ -208,7 +231,9 @@ def test_memory_does_not_grow_with_the_table(tmp_path, monkeypatch):
 
     batches = open_batches(tmp_path)
     tracemalloc.start()
-    scan = scan_table(batches, Roles("y"), GEMMEDClassifier(), scaling="standard", seed=0)
+    scan = scan_table(
+        batches, Roles("y"), GEMMEDClassifier(), Handling(), scaling="standard", seed=0
+    )
     blocks = local_blocks(batches, scan, n_threads=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -243,7 +268,9 @@ def test_blocks_on_a_cluster_are_those_here(client, folder, name, monkeypatch):
     from gemmed import GEMMEDClassifier
 
     batches = open_batches(folder / name)
-    scan = scan_table(batches, Roles("state"), GEMMEDClassifier(), scaling="robust", seed=0)
+    scan = scan_table(
+        batches, Roles("state"), GEMMEDClassifier(), Handling(), scaling="robust", seed=0
+    )
     here = local_blocks(batches, scan, n_threads=1)
     there = cluster_blocks(batches, scan, client)
     assert there.sizes == here.sizes == tuple(scan.block_sizes)
@@ -277,7 +304,9 @@ def test_large_row_groups_are_divided_among_the_workers(client, tmp_path):
 
     batches = open_batches(tmp_path / "t.parquet")
     assert len(batches.groups) == 1
-    scan = scan_table(batches, Roles("y"), GEMMEDClassifier(), scaling="standard", seed=0)
+    scan = scan_table(
+        batches, Roles("y"), GEMMEDClassifier(), Handling(), scaling="standard", seed=0
+    )
     blocks = cluster_blocks(batches, scan, client)
     rows = np.concatenate(list(blocks.map(_block)))
     expected = scan.pipeline[0].transform(pd.DataFrame(X, columns=["a", "b"])[pd.notna(y)])

@@ -121,7 +121,7 @@ def test_an_old_workbook_is_not_written_as_csv(messy, capsys, tmp_path, command)
         call(capsys, "fit", messy, *FIT, "--out", tmp_path / "m")
     arguments = [messy, *FIT] if command == "audit" else [tmp_path / "m", messy]
     line = refusal(capsys, command, *arguments, "--out", tmp_path / "x.xls")
-    assert "x.xls' would be an old Excel workbook" in line and ".csv" in line
+    assert "x.xls' is in a format that is not written" in line and ".csv" in line
     assert not (tmp_path / "x.xls").exists()
 
 

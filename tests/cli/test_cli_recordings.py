@@ -187,6 +187,7 @@ def test_excerpts_and_unlabelled_recordings(folder, capsys, tmp_path):
         (["fit", "m.csv", "--out", "x", "--jobs", "0"], ["--jobs: 0 must be at least 1"]),
         (["fit", "m.csv", "--out", "x", "--recordings", "no"], ["--target"]),
         (["fit", "m.csv", "--out", "x", "--target", "odd"], ["no column 'odd'"]),
+        (["audit", "m.csv", "--pred-probs", "p.npy"], ["--pred-probs has no meaning with"]),
         (["fit", "gone.csv", "--out", "x"], ["none of the recordings could be opened"]),
         (["fit", "times.csv", "--out", "x"], ["row 1: start=3.0, end=2.0"]),
         (["fit", "one.csv", "--out", "x"], ["one class only"]),

@@ -115,6 +115,8 @@ def test_more_rows_than_can_be_listed_are_counted(folder, capsys, monkeypatch, s
         (["--sensor", "a=x", "--order", "t"], "--sensor needs the whole table"),
         (["--annotators", "a", "b"], "--annotators needs the whole table"),
         (["--spans", "s.csv"], "--spans needs the whole table"),
+        (["--duplicates", "once"], "--duplicates once needs the whole table"),
+        (["--recordings", "yes"], "--recordings yes needs the whole table"),
         (["--base", "forest"], "base='forest' is fitted to rows in memory"),
     ],
 )

@@ -17,9 +17,7 @@ def without_interrupts(*more: signal.Signals) -> Iterator[None]:
     A terminal sends it to all processes of a command at once; what ignores it when a process
     starts is ignored for good. Only the main thread may say so: elsewhere this does nothing.
 
-    Parameters
-    ----------
-    more : further signals that are ignored, such as SIGTERM to all processes of a service
+    ``more``: further signals that are ignored, such as SIGTERM to all processes of a service.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

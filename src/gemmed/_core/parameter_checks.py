@@ -23,8 +23,8 @@ def check_number(
 ) -> None:
     """Raise a ValueError that names the parameter, its value and what is allowed."""
     kind = numbers.Integral if whole else numbers.Real
-    limits = (("above", above, gt), ("at least", at_least, ge), ("at most", at_most, le))
-    given = [one for one in (*limits, ("below", below, lt)) if one[1] is not None]
+    ends: list[Any] = [("above", above, gt), ("at least", at_least, ge), ("at most", at_most, le)]
+    given = [end for end in (*ends, ("below", below, lt)) if end[1] is not None]
     number = float("nan")
     if isinstance(value, kind) and not isinstance(value, (bool, np.bool_)):
         number = float(value)

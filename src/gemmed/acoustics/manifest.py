@@ -12,7 +12,8 @@ import numpy as np
 
 from .._core.exceptions import ManifestError, TableError
 from .._core.optional import require
-from ..rows.tables import Table, read_table, shortened, write_table
+from ..rows.table import shortened
+from ..rows.tables import Table, read_table, write_table
 from .sound_files import SoundFile
 
 PATH, LABEL, START, END = "path", "label", "start", "end"

@@ -288,9 +288,7 @@ def plan_record(plan: CheckPlan) -> dict[str, Any]:
 def plan_from(record: Any, name: str = "the plan", *, digest: str | None = None) -> CheckPlan:
     """A plan from its record, checked.
 
-    Parameters
-    ----------
-    digest : of the table at hand; a plan for another one is refused
+    ``digest``: of the table at hand; a plan for another one is refused.
     """
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ReviewError(f"{name} is not a plan of checks: gemmed audit --plan FILE writes one")

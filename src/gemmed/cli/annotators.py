@@ -14,7 +14,7 @@ from ..estimators.column_plan import feature_frame, plan_columns
 from ..estimators.table_columns import table_pipeline
 from ..report.annotators import AnnotatorFindings, AnnotatorReport, annotator_findings
 from ..rows.tables import Table, read_table
-from .options import option_name, reading_of
+from .options import reading_of, refuse
 from .outputs import emit_found
 from .terminal import fit_progress, note, print_json, print_table, say, warnings_as_notes
 from .training import other_classifier, report_left_out
@@ -48,9 +48,7 @@ def audit_annotators(options: argparse.Namespace) -> int:
     given = "--annotators" if options.answers is None else "--answers"
     if options.annotators is not None and options.answers is not None:
         raise ValueError("--annotators and --answers: give one of them")
-    for name in REFUSED_OPTIONS:
-        if getattr(options, name) not in (None, []):
-            raise ValueError(f"{option_name(name)} has no meaning with {given}: leave it out")
+    refuse(options, REFUSED_OPTIONS, f"has no meaning with {given}: leave it out")
     findings = _findings(options)
     emit_found(findings.ranked, options)
     if options.html is not None:
@@ -67,19 +65,11 @@ def _print(findings: AnnotatorFindings, options: argparse.Namespace) -> None:
     for sentence in findings.sentences():
         say(sentence)
     say()
-    shown = findings.people[: options.top]
-    print_table(
-        ["annotator", "answers", "right", "90 % interval"],
-        [
-            [
-                own.name,
-                own.n_answers,
-                f"{100 * own.share.mean:.1f} %",
-                f"{100 * own.share.low:.1f} % to {100 * own.share.high:.1f} %",
-            ]
-            for own in shown
-        ],
-    )
+    shown, cells = findings.people[: options.top], []
+    for own in shown:
+        mean, low, high = (f"{100 * end:.1f} %" for end in own.share)
+        cells.append([own.name, own.n_answers, mean, f"{low} to {high}"])
+    print_table(["annotator", "answers", "right", "90 % interval"], cells)
     if len(findings.people) > len(shown):
         say(f"... and {len(findings.people) - len(shown)} more; --top N prints N, --json all")
     rows = findings.unclear.head(options.top)
@@ -236,8 +226,8 @@ def _fit(options: argparse.Namespace, table: Table, answered: Answers, further: 
         left_out = len(table) - len(answered.rows) if options.answers is None else 0
         report_left_out(plan, left_out)
         frame = feature_frame(table, plan).iloc[answered.rows].reset_index(drop=True)
-        pipeline = table_pipeline(classifier, frame, plan, scaling=options.scaling)
-        X = pipeline[0].transform_frame(frame)
+        columns = table_pipeline(classifier, frame, plan, scaling=options.scaling)[0]
+        X = columns.transform_frame(frame)
     else:
         note("there is no column to learn from: true labels are inferred from the answers alone")
     with warnings_as_notes(), fit_progress():

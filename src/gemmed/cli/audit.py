@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
 
         found = with_damaged(found, ranked, training)
     if options.unlabelled is not None:
-        emit_table(score_unlabelled(training, identifiers), options.unlabelled)
+        rest = score_unlabelled(training, identifiers)
+        emit_table(rest, options.unlabelled, raw_cells=options.raw_cells)
     return _report(options, training, findings, found, sound)
 
 

@@ -35,7 +35,8 @@ def audit_sensors(
     )
     found = ranked[is_found].sort_values("anomaly_score", ascending=False, kind="stable")
     if options.unlabelled is not None:
-        emit_table(score_unlabelled(training, identifiers), options.unlabelled)
+        rest = score_unlabelled(training, identifiers)
+        emit_table(rest, options.unlabelled, raw_cells=options.raw_cells)
     emit_found(found, options)
     if options.html is not None:
         _write_page(training, ranked, options)

@@ -32,12 +32,7 @@ def reproduce(options: argparse.Namespace) -> int:
         print_json(summaries)
         return 0
     cells = [
-        [
-            own["target"],
-            own["runs"],
-            f"{own['seconds']:.1f}",
-            str(Path(own["out"], own["files"][0])),
-        ]
+        [own["target"], own["runs"], f"{own['seconds']:.1f}", Path(own["out"], own["files"][0])]
         for own in summaries
     ]
     print_table(["target", "runs", "seconds", "picture"], cells)

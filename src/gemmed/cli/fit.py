@@ -26,13 +26,6 @@ def run(options: argparse.Namespace) -> int:
     require("skops", "saving models needs", "cli")
     check_outputs(options, [options.table], files=["out"], tables=["unlabelled"], spans=["spans"])
     if is_streamed(options):
-        if has_sensor_columns(options):
-            raise ValueError("--sensor and --prefix need the whole table: leave out --stream")
-        if options.unlabelled is not None:
-            raise ValueError(
-                "--unlabelled needs the whole table, which is read in blocks: use gemmed predict "
-                "for rows without a label"
-            )
         training = train_in_blocks(options)[0]
     else:
         training = train(options)

@@ -24,7 +24,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 STREAM_FROM_BYTES = 500_000_000
@@ -219,6 +219,13 @@ def add_command(
 def option_name(name: str) -> str:
     """How an attribute of the parsed options is written: ``--pred-probs`` of pred_probs."""
     return f"--{name.replace('_', '-')}"
+
+
+def refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Raise an error if one of these options is given; ``why`` follows its name."""
+    for name in names:
+        if getattr(options, name, None) not in (None, [], False):
+            raise ValueError(f"{option_name(name)} {why}")
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:

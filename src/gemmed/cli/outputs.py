@@ -13,7 +13,7 @@ from typing import Any
 from .._core.exceptions import OutputError
 from .._core.whole_files import replacing
 from ..rows.cells import frame_without_formulas
-from ..rows.tables import check_table_name, csv_text, may_run_formulas, write_table
+from ..rows.tables import check_table_name, csv_text, is_csv_name, write_table
 from .options import option_name
 from .terminal import note, printable
 
@@ -30,11 +30,8 @@ def check_outputs(
 
     It must be no file that is read, and not the file of another option.
 
-    Parameters
-    ----------
-    inputs : files that are read
-    files, tables, spans : names of options; the name of a table says its format, spans may be
-        JSON; of these two "-" is standard output
+    ``inputs``: files that are read. ``files``, ``tables``, ``spans``: names of options; the name of
+    a table says its format, spans may be JSON; of these two "-" is standard output.
     """
     read = {os.path.realpath(path) for path in inputs if path and path != "-"}
     seen: dict[str, str] = {}
@@ -76,7 +73,7 @@ def emit_table(frame: Any, path: str, *, raw_cells: bool = False) -> None:
 
     In CSV, which people open in spreadsheets, formulas are written as text unless ``raw_cells``.
     """
-    if not raw_cells and may_run_formulas(path):
+    if not raw_cells and is_csv_name(path):
         frame, n_changed = frame_without_formulas(frame)
         note_formulas(n_changed)
     if path != "-":

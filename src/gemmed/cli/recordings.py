@@ -23,7 +23,7 @@ from ..estimators.column_plan import ColumnPlan
 from ..report.audited import Audited, audited_rows
 from ..report.sounds import Recordings
 from ..rows.tables import Table
-from .options import MAX_COMPONENTS
+from .options import MAX_COMPONENTS, refuse
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import Training, classifier_of, known_of, proba_columns
 
@@ -38,6 +38,7 @@ def is_sound_model(model: Any) -> bool:
 
 def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     """Read the recordings of a manifest and fit; what cannot be used is said on standard error."""
+    refuse(options, ("pred_probs", "embeddings"), "has no meaning with recordings: leave it out")
     options.target = options.target or LABEL
     classifier, known = classifier_of(options), known_of(options, table)
     if known.n_unlabelled:
@@ -70,14 +71,11 @@ def train_on_recordings(options: argparse.Namespace, table: Table) -> Training:
     if len(set(rows.tolist())) < len(rows):
         facts |= {START: segments.starts, END: segments.ends}
     facts["flags"] = np.array(damage_of(segments.flags), dtype=object)
+    said = labels, known.n_unlabelled, table, rows[used], options.target
     return Training(
         Pipeline([("recordings", reader), ("components", pca), ("classifier", classifier)]),
         ColumnPlan(pca.get_feature_names_out().tolist(), [], {}),
-        labels,
-        known.n_unlabelled,
-        table,
-        rows[used],
-        options.target,
+        *said,
         features[used],
         lambda: (rows[rest], features[rest]),
         facts={name: values[used] for name, values in facts.items()},
@@ -118,17 +116,8 @@ def audited_recordings(
         "recordings and are not what they are judged by"
     )
     problems = [(str(p[PATH]), f"cannot be used: {p['problem']}") for p in training.problems]
-    audited = audited_rows(
-        table,
-        rows,
-        labels,
-        training.features,
-        training.classifier,
-        target=training.target,
-        frame=frame,
-        identifiers=identifiers,
-        facts=[("judged by", judged_by), *problems],
-    )
+    what = (table, rows, labels, training.features, training.classifier, training.target, frame)
+    audited = audited_rows(*what, identifiers, facts=[("judged by", judged_by), *problems])
     facts = {name: values.astype(str) for name, values in training.facts.items()}
     return replace(audited, identifiers=audited.identifiers | facts), sound
 
@@ -140,19 +129,10 @@ def with_damaged(found: Any, ranked: Any, training: Training) -> Any:
     damaged = ranked[(ranked["flags"] != "") & ~ranked.index.isin(found.index)]
     damaged = damaged.sort_values("anomaly_score", ascending=False, kind="stable")
     labels = training.table.text(training.target)[0]
+    same = {"anomaly_score": 1.0, "verdict": UNREADABLE, "conflicting_rows": []}
     unreadable = pd.DataFrame(
-        [
-            {
-                "row": problem["row"],
-                PATH: problem[PATH],
-                "label": labels[problem["row"] - 1],
-                "anomaly_score": 1.0,
-                "verdict": UNREADABLE,
-                "flags": problem["problem"],
-                "conflicting_rows": [],
-            }
-            for problem in training.problems
-        ]
+        {**one, "label": labels[one["row"] - 1], "flags": one["problem"], **same}
+        for one in training.problems
     )
     parts = [part for part in (unreadable, found, damaged) if len(part)]
     if not parts:

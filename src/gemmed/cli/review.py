@@ -149,11 +149,9 @@ def _serve(options: argparse.Namespace, table: Table, store: MarkStore, path: Pa
         listener.listen(128)  # who opens the address at once waits a moment
         token = secrets.token_urlsafe(24)
         address = f"http://127.0.0.1:{port}/?token={token}"
-        for sentence in (
-            session.fitted.findings.signal_sentence,
-            session.fitted.findings.sentence(),
-        ):
-            print(sentence)
+        findings = session.fitted.findings
+        print(findings.signal_sentence)
+        print(findings.sentence())
         print(f"review at {address}  (Ctrl-C ends it; marks are in {store.path})", flush=True)
         if not options.no_browser and sys.stdout.isatty():
             import webbrowser

@@ -112,9 +112,7 @@ def predict_sensors(
 
     The prediction is that of the moment; ``broken_proba`` is P(broken) of the recording's sensor.
 
-    Parameters
-    ----------
-    spans : file for the stretches of time in which a sensor is broken
+    ``spans``: file for the stretches of time in which a sensor is broken.
     """
     if table is None:
         raise ManifestError(

@@ -17,7 +17,7 @@ from ..rows.number_formats import days_of
 from ..rows.table import number_of
 from ..rows.tables import Table
 from ..sensors import SensorGEMMEDClassifier
-from .options import option_name
+from .options import refuse
 from .outputs import write_spans
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import Training, known_of, other_classifier, proba_columns, report_left_out
@@ -155,11 +155,8 @@ def note_absent(source: str, columns: Sequence[str], there: Sequence[str]) -> No
 
 def classifier_of_sensors(options: argparse.Namespace) -> Any:
     """The classifier with a view per sensor that the options ask for, not fitted."""
-    for name in ("prior", "known", "each", "plan", "strata", "pred_probs", "embeddings"):
-        if getattr(options, name, None):
-            raise ValueError(
-                f"{option_name(name)} has no meaning with several sensors: leave it out"
-            )
+    others = ("prior", "known", "each", "plan", "strata", "pred_probs", "embeddings")
+    refuse(options, others, "has no meaning with several sensors: leave it out")
     return other_classifier(SensorGEMMEDClassifier, options)
 
 
@@ -186,18 +183,9 @@ def train_on_sensor_table(options: argparse.Namespace, table: Table) -> Training
     classifier.group_column_ = options.group
     report_spans(classifier.spans(), options.spans, clock)
     rest = np.setdiff1d(np.arange(len(table)), known.rows)
-    return Training(
-        Pipeline([("classifier", classifier)]),
-        plan,
-        known.labels,
-        known.n_unlabelled,
-        table,
-        known.rows,
-        options.target,
-        frame,
-        lambda: (rest, X.iloc[rest]),
-        facts=facts,
-    )
+    pipeline = Pipeline([("classifier", classifier)])
+    said = known.labels, known.n_unlabelled, table, known.rows, options.target
+    return Training(pipeline, plan, *said, frame, lambda: (rest, X.iloc[rest]), facts=facts)
 
 
 def is_sensor_table_model(model: Any) -> bool:
@@ -236,18 +224,13 @@ def predict_sensor_table(
 
 def span_records(spans: Sequence[Any], clock: Clock | None) -> list[dict[str, Any]]:
     """Faults of sensors as stretches of time."""
-    shown = shown_by(clock)
-    return [
-        {
-            "sensor": span.sensor,
-            "recording": None if span.group is None else str(span.group),
-            "start": shown(span.start),
-            "stop": shown(span.stop),
-            "rows": span.n_samples,
-            "probability": round(span.probability, 3),
-        }
-        for span in spans
-    ]
+    shown, found = shown_by(clock), []
+    for span in spans:
+        group = None if span.group is None else str(span.group)
+        times = shown(span.start), shown(span.stop)
+        facts = (span.sensor, group, *times, span.n_samples, round(span.probability, 3))
+        found.append(dict(zip(SPAN_FIELDS, facts, strict=True)))
+    return found
 
 
 def report_spans(spans: Sequence[Any], path: str | None, clock: Clock | None = None) -> None:

@@ -12,6 +12,7 @@ from ..io.model_files import load_model, save_model
 from ..report.timeline import SensorReadings, ShownSpan, write_timeline
 from ..sensors import SensorMonitor
 from ..sensors.chains import usual_step
+from .options import refuse
 from .outputs import check_outputs, write_spans
 from .sensor_tables import (
     SECONDS_OF_DAY,
@@ -53,17 +54,10 @@ def run(options: argparse.Namespace) -> int:
         spans = monitor.spans(X, order=times)
     spans.sort(key=lambda span: (span.start, span.sensor))
     shown = shown_by(clock)
-    records = [
-        {
-            "sensor": span.sensor,
-            "kind": span.kind,
-            "start": shown(span.start),
-            "stop": shown(span.stop),
-            "rows": span.n_rows,
-            "score": round(span.score, 2),
-        }
-        for span in spans
-    ]
+    records = []
+    for span in spans:
+        facts = (span.sensor, span.kind, shown(span.start), shown(span.stop), span.n_rows)
+        records.append(dict(zip(FIELDS, (*facts, round(span.score, 2)), strict=True)))
     if options.out is not None:
         write_spans(records, FIELDS, options.out, raw_cells=options.raw_cells)
     if options.report is not None:
@@ -134,9 +128,8 @@ def _rate_of(false_alarms: tuple[float, bool], step: float | None, n_sensors: in
 
 
 def _loaded(options: argparse.Namespace) -> tuple[SensorMonitor, Clock | None]:
-    for name in ("sensor", "prefix", "save", "drop"):
-        if getattr(options, name):
-            raise ValueError(f"--{name} is decided when a model is made: use it with --normal")
+    own = ("sensor", "prefix", "save", "drop")
+    refuse(options, own, "is decided when a model is made: use it with --normal")
     monitor = load_model(options.model)
     if not isinstance(monitor, SensorMonitor):
         raise ValueError(
@@ -180,33 +173,24 @@ def _report(
 ) -> None:
     order = np.argsort(times, kind="stable")
     times, frame, shown = times[order], X.iloc[order], shown_by(clock)
+    rate = f"one in {1 / monitor.false_alarm_rate:,.0f} rows of each sensor"
+    facts = [
+        ("table", str(options.table)),
+        ("rows", f"{len(X)}, {shown(times[0])} to {shown(times[-1])}"),
+        ("allowed false alarms", rate),
+        ("rate that the normal rows guarantee", f"{100 * monitor.promised_rate_:.2f} %"),
+    ]
+    readings = [
+        SensorReadings(name, tuple(columns), frame[list(columns)].to_numpy())
+        for name, columns in monitor.views.items()
+    ]
+    drawn = []
+    for own in spans:
+        first = int(np.searchsorted(times, own.start))
+        last = int(np.searchsorted(times, own.stop, side="right")) - 1
+        start, stop = str(shown(own.start)), str(shown(own.stop))
+        drawn.append(ShownSpan(own.sensor, own.kind, first, last, start, stop, own.score))
+    title = f"Sensors in {options.table}"
     write_timeline(
-        options.report,
-        f"Sensors in {options.table}",
-        [
-            ("table", str(options.table)),
-            ("rows", f"{len(X)}, {shown(times[0])} to {shown(times[-1])}"),
-            (
-                "allowed false alarms",
-                f"one in {1 / monitor.false_alarm_rate:,.0f} rows of each sensor",
-            ),
-            ("rate that the normal rows guarantee", f"{100 * monitor.promised_rate_:.2f} %"),
-        ],
-        [
-            SensorReadings(name, tuple(columns), frame[list(columns)].to_numpy())
-            for name, columns in monitor.views.items()
-        ],
-        [
-            ShownSpan(
-                span.sensor,
-                span.kind,
-                int(np.searchsorted(times, span.start)),
-                int(np.searchsorted(times, span.stop, side="right")) - 1,
-                str(shown(span.start)),
-                str(shown(span.stop)),
-                span.score,
-            )
-            for span in spans
-        ],
-        lambda row: str(shown(times[row])),
+        options.report, title, facts, readings, drawn, lambda row: str(shown(times[row]))
     )

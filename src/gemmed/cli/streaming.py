@@ -29,13 +29,21 @@ from ..estimators.whole_fit import only_samples
 from ..report.audited import Audited, reading_facts
 from ..report.findings import Findings
 from ..rows.tables import CSVBatches, ParquetBatches, open_batches
-from .options import STREAM_FROM_BYTES, TLS_FILES, option_name, reading_of, review_arguments
+from .options import (
+    STREAM_FROM_BYTES,
+    TLS_FILES,
+    option_name,
+    reading_of,
+    refuse,
+    review_arguments,
+)
 from .terminal import busy, fit_progress, note, warnings_as_notes
 from .training import (
     Training,
     classifier_of,
     handling_of,
     names_of_rows,
+    preparation_of,
     report_left_out,
     report_notes,
     roles_of,
@@ -47,10 +55,15 @@ MAX_LISTED = 100_000
 SAMPLE_ROWS = 20_000
 """Random rows of an audit that are kept."""
 IN_MEMORY_OPTIONS = (
-    "known", "unlabelled", "embeddings", "pred_probs", "strata", "annotators", "answers", "sensor",
-    "prefix", "order", "spans",
+    "unlabelled", "embeddings", "pred_probs", "strata", "annotators", "answers", "sensor", "prefix",
+    "order", "spans",
 )  # fmt: skip
-"""Options of an audit that need the table in memory."""
+"""Options that need the table in memory."""
+IN_MEMORY_CHOICES = {"duplicates": "once", "recordings": "yes", "sensors": "together"}
+"""Values of options that do."""
+IN_BLOCKS = (
+    "needs the whole table, which is read in blocks (--stream, a folder, or 500 MB and more)"
+)
 ANSWER_SECONDS = 10
 """Seconds a scheduler may take to answer."""
 LOCAL = "local"
@@ -81,20 +94,18 @@ def train_in_blocks(
     -------
     what was learned, what the first reading found, and the table, to be read once more
     """
+    refuse(options, IN_MEMORY_OPTIONS, IN_BLOCKS)
+    for name, choice in IN_MEMORY_CHOICES.items():
+        if getattr(options, name) == choice:
+            raise ValueError(f"--{name} {choice} {IN_BLOCKS}")
     classifier, roles = classifier_of(options), roles_of(options, not_features=not_features)
     if options.sheet is not None:
         raise ValueError("--sheet: Excel files are not streamed, leave --stream out")
     batches = open_batches(options.table, **reading_of(options))
     with cluster(options) if options.scheduler is not None else nullcontext() as client:
         with busy("reading"):
-            scan = scan_table(
-                batches,
-                roles,
-                classifier,
-                scaling=options.scaling,
-                seed=options.seed,
-                handling=handling_of(options),
-            )
+            handling, how = handling_of(options), preparation_of(options)
+            scan = scan_table(batches, roles, classifier, handling, seed=options.seed, **how)
         report_notes(scan.notes)
         report_left_out(scan.plan, scan.n_unlabelled)
         with busy("preparing"):
@@ -114,9 +125,7 @@ def streamed_audit(options: argparse.Namespace) -> tuple[Training, Findings]:
     Cells are kept of the rows that are listed, and of a random sample that stands for the others
     where rows are compared.
     """
-    for name in IN_MEMORY_OPTIONS:
-        if getattr(options, name):
-            raise ValueError(f"{option_name(name)} needs the whole table: leave out --stream")
+    refuse(options, ("known",), IN_BLOCKS)
     training, scan, batches = train_in_blocks(options, not_features=tuple(options.id))
     model, n = training.classifier, len(scan.labels)
     class_index = np.searchsorted(model.classes_, scan.labels)

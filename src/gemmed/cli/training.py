@@ -96,14 +96,7 @@ def train_on_table(
     """Fit a table; what was left out is said on standard error."""
     classifier = classifier_of(options)
     data = with_pred_probs(labelled(options, table, not_features), options, table)
-    pipeline = table_pipeline(
-        classifier,
-        data.frame,
-        data.plan,
-        scaling=options.scaling,
-        missing=tuple(options.missing),
-        decimal=options.decimal,
-    )
+    pipeline = table_pipeline(classifier, data.frame, data.plan, **preparation_of(options))
     pipeline[0].basis_ = table.basis
     with warnings_as_notes(), fit_progress():
         fit_pipeline(pipeline, data)
@@ -113,17 +106,8 @@ def train_on_table(
         frame = feature_frame(table, data.plan).iloc[rest]
         return rest, pipeline[0].transform_frame(frame) if len(rest) else frame
 
-    return Training(
-        pipeline,
-        data.plan,
-        data.labels,
-        data.n_unlabelled,
-        table,
-        data.rows,
-        options.target,
-        others=others,
-        data=data,
-    )
+    known = data.labels, data.n_unlabelled, table, data.rows, options.target
+    return Training(pipeline, data.plan, *known, others=others, data=data)
 
 
 def labelled(
@@ -157,6 +141,12 @@ def roles_of(options: argparse.Namespace, *, not_features: tuple[str, ...] = ())
         numeric=tuple(options.numeric),
         known=options.known,
     )
+
+
+def preparation_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Options of TablePreparation: how numbers are scaled, and how later tables are read."""
+    read = {"missing": tuple(options.missing), "decimal": options.decimal}
+    return {"scaling": options.scaling, **read}
 
 
 def handling_of(options: argparse.Namespace) -> Handling:

@@ -84,9 +84,7 @@ class Row(NamedTuple):
 class RowReader:
     """Rows of CSV or JSON lines.
 
-    Parameters
-    ----------
-    columns : names of the readings, in the order of the model
+    ``columns``: names of the readings, in the order of the model.
     """
 
     def __init__(

@@ -116,14 +116,10 @@ class _Planner:
     def _say_format(self, name: str, form: NumberFormat, remarks: Sequence[str]) -> None:
         if form.date or form.is_plain:
             return
-        said = [f"in {form.unit!r}"] if form.unit else []
-        how = "; ".join([*said, *remarks])
-        self.note(
-            "unit" if form.unit else "thousands",
-            name,
-            f"is read as numbers: {how} (--categorical {name!r} takes it for text"
-            + (", --decimal names the mark)" if form.thousands or form.decimal == "," else ")"),
-        )
+        how = "; ".join([f"in {form.unit!r}", *remarks] if form.unit else remarks)
+        mark = ", --decimal names the mark" if form.thousands or form.decimal == "," else ""
+        text = f"is read as numbers: {how} (--categorical {name!r} takes it for text{mark})"
+        self.note("unit" if form.unit else "thousands", name, text)
 
     def _not_a_number(self, name: str, rows: np.ndarray) -> TableError:
         cell = shortened(self.table.text(name)[0][rows[0]])
@@ -146,12 +142,9 @@ class _Planner:
             form = NumberFormat(",", ".")
             self._say_format(name, form, ["'.' separates thousands"])
             return form
-        self.note(
-            "thousands",
-            name,
-            f"has a point before three digits in every number ({cells[0]!r}): read as the decimal "
-            "mark (--decimal , if it separates thousands)",
-        )
+        text = f"has a point before three digits in every number ({cells[0]!r}): read as the "
+        text += "decimal mark (--decimal , if it separates thousands)"
+        self.note("thousands", name, text)
         return PLAIN
 
     def _uses_commas(self) -> bool:
@@ -185,19 +178,13 @@ class _Planner:
         known = sorted({other.get(cell, cell) for cell in cells.tolist()})
         self.words[name] = [WHOLE_NUMBER.sub(r"\1", word) for word in known]
         if other:
-            self.note(
-                "spelling",
-                name,
-                f"has values that differ only in case or spaces, which are taken for one "
-                f"({listed(other)}; --spelling as-written keeps them apart)",
-            )
+            text = "has values that differ only in case or spaces, which are taken for one "
+            text += f"({listed(other)}; --spelling as-written keeps them apart)"
+            self.note("spelling", name, text)
         if len(known) > MAX_CATEGORIES:
-            self.note(
-                "categories",
-                name,
-                f"has {len(known)} different values: the most frequent get a column each, the "
-                f"others share one (--drop {name!r} leaves it out)",
-            )
+            text = f"has {len(known)} different values: the most frequent get a column each, the "
+            text += f"others share one (--drop {name!r} leaves it out)"
+            self.note("categories", name, text)
 
 
 def plan_columns(
@@ -276,10 +263,8 @@ def repeated_rows(
 ) -> tuple[np.ndarray, list[Note]]:
     """Rows that repeat an earlier one, label included, shape (n_rows,); and what to say.
 
-    Parameters
-    ----------
-    groups : repeated measurements of one thing are no copies of another's; None without groups
-    keep : whether each of them counts
+    ``groups``: repeated measurements of one thing are no copies of another's; None without groups.
+    ``keep``: whether each of them counts.
     """
     import pandas as pd
 
@@ -289,19 +274,16 @@ def repeated_rows(
     contradicting = int(np.sum(np.asarray(frame.duplicated()) & ~repeats))
     if not repeats.any() and not contradicting:
         return repeats, []
-    parts = []
-    if n := int(repeats.sum()):
-        done = (
-            "each counts (--duplicates once learns from the first only)"
-            if keep
-            else "the first of them is learned from"
+    done = "the first of them is learned from"
+    if keep:
+        done = "each counts (--duplicates once learns from the first only)"
+    other = "label" if groups is None else "label or group"
+    parts = [
+        f"{counted(n, 'row')} {'repeats' if n == 1 else 'repeat'} an earlier row {how}"
+        for n, how in (
+            (int(repeats.sum()), f"in all columns that are used: {done}"),
+            (contradicting, f"with another {other}"),
         )
-        parts.append(
-            f"{counted(n, 'row')} {'repeats' if n == 1 else 'repeat'} an earlier row in all "
-            f"columns that are used: {done}"
-        )
-    if contradicting:
-        verb = "repeats" if contradicting == 1 else "repeat"
-        other = "label" if groups is None else "label or group"
-        parts.append(f"{counted(contradicting, 'row')} {verb} an earlier row with another {other}")
+        if n
+    ]
     return repeats, [Note("duplicates", "; ".join(parts))]

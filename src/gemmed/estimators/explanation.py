@@ -26,10 +26,8 @@ def terms_of_states(
     The measurement adds what its log-odds "good" differ from those of a row of which nothing is
     known; the label term is what is left. A certainty leaves nothing to explain.
 
-    Parameters
-    ----------
-    prior_log_odds : log-odds that ``prior_nominal`` adds for single samples, shape (n_samples,)
-    contamination, bad_share : shares of all faults, and of bad measurements
+    ``prior_log_odds``: log-odds that ``prior_nominal`` adds for single samples, shape (n_samples,).
+    ``contamination``, ``bad_share``: shares of all faults, and of bad measurements.
     """
     least = 1e-9
     certain = ~np.isfinite(prior_log_odds)
@@ -94,14 +92,9 @@ def verdicts_of(model: Any) -> Verdicts:
     own = model._kept.class_index
     states, held_out = model.state_proba_, model.held_out_proba_
     verdicts, suggested = judge_states(states, held_out, model.true_label_proba_, own)
-    return Verdicts(
-        np.asarray(model.nominal_proba_),
-        verdicts,
-        np.where(suggested != own, suggested, -1),
-        states,
-        held_out,
-        np.asarray(model.knn_distances_),
-    )
+    suggested = np.where(suggested != own, suggested, -1)
+    nominal, crowding = np.asarray(model.nominal_proba_), np.asarray(model.knn_distances_)
+    return Verdicts(nominal, verdicts, suggested, states, held_out, crowding)
 
 
 def conflicting_samples(
@@ -124,10 +117,6 @@ class ScreeningMixin:
     n_neighbors: int
     _kept: KeptSamples
     _trusted_reference: TrustedReference | None
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Of the classifier."""
-        return super().predict(X)  # type: ignore[misc]
 
     @query_method
     def p_values(self, X: Any, *, by_class: bool = False) -> FloatArray:
@@ -178,7 +167,7 @@ class ScreeningMixin:
         abstain : what to answer instead of a class; None (the default) gives an object array
         """
         check_number("false_alarm_rate", false_alarm_rate, above=0, at_most=1)
-        answers = self.predict(X)
+        answers = self.predict(X)  # type: ignore[attr-defined]
         suspicious = self.screen(X, false_alarm_rate)
         if abstain is None or not np.can_cast(np.min_scalar_type(abstain), answers.dtype):
             answers = answers.astype(object)

@@ -106,23 +106,14 @@ class Verdict(NamedTuple):
 class Reasons:
     """Puts the numbers of rows into words.
 
-    Parameters
-    ----------
-    reference : of the trusted rows
-    classes : labels in the order of the reference
+    ``reference``: of the trusted rows. ``classes``: labels in the order of the reference.
     """
 
     reference: ColumnReference
     classes: list[str]
 
     def of(self, numbers: FloatArray, cells: list[str], verdict: Verdict) -> SampleReasons:
-        """Reasons of one row.
-
-        Parameters
-        ----------
-        numbers : its numeric columns, NaN where there is no value
-        cells : its category columns
-        """
+        """Reasons of a row with these numeric columns (NaN: no value) and category columns."""
         z = self.classes.index(verdict.label)
         there = None if verdict.suggested is None else self.classes.index(verdict.suggested)
         found = self.reference.numbers(numbers, z)
@@ -377,27 +368,15 @@ def _reason_columns(kept: KeptSamples, found: Verdicts, classes: list[str]) -> d
     odd, sentences = np.empty(n, dtype=object), np.full(n, "", dtype=object)
     odd[:] = [[] for _ in range(n)]
     names = [f"x{i}" for i in range(kept.X.shape[1])] if kept.names is None else kept.names
-    reasons = Reasons(
-        learn_columns(
-            kept.X,
-            [str(name) for name in names],
-            {},
-            kept.class_index,
-            kept.nominal >= MIN_TRUST,
-            len(classes),
-        ),
-        classes,
-    )
+    names, trusted = [str(name) for name in names], kept.nominal >= MIN_TRUST
+    learned = learn_columns(kept.X, names, {}, kept.class_index, trusted, len(classes))
+    reasons = Reasons(learned, classes)
     for row in np.flatnonzero(found.verdicts != OK):
         z, other, held_out = kept.class_index[row], found.suggested[row], found.held_out[row]
-        verdict = Verdict(
-            str(found.verdicts[row]),
-            float(kept.nominal[row]),
-            classes[z],
-            None if other < 0 else classes[other],
-            None if other < 0 else float(held_out[other]),
-            float(held_out[z]),
-        )
+        own = str(found.verdicts[row]), float(kept.nominal[row]), classes[z]
+        there = None if other < 0 else classes[other]
+        proba = None if other < 0 else float(held_out[other])
+        verdict = Verdict(*own, there, proba, float(held_out[z]))
         said = reasons.of(kept.X[row], [], verdict)
         odd[row] = [column.name for column in said.columns if column.odd]
         sentences[row] = " ".join(said.sentences)

@@ -22,6 +22,7 @@ from ..rows.cells import Note
 from ..rows.dask_blocks import (
     DaskBlocks,
     Partition,
+    itself,
     partition_bounds,
     partition_homes,
     submit_partition,
@@ -63,24 +64,18 @@ def scan_table(
     batches: ParquetBatches | CSVBatches,
     roles: Roles,
     classifier: Any,
+    handling: Handling,
     *,
-    scaling: str,
     seed: int,
-    handling: Handling | None = None,
+    **options: Any,
 ) -> Scan:
-    """Read labels, plan and scale the columns.
+    """Read labels, plan and scale the columns; duplicates are kept whatever ``handling`` says.
 
-    Parameters
-    ----------
-    roles : what the columns are for
-    classifier : the unfitted end of the pipeline
-    scaling : "robust" or "standard"
-    seed : of the sample of rows
-    handling : of spellings and rare classes; duplicates are kept
+    ``classifier`` is the unfitted end of the pipeline, ``seed`` that of the sample of rows, and
+    ``options`` are those of TablePreparation.
     """
     import pandas as pd
 
-    handling = handling or Handling()
     handling.check()
     roles.check(Table(batches.name, pd.DataFrame(columns=batches.columns)))
     known, sample, sizes = _first_pass(batches, roles, np.random.default_rng(seed))
@@ -92,7 +87,7 @@ def scan_table(
     usable = np.flatnonzero(used[sample.row_numbers])
     plan = roles.plan(sample, usable, handling.spelling)
     frame = feature_frame(sample, plan).iloc[usable].reset_index(drop=True)
-    pipeline = table_pipeline(classifier, frame, plan, scaling=scaling)
+    pipeline = table_pipeline(classifier, frame, plan, **options)
     notes = (*batches.notes, *found.notes, *plan.notes)
     return Scan(found.labels, found.options, used, sizes, pipeline, plan, notes, found.n_unlabelled)
 
@@ -195,7 +190,7 @@ def _sent_partitions(
     tables = batches.batches()
     for first, last in bounds:
         part = itertools.islice(tables, last - first)
-        yield _itself, [matrix for table in part for matrix in _matrix(scan, table)]
+        yield itself, [matrix for table in part for matrix in _matrix(scan, table)]
 
 
 def _read_partitions(
@@ -214,10 +209,6 @@ def _read_partitions(
 
 
 # Tasks.
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _read_rows(

@@ -155,11 +155,8 @@ def training_data(
 ) -> TrainingData:
     """Features, labels and what is known of the rows, out of a table.
 
-    Parameters
-    ----------
-    target : column of the class labels
-    handling : of spellings, duplicates and rare classes
-    further : other fields of :class:`Roles`
+    ``target``: column of the class labels. ``handling``: of spellings, duplicates and rare classes.
+    ``further``: other fields of :class:`Roles`.
     """
     handling = handling or Handling()
     handling.check()
@@ -176,38 +173,17 @@ def training_data(
         left_out = said.rows[repeats]
         said, frame = said.only(~repeats), frame[~repeats].reset_index(drop=True)
     notes = [*table.notes, *said.notes, *plan.notes, *notes]
-    return TrainingData(
-        frame,
-        said.labels,
-        said.rows,
-        plan,
-        said.options,
-        tuple(notes),
-        said.n_unlabelled,
-        left_out,
-    )
+    rest = said.options, tuple(notes), said.n_unlabelled, left_out
+    return TrainingData(frame, said.labels, said.rows, plan, *rest)
 
 
-def table_pipeline(
-    classifier: Any,
-    frame: Any,
-    plan: ColumnPlan,
-    *,
-    scaling: str,
-    missing: tuple[str, ...] = (),
-    decimal: str | None = None,
-) -> Pipeline:
+def table_pipeline(classifier: Any, frame: Any, plan: ColumnPlan, **options: Any) -> Pipeline:
     """Pipeline of the steps "columns", fitted to the frame, and "classifier", not fitted.
 
-    ``missing`` and ``decimal`` say how the table was read, so that later ones are read alike.
+    Further options of TablePreparation: ``scaling``; ``missing`` and ``decimal`` say how the table
+    was read, so that later ones are read alike.
     """
-    columns = TablePreparation(
-        categorical=plan.categories,
-        numeric=plan.numeric,
-        scaling=scaling,
-        missing=missing,
-        decimal=decimal,
-    )
+    columns = TablePreparation(categorical=plan.categories, numeric=plan.numeric, **options)
     return Pipeline([("columns", columns.fit_frame(frame, plan)), ("classifier", classifier)])
 
 
@@ -302,10 +278,9 @@ def _without_rare_classes(known: Known, target: str, min_rows: int) -> Known:
 def _groups(table: Table, name: str) -> np.ndarray:
     cells, present = table.text(name)
     if not present.all():
-        row = int(np.flatnonzero(~present)[0])
+        row = table.row_number(int(np.argmin(present)))
         raise TableError(
-            f"column {name!r} of {table.name} (group) has no value in row "
-            f"{table.row_number(row)}: fill it in"
+            f"column {name!r} of {table.name} (group) has no value in row {row}: fill it in"
         )
     return cells.astype(str)
 
@@ -320,29 +295,25 @@ def _true_labels(table: Table, name: str, known: Known, *, merged: bool) -> np.n
     labels = {str(label): label for label in np.unique(known.labels).tolist()}
     found = np.full(len(known.rows), None, dtype=object)
     for i, row in enumerate(known.rows):
-        if not present[row]:
-            continue
-        if str(cells[row]) not in labels:
+        cell = str(cells[row])
+        if present[row] and cell not in labels:
             raise TableError(
-                f"column {name!r} of {table.name} (known) has {str(cells[row])!r} in row "
+                f"column {name!r} of {table.name} (known) has {cell!r} in row "
                 f"{table.row_number(row)}, which is not a class of the target"
-                f"{did_you_mean(str(cells[row]), labels)}: use one of its labels, "
+                f"{did_you_mean(cell, labels)}: use one of its labels, "
                 "or leave the cell empty where the true label is not known"
             )
-        found[i] = labels[str(cells[row])]
+        found[i] = labels[cell] if present[row] else None
     return found
 
 
 def _check_classes(table: Table, target: str, labels: np.ndarray) -> None:
     n_classes = len(np.unique(labels))
     where = f"column {target!r} of {table.name} (target)"
+    rows = f"in {len(labels)} rows"
     if not len(labels):
         raise TableError(f"{where} has no values")
     if n_classes == 1:
-        raise TableError(
-            f"{where} has one class only, {str(labels[0])!r}, in {len(labels)} rows: two are needed"
-        )
+        raise TableError(f"{where} has one class only, {str(labels[0])!r}, {rows}: two are needed")
     if n_classes > max(2, len(labels) // 2):
-        raise TableError(
-            f"{where} has {n_classes} different values in {len(labels)} rows: that is not a class"
-        )
+        raise TableError(f"{where} has {n_classes} different values {rows}: that is not a class")

@@ -18,7 +18,7 @@ from .._core.exceptions import TableError
 from .._core.types import FloatArray
 from ..rows.cells import MERGED, SPELLINGS
 from ..rows.foreign_frames import in_pandas
-from ..rows.number_formats import as_plain, from_plain
+from ..rows.number_formats import NumberFormat
 from ..rows.table import Table, missing_marks
 from .column_plan import MAX_CATEGORIES, ColumnPlan, feature_frame, plan_columns
 from .validation import (
@@ -164,7 +164,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         check_choice("scaling", self.scaling, SCALINGS)
         self.numeric_, self.categories_ = list(plan.numeric), list(plan.categories)
         self.left_out_ = dict(plan.left_out)
-        self.formats_ = as_plain(plan.formats)
+        # As dictionaries, which model files hold.
+        self.formats_ = {name: form._asdict() for name, form in plan.formats.items()}
         self.words_ = {name: list(words) for name, words in plan.words.items()}
         notes = [note.text for note in plan.notes]
         notes += [f"column {n!r} is left out: {why}" for n, why in self.left_out_.items()]
@@ -197,9 +198,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     @property
     def plan_(self) -> ColumnPlan:
         """What becomes of each column."""
-        return ColumnPlan(
-            self.numeric_, self.categories_, self.left_out_, from_plain(self.formats_), self.words_
-        )
+        formats = {name: NumberFormat(**form) for name, form in self.formats_.items()}
+        return ColumnPlan(self.numeric_, self.categories_, self.left_out_, formats, self.words_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

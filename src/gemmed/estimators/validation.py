@@ -262,10 +262,8 @@ def check_per_sample(name: str, values: Any, n_samples: int) -> FloatArray:
     check_one_per_sample(name, array, n_samples)
     if np.any((array < 0) | (array > 1)):
         worst = int(np.argmax(np.abs(array - 0.5)))
-        raise ValueError(
-            f"{name}[{worst}]={float(array[worst])!r}: probabilities lie between 0 and 1 (0 and 1 "
-            "state a certainty)."
-        )
+        own = f"{name}[{worst}]={float(array[worst])!r}"
+        raise ValueError(f"{own}: probabilities lie between 0 and 1 (0 and 1 state a certainty).")
     return array
 
 
@@ -390,8 +388,6 @@ def _is_text(value: Any) -> bool:
 def _columns(X: Any) -> Iterator[tuple[Any, list[Any]]]:
     """Names of the columns and their values; nothing of what is no table."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
-        yield from ((name, X.iloc[:, i].tolist()) for i, name in enumerate(X.columns))
-        return
+        return ((name, X.iloc[:, i].tolist()) for i, name in enumerate(X.columns))
     values = np.asarray(X, dtype=object)
-    if values.ndim == 2:
-        yield from ((i, values[:, i].tolist()) for i in range(values.shape[1]))
+    return ((i, column.tolist()) for i, column in enumerate(values.T if values.ndim == 2 else ()))

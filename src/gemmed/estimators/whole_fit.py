@@ -105,9 +105,7 @@ if with_callbacks is not None:
 class _Tasks:
     """A listener that keeps the tasks of scikit-learn's callbacks.
 
-    Parameters
-    ----------
-    root : the ``CallbackContext`` of the fit
+    ``root``: the ``CallbackContext`` of the fit.
     """
 
     def __init__(self, estimator: Any, root: Any) -> None:
@@ -191,10 +189,8 @@ def only_samples(
 ) -> Any:
     """A fitted classifier as if it had been asked about some of its samples only.
 
-    Parameters
-    ----------
-    rows : which of the training samples
-    X, class_index : what the classifier saw of them, and their classes
+    ``rows``: which of the training samples. ``X``, ``class_index``: what the classifier saw of
+    them, and their classes.
     """
     part = copy(model)
     for name in set(ABSENT) & set(vars(model)):
@@ -267,9 +263,8 @@ class KeptSamples:
     @property
     def distances_for_screening(self) -> Distances:
         """Of rows in the scale that new ones are measured in."""
-        if self.is_gram:
-            return KernelDistances(self.X)
-        return training_distances(self.X, self.class_index, self.groups)
+        own = self.class_index, self.groups
+        return self.distances if self.is_gram else training_distances(self.X, *own)
 
     def _present(self) -> tuple[np.ndarray, KeptSamples]:
         """The samples that take part: their rows, and they alone."""

@@ -257,10 +257,8 @@ def _shown(value: float, kind: str) -> str:
 def strata_of(predicted: np.ndarray, confidence: FloatArray, n_bins: int = 5) -> np.ndarray:
     """Strata of rows in which faults are equally easy to find.
 
-    Parameters
-    ----------
-    predicted : class of each row by the model without the row, shape (n_rows,)
-    confidence : probability of that class, shape (n_rows,)
+    ``predicted``: class of each row by the model without the row, shape (n_rows,). ``confidence``:
+    probability of that class, shape (n_rows,).
     """
     edges = np.unique(np.quantile(confidence, np.arange(1, n_bins) / n_bins))
     return np.asarray(predicted, dtype=np.intp) * n_bins + np.searchsorted(edges, confidence)

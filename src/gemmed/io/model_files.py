@@ -31,7 +31,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.exceptions import ModelFileError, ModelVersionWarning, PayloadError, reason
+from .._core.exceptions import (
+    ModelFileError,
+    ModelVersionWarning,
+    PayloadError,
+    raised_as,
+    reason,
+)
 from .._core.optional import require
 from .._core.whole_files import replacing
 from .payload_limits import SCHEMA, check_payload, refuse_expansion
@@ -228,21 +234,18 @@ def read_header(path: str | os.PathLike[str]) -> ModelHeader:
 def _read(path: str | os.PathLike[str]) -> tuple[ModelHeader, bytes]:
     """Header and payload of a file whose form and check sum are right."""
     content, what = _bytes_of_archive(Path(path)), f"{str(path)!r} cannot be loaded"
-    try:
-        with _refusing(what), zipfile.ZipFile(io.BytesIO(content)) as archive:
-            foreign = archive.namelist() != [HEADER, PAYLOAD]
-            if foreign or archive.getinfo(HEADER).file_size > HEADER_LIMIT:
-                raise ModelFileError(f"{str(path)!r} is not a model file of gemmed.")
-            refuse_expansion(archive, len(content))
-            header = _parse_header(archive.read(HEADER), path)
-            payload = archive.read(PAYLOAD)
-    except ModelFileError:
-        raise
-    except Exception as error:  # of zipfile, for bytes that are no archive
-        raise ModelFileError(
-            f"{str(path)!r} is not a model file of gemmed, or it is damaged "
-            f"({reason(error)}): save the model again with save_model or gemmed fit."
-        ) from error
+    damaged = f"{str(path)!r} is not a model file of gemmed, or it is damaged: save the model again"
+    with (
+        raised_as(ModelFileError, damaged),  # errors of zipfile, for bytes that are no archive
+        _refusing(what),
+        zipfile.ZipFile(io.BytesIO(content)) as archive,
+    ):
+        foreign = archive.namelist() != [HEADER, PAYLOAD]
+        if foreign or archive.getinfo(HEADER).file_size > HEADER_LIMIT:
+            raise ModelFileError(f"{str(path)!r} is not a model file of gemmed.")
+        refuse_expansion(archive, len(content))
+        header = _parse_header(archive.read(HEADER), path)
+        payload = archive.read(PAYLOAD)
     if hashlib.sha256(payload).hexdigest() != header.sha256:
         raise ModelFileError(
             f"{str(path)!r} is damaged or was changed: the check sum of its model is not the one "
@@ -283,7 +286,8 @@ def _bytes_of_archive(path: Path) -> bytes:
 
 
 def _parse_header(text: bytes, path: str | os.PathLike[str]) -> ModelHeader:
-    try:
+    wrong = f"{str(path)!r} is not a model file of gemmed: its header is not valid"
+    with raised_as(ModelFileError, wrong):
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']!r}")
@@ -302,12 +306,6 @@ def _parse_header(text: bytes, path: str | os.PathLike[str]) -> ModelHeader:
             if not isinstance(content[name], str):
                 raise ValueError(f"{name} {content[name]!r}")
         return header
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError(
-            f"{str(path)!r} is not a model file of gemmed: its header is not valid ({error!r})."
-        ) from error
 
 
 def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> list[str]:
@@ -316,10 +314,8 @@ def _refuse_foreign_types(payload: bytes, trusted: Sequence[str], what: str) -> 
 
     if isinstance(trusted, str):
         raise TypeError(f"trusted={trusted!r} must be a list of names of types.")
-    try:
+    with raised_as(ModelFileError, f"{what}: its content is not valid"):  # see load_model
         found = skops_io.get_untrusted_types(data=payload)
-    except Exception as error:  # see load_model
-        raise ModelFileError(f"{what}: its content is not valid ({error!r})") from error
     known = VALUE_TYPES | set(trusted)
     foreign = [name for name in found if name not in known and not _is_own_class(name)]
     if foreign:

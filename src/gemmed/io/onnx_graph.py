@@ -33,9 +33,7 @@ class Input(NamedTuple):
 class GraphBuilder:
     """Collects the parts of a graph; every method gives the name of what it adds.
 
-    Parameters
-    ----------
-    dtype : float64 or float32, of all numbers in the graph
+    ``dtype``: float64 or float32, of all numbers in the graph.
     """
 
     def __init__(self, dtype: Any) -> None:
@@ -164,11 +162,8 @@ def add_answers(
 ) -> None:
     """The outputs: label, decision values and probabilities.
 
-    Parameters
-    ----------
-    values : decision values of shape (n_rows, n_functions)
-    slope : of the sigmoids
-    is_joint : whether the values of several classes are logits of one distribution
+    ``values``: decision values of shape (n_rows, n_functions). ``slope``: of the sigmoids.
+    ``is_joint``: whether the values of several classes are logits of one distribution.
     """
     from onnx import TensorProto
 
@@ -259,10 +254,8 @@ def _sum_of_trees(graph: GraphBuilder, rows: str, trees: list[tuple]) -> str:
     Rows are compared in float32 with thresholds of float64. The largest float32 that is not above
     the threshold splits them in the same way.
 
-    Parameters
-    ----------
-    trees : is_leaf, features, thresholds, left and right children, values; each of shape
-        (n_nodes,), values of shape (n_nodes, n_values)
+    ``trees``: is_leaf, features, thresholds, left and right children, values; each of shape
+    (n_nodes,), values of shape (n_nodes, n_values).
     """
     from onnx import TensorProto
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from .._core.exceptions import PayloadError, reason
+from .._core.exceptions import PayloadError, raised_as
 
 SCHEMA = "schema.json"
 MAX_NODES = 5_000_000
@@ -41,17 +41,12 @@ in a file."""
 
 def check_payload(payload: bytes) -> None:
     """Raise :class:`PayloadError` for a payload that skops could not have written."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-            refuse_expansion(archive, len(payload))
-            schema = json.loads(archive.read(SCHEMA))
-            _check_members(archive, _Walk(schema).arrays, len(payload))
-    except PayloadError:
-        raise
-    except RecursionError as error:
-        raise PayloadError("its schema is nested too deeply") from error
-    except Exception as error:  # of zipfile, zlib, json and numpy, for bytes that are not theirs
-        raise PayloadError(f"{type(error).__name__}: {reason(error)}") from error
+    # Errors of zipfile, zlib, json and numpy, for bytes that are not theirs.
+    damaged = raised_as(PayloadError, "its content is not as skops writes it")
+    with damaged, zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        refuse_expansion(archive, len(payload))
+        schema = json.loads(archive.read(SCHEMA))
+        _check_members(archive, _Walk(schema).arrays, len(payload))
 
 
 def refuse_expansion(archive: zipfile.ZipFile, size: int) -> None:

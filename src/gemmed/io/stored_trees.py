@@ -309,9 +309,7 @@ def _starts(counts: np.ndarray) -> np.ndarray:
 def _node_depths(left: np.ndarray, right: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Depth of every node in its tree; an error if the nodes are no trees.
 
-    Parameters
-    ----------
-    left, right : children of each node, numbers within its tree, LEAF for none
+    ``left``, ``right``: children of each node, numbers within its tree, LEAF for none.
     """
     counts = np.diff(starts)
     first = np.repeat(starts[:-1], counts)

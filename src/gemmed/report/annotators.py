@@ -57,17 +57,17 @@ class AnnotatorFindings(NamedTuple):
             f"with a probability above {percent(self.threshold)}. Expected number of rows whose "
             f"most likely label is wrong: {wrong:,.0f}.",
         ]
+        correlation = (
+            f"Correlation of right answers to one row: {self.correlation:.2f} (0 if annotators "
+            "err independently). Annotators may be wrong together: the intervals allow this "
+            f"for up to {percent(self.shared_errors)} of the rows. True labels of a few rows, "
+            "chosen at random, show how often it happens (--known COLUMN)."
+        )
         if np.isnan(self.correlation):
-            found.append(
+            correlation = (
                 "No row has two answers. The intervals assume that annotators err independently."
             )
-        else:
-            found.append(
-                f"Correlation of right answers to one row: {self.correlation:.2f} (0 if annotators "
-                "err independently). Annotators may be wrong together: the intervals allow this "
-                f"for up to {percent(self.shared_errors)} of the rows. True labels of a few rows, "
-                "chosen at random, show how often it happens (--known COLUMN)."
-            )
+        found.append(correlation)
         if not self.is_converged:
             found.append("The fit has NOT converged: raise --max-iter.")
         return found
@@ -99,10 +99,8 @@ def annotator_findings(
 ) -> AnnotatorFindings:
     """Findings of a fitted AnnotatorGEMMEDClassifier.
 
-    Parameters
-    ----------
-    names : how the rows are called, by the name of the column
-    threshold : probability that the most likely label is wrong, above which a row is unclear
+    ``names``: how the rows are called, by the name of the column. ``threshold``: probability that
+    the most likely label is wrong, above which a row is unclear.
     """
     import pandas as pd
 

@@ -164,24 +164,11 @@ def audit(
         GEMMEDClassifier(base=base, random_state=random_state, n_jobs=n_jobs),
     )
     seen = pipeline[0].fit_transform(X)
-    options = {
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "known_labels": known_labels,
-        "pred_probs": pred_probs,
-    }
+    options = {"groups": groups, "sample_weight": sample_weight, "known_labels": known_labels}
+    options["pred_probs"] = pred_probs
     given = {key: value for key, value in options.items() if value is not None}
     pipeline[-1].fit(seen, labels, **given)
-    audited = audited_frame(
-        pipeline[-1],
-        X,
-        labels,
-        seen,
-        preparation=pipeline[0],
-        name=name,
-        target=target,
-        identifiers=identifiers,
-    )
+    audited = audited_frame(pipeline[-1], X, labels, seen, pipeline[0], name, target, identifiers)
     audited = replace(audited, judges_measurements=judges_measurements)
     return Audit(pipeline, Findings(audited), getattr(X, "index", None))
 
@@ -224,16 +211,9 @@ def audit_report(
     check_is_fitted(classifier)
     X = in_pandas(X)
     steps = list(model[:-1]) if isinstance(model, Pipeline) else []
-    audited = audited_frame(
-        classifier,
-        X,
-        y,
-        model[:-1].transform(X) if steps else None,
-        preparation=next((one for one in steps[:1] if isinstance(one, TablePreparation)), None),
-        name=name,
-        target=target,
-        identifiers=identifiers,
-    )
+    seen = model[:-1].transform(X) if steps else None
+    preparation = steps[0] if steps and isinstance(steps[0], TablePreparation) else None
+    audited = audited_frame(classifier, X, y, seen, preparation, name, target, identifiers)
     return HtmlReport(Findings(audited), threshold=threshold, each=each)
 
 

@@ -114,23 +114,12 @@ def audited_table(
 ) -> Audited:
     """Rows of a table and the classifier that is fitted to them.
 
-    Parameters
-    ----------
-    X : what the classifier saw of all rows of ``data``
-    identifiers : columns that name the rows; the unnamed first column of a file always does
+    ``X``: what the classifier saw of all rows of ``data``. ``identifiers``: columns that name the
+    rows; the unnamed first column of a file always does.
     """
-    return audited_rows(
-        table,
-        data.rows,
-        data.labels,
-        X,
-        classifier,
-        target=target,
-        identifiers=identifiers,
-        frame=data.frame,
-        categories=list(data.plan.categories),
-        facts=reading_facts(data.notes, data.plan, data.n_unlabelled),
-    )
+    facts = reading_facts(data.notes, data.plan, data.n_unlabelled)
+    what = (table, data.rows, data.labels, X, classifier, target, data.frame)
+    return audited_rows(*what, identifiers, list(data.plan.categories), facts)
 
 
 def audited_rows(
@@ -139,7 +128,6 @@ def audited_rows(
     labels: np.ndarray,
     X: FloatArray,
     classifier: Any,
-    *,
     target: str,
     frame: Any,
     identifiers: Iterable[str] = (),
@@ -182,7 +170,6 @@ def audited_frame(
     X: Any,
     y: Any,
     seen: Any,
-    *,
     preparation: TablePreparation | None,
     name: str,
     target: str,
@@ -190,10 +177,8 @@ def audited_frame(
 ) -> Audited:
     """A frame or an array and the classifier that was fitted to it.
 
-    Parameters
-    ----------
-    seen : what the classifier saw; None if that is X
-    preparation : fitted; how columns were read, if it was the first step
+    ``seen``: what the classifier saw; None if that is X. ``preparation``: fitted; how columns were
+    read, if it was the first step.
     """
     import pandas as pd
 

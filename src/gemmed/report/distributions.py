@@ -31,10 +31,8 @@ class Distribution(NamedTuple):
 class ColumnCounts:
     """How often each class has each value of a column, or values of each bin of a number.
 
-    Parameters
-    ----------
-    column : text of a category or numbers, shape (n_rows,)
-    class_index : class of each row that counts, -1 of all others, shape (n_rows,)
+    ``column``: text of a category or numbers, shape (n_rows,). ``class_index``: class of each row
+    that counts, -1 of all others, shape (n_rows,).
     """
 
     def __init__(self, name: str, column: np.ndarray, class_index: np.ndarray, n_classes: int):

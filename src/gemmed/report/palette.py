@@ -11,14 +11,8 @@ from typing import Any, NamedTuple
 BLACK, GREY, DARK_GREY, LIGHT_GREY = "#000000", "#8a8a8a", "#444444", "#dfe5ea"
 BLUE, SKY, GREEN, ORANGE = "#0072b2", "#56b4e9", "#009e73", "#e69f00"
 VERMILLION, PURPLE, YELLOW = "#d55e00", "#cc79a7", "#f0e442"
-INDIGO, WINE, OLIVE, ROSE, SAND, BROWN = (
-    "#332288",
-    "#882255",
-    "#8a8a2a",
-    "#cc6677",
-    "#c9b458",
-    "#8c3b00",
-)
+INDIGO, WINE, OLIVE = "#332288", "#882255", "#8a8a2a"
+ROSE, SAND, BROWN = "#cc6677", "#c9b458", "#8c3b00"
 
 
 class Style(NamedTuple):
@@ -109,5 +103,4 @@ def series_style(index: int) -> Style:
 
 def method_style(name: str, index: int = 0) -> Style:
     """The style of a method; methods that nobody named here take that of series ``index``."""
-    known = STYLES.get(SAME.get(name, name))
-    return known if known is not None else series_style(index)
+    return STYLES.get(SAME.get(name, name)) or series_style(index)

@@ -73,20 +73,10 @@ def plot_boundaries(
         values = classifier.decision_function(grid.reshape(-1, 2)).reshape(300, 300)
         colour, _, style, _ = method_style(name, index)
         # Broken lines lie on top of unbroken, wider ones: where two fall together both are seen.
-        look = (
-            {"linewidth": 3.0, "zorder": 2.5} if style == "-" else {"linewidth": 1.8, "zorder": 3}
-        )
-        ax.contour(
-            axis,
-            axis,
-            values,
-            levels=[0.0],
-            colors=colour,
-            linestyles=[style],
-            linewidths=look["linewidth"],
-            zorder=look["zorder"],
-        )
-        ax.plot([], [], color=colour, linestyle=style, label=name, **look)
+        width, zorder = (3.0, 2.5) if style == "-" else (1.8, 3.0)
+        lines = {"colors": colour, "linestyles": [style], "linewidths": width, "zorder": zorder}
+        ax.contour(axis, axis, values, levels=[0.0], **lines)
+        ax.plot([], [], color=colour, linestyle=style, linewidth=width, zorder=zorder, label=name)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="x1", ylabel="x2", aspect="equal")
     ax.set_title("Decision boundaries")
     if legend:

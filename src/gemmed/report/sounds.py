@@ -131,10 +131,8 @@ def sound_for_page(
 ) -> dict[str, Any]:
     """A recording as the page wants it; inside the page unless there are addresses.
 
-    Parameters
-    ----------
-    places : marked places, ``{"start": s, "end": s, "text": why}``, seconds of the recording
-    urls : where the page can load file and spectrogram
+    ``places``: marked places, ``{"start": s, "end": s, "text": why}``, seconds of the recording.
+    ``urls``: where the page can load file and spectrogram.
     """
     try:
         audio = read_audio(path, start=start, end=end)

@@ -77,11 +77,8 @@ def write_timeline(
 ) -> None:
     """Write a page with one lane and one curve per sensor, and a table of faults.
 
-    Parameters
-    ----------
-    facts : names and values for the head of the page
-    shown_time : text for the time of a row
-    last_lane : name of the lane below the sensors: the plant, or labels
+    ``facts``: names and values for the head of the page. ``shown_time``: text for the time of a
+    row. ``last_lane``: name of the lane below the sensors: the plant, or labels.
     """
     of = {sensor.name: sensor for sensor in sensors}
     own = [span for span in spans if span.sensor in of]
@@ -133,12 +130,10 @@ def _level(span: ShownSpan, of: Mapping[str, SensorReadings]) -> str:
     sensor = of.get(span.sensor)
     if sensor is None:
         return ""
-    length = span.last - span.first + 1
-    parts = (
-        slice(max(0, span.first - max(length, 20)), span.first),
-        slice(span.first, span.last + 1),
-    )
-    levels = np.array([_medians(sensor.values[part]) for part in parts])
+    end = span.last + 1
+    earlier = max(0, span.first - max(end - span.first, 20))
+    parts = sensor.values[earlier : span.first], sensor.values[span.first : end]
+    levels = np.array([_medians(part) for part in parts])
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = np.abs(levels[1] - levels[0]) / np.nanstd(sensor.values, axis=0)
     channel = int(np.argmax(np.nan_to_num(moved, nan=-1.0, posinf=0.0)))
@@ -161,16 +156,10 @@ def _curves(sensor: SensorReadings, first: int, end: int) -> list[tuple[Any, ...
     """Name, least and largest reading, and line of each channel."""
     curves = []
     for name, values in zip(sensor.channels, sensor.values[first:end].T, strict=True):
-        low, high = _range(values)
+        known = values[np.isfinite(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         curves.append((name, low, high, _path(values, low, high)))
     return curves
-
-
-def _range(values: FloatArray) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return 0.0, 1.0
-    return float(known.min()), float(known.max())
 
 
 def _path(values: FloatArray, low: float, high: float) -> str:

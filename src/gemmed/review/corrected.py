@@ -12,8 +12,9 @@ from typing import NamedTuple
 from .._core.exceptions import ReviewError
 from .._core.whole_files import replacing
 from ..rows.cells import as_text, without_formulas
+from ..rows.csv_form import free_name
 from ..rows.rewriting import rewrite_table
-from ..rows.tables import Table, may_run_formulas
+from ..rows.tables import Table, is_csv_name
 from .marks import BULK, DRAW, Judgement, Mark, MarkStore, judgements, last_of_each
 from .planned_checks import exported_summary
 
@@ -93,14 +94,15 @@ def export(
     changes = {} if labels == "given" else dict(fixed)
     added: dict[str, list[str]] = {}
     if bad == "flag":
-        added[_free_name(table, FLAG_COLUMN)] = [kinds.get(row, "") for row in range(n_rows)]
+        name = free_name(FLAG_COLUMN, table.columns)
+        added[name] = [kinds.get(row, "") for row in range(n_rows)]
     known = None
     if labels == "given":
         true = fixed | {row: own.mark.given for row, own in found.items() if kinds[row] == "right"}
-        known = _free_name(table, KNOWN_COLUMN)
+        known = free_name(KNOWN_COLUMN, table.columns)
         added[known] = [true.get(row, "") for row in range(n_rows)]
     n_formulas = 0
-    if not raw_cells and may_run_formulas(path):
+    if not raw_cells and is_csv_name(path):
         cells, present = table.text(target)
         for row in range(n_rows):
             label = changes.get(row, str(cells[row]) if present[row] else "")
@@ -186,9 +188,3 @@ def _how(mark: Mark) -> str:
     if mark.draws is None:
         return ""
     return "random draw" if mark.how == DRAW else "picked"
-
-
-def _free_name(table: Table, name: str) -> str:
-    while name in table.columns:
-        name += "_"
-    return name

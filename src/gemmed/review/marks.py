@@ -347,10 +347,8 @@ def row_digest(table: Table, target: str) -> Callable[[int], str]:
 def attach(store: MarkStore, table: Table, path: Path, target: str, *, match: bool) -> str:
     """Check that marks and table belong together; a sentence if something was done about it.
 
-    Parameters
-    ----------
-    match : if the table has changed, follow the rows by their content; marks of rows that are gone
-        are undone
+    ``match``: if the table has changed, follow the rows by their content; marks of rows that are
+    gone are undone.
     """
     digest, meta = str(table.digest), store.meta()
     facts = {"table": path.name, "sha256": digest, "rows": str(len(table)), "target": target}

@@ -145,9 +145,7 @@ class PlannedChecks:
             self._position[row]: judgement.mark.kind
             for row, judgement in judgements(looked).items()
         }
-        first: dict[int, Mark] = {}
-        for mark in looked:
-            first.setdefault(self._position[mark.row], mark)
+        first = {self._position[mark.row]: mark for mark in reversed(looked)}
         picked = {
             position: mark.draws
             for position, mark in first.items()
@@ -163,12 +161,9 @@ class PlannedChecks:
         Rows that others hold are drawn, though without an answer.
         """
         answers = self.answers(marks)
-        open_place = answers.n_draws
-        while open_place < len(self.order):
-            row = int(self.order[open_place])
-            if row not in answers.marks and row not in held:
-                break
-            open_place += 1
+        taken = {*answers.marks, *held}
+        places = range(answers.n_draws, len(self.order))
+        open_place = next((p for p in places if self.order[p] not in taken), len(self.order))
         is_draw = self.drawn_from[position] and self._place[position] <= open_place
         return DRAW if is_draw else PICK, answers.n_draws
 
@@ -182,10 +177,8 @@ class PlannedChecks:
         order = self.order
         if self.mixes_picks and self.summary(marks)["next_step"] == "pick":
             order = np.argsort(-self.plan.fault_proba("wrong"), kind="stable")
-        for position in order:
-            if int(position) not in answers.marks and int(position) not in held:
-                return int(position)
-        return None
+        taken = {*answers.marks, *held}
+        return next((int(position) for position in order if position not in taken), None)
 
     # -- what they say -------------------------------------------------------------------------
 
@@ -209,23 +202,15 @@ class PlannedChecks:
         picked = None if self.only_flagged else answers.picked
 
         def share(kind: str, within: BoolArray) -> list[float] | None:
-            found = estimate(
-                self.plan,
-                answers.marks,
-                kind=kind,
-                level=LEVEL,
-                within=within,
-                anytime=True,
-                picked=picked,
-            )
+            options: Any = {"kind": kind, "level": LEVEL, "anytime": True, "picked": picked}
+            found = estimate(self.plan, answers.marks, within=within, **options)
             return [found.share, found.low, found.high] if found.n_checks else None
 
+        aim: Any = {"goal": self.goal, "level": LEVEL}
         if self.only_flagged:
-            state = check_flags(self.plan, answers.marks, self.flagged, goal=self.goal, level=LEVEL)
+            state = check_flags(self.plan, answers.marks, self.flagged, **aim)
         else:
-            state = check_stopping(
-                self.plan, answers.marks, goal=self.goal, kind="wrong", level=LEVEL, picked=picked
-            )
+            state = check_stopping(self.plan, answers.marks, kind="wrong", picked=picked, **aim)
         return {
             "basis": "checked",
             "drawn_from": "flagged rows" if self.only_flagged else "all rows",

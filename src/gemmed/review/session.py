@@ -15,7 +15,6 @@ from .._core.exceptions import ReviewError, reason
 from .._core.progress import STAGES, Event, listening
 from ..report.findings import RANKINGS, Findings
 from ..rows.tables import Stamp, file_digest
-from .applied_marks import Known
 from .marks import (
     BULK,
     KINDS,
@@ -29,7 +28,7 @@ from .marks import (
     row_digest,
 )
 from .planned_checks import PlannedChecks, take_plan
-from .subjects import Subject
+from .subjects import Known, Subject
 from .suggestions import BulkOffer, bulk_offer, with_checks
 
 CHECKS, AGAIN, DISPUTED = "checks", "again", "disputed"
@@ -194,15 +193,13 @@ class ReviewSession:
         if ranking in (AGAIN, DISPUTED):
             found = judgements(marks)
             own = {mark.row for mark in marks if mark.reviewer == reviewer and mark.how != BULK}
-            if ranking == DISPUTED:
-                wanted = [row for row, judgement in found.items() if judgement.disputed]
-            else:
-                wanted = [
-                    row
-                    for row, judgement in found.items()
-                    if (row not in own and judgement.mark.how != BULK)
-                    or judgement.mark.kind == "unsure"
-                ]
+
+            def is_wanted(row: int, mark: Mark, disputed: bool) -> bool:
+                if ranking == DISPUTED:
+                    return disputed
+                return mark.kind == "unsure" or (row not in own and mark.how != BULK)
+
+            wanted = [row for row, judgement in found.items() if is_wanted(row, *judgement)]
             return np.array([self._position[r] for r in wanted if r in self._position], np.intp)
         if ranking not in fitted.orders:
             known = (*RANKINGS, CHECKS, AGAIN, DISPUTED)
@@ -227,16 +224,12 @@ class ReviewSession:
         findings, marked = fitted.findings, judgements(marks)
         order = self.order(ranking, marks, reviewer)
         if wanted := search.strip().casefold():
-            order = np.array(
-                [
-                    i
-                    for i in order
-                    if wanted in self._search_texts[i]
-                    or wanted in findings.verdicts[i]
-                    or wanted in (_kind(marked.get(int(self.subject.rows[i]))) or "")
-                ],
-                np.intp,
-            )
+
+            def is_found(i: int) -> bool:
+                kind = _kind(marked.get(int(self.subject.rows[i]))) or ""
+                return any(wanted in t for t in (self._search_texts[i], findings.verdicts[i], kind))
+
+            order = np.array([i for i in order if is_found(i)], np.intp)
         scores = findings.scores[ranking if ranking in RANKINGS else "joint"]
         part = order[max(0, start) : max(0, start) + count]
         items = []

@@ -43,11 +43,9 @@ def confidence_in(
 ) -> FloatArray:
     """Probability that suggested labels are the true ones, shape (n_rows,).
 
-    Parameters
-    ----------
-    wrong : probability that the given label is wrong, shape (n_rows,)
-    true_label : probability of each class by the model, shape (n_rows, n_classes)
-    given, suggested : indices of classes, shape (n_rows,)
+    ``wrong``: probability that the given label is wrong, shape (n_rows,). ``true_label``:
+    probability of each class by the model, shape (n_rows, n_classes). ``given``, ``suggested``:
+    indices of classes, shape (n_rows,).
     """
     rows = np.arange(len(wrong))
     if_wrong = true_label[rows, suggested] / np.maximum(1.0 - true_label[rows, given], 1e-12)

@@ -69,10 +69,7 @@ class TreeSum:
 def subtrees(first: int, n_blocks: int) -> Iterator[int]:
     """Levels of the largest whole subtrees that consecutive blocks are made of, in order.
 
-    Parameters
-    ----------
-    first : number of the first of these blocks among all
-    n_blocks : how many they are
+    ``first``: number of the first of these blocks among all. ``n_blocks``: how many they are.
     """
     stop = first + n_blocks
     while first < stop:
@@ -147,10 +144,8 @@ class Blocks(Protocol):
 class ArrayBlocks:
     """Blocks in memory, or pieces of a memory map, which are read when they are needed.
 
-    Parameters
-    ----------
-    blocks : arrays with the rows of each block
-    n_threads : threads of a pass; each then uses a single BLAS thread
+    ``blocks``: arrays with the rows of each block. ``n_threads``: threads of a pass; each then uses
+    a single BLAS thread.
     """
 
     def __init__(self, blocks: Iterable[np.ndarray], *, n_threads: int = 1) -> None:

@@ -101,12 +101,12 @@ def not_in_encoding(name: str, encoding: str, where: str) -> TableError:
 def find_form(
     head: bytes,
     name: str,
-    *,
-    whole: bool,
     compression: str | None = None,
     encoding: str | None = None,
     header: str = "auto",
     comment: str | None = None,
+    *,
+    whole: bool,
 ) -> tuple[CSVForm, list[Note]]:
     """Form of a CSV file that begins with ``head``, and what was decided.
 
@@ -130,22 +130,12 @@ def find_form(
     delimiter = _delimiter_of(body)
     cells_of = _first_records(body, delimiter)
     names, taken, notes = _names_of(cells_of, commented, delimiter, name, header)
-    header_lines = skipped + (taken or 0)
     rows = [cells for cells, _ in cells_of[1 if taken else 0 :]]
     names, index, named = _complete_names(names, rows, name)
     check_names(names, name)
-    form = CSVForm(
-        encoding,
-        mark,
-        delimiter,
-        tuple(names),
-        header_lines,
-        taken is not None,
-        comment,
-        compression,
-        index,
-    )
-    return form, [*notes, *named]
+    lines_above, has_header = skipped + (taken or 0), taken is not None
+    written = (encoding, mark, delimiter, tuple(names), lines_above, has_header)
+    return CSVForm(*written, comment, compression, index), [*notes, *named]
 
 
 def _decoded(head: bytes, encoding: str, name: str, *, whole: bool) -> str:
@@ -279,7 +269,7 @@ def _complete_names(
         if column:
             continue
         if i == 0:
-            names[0] = index = _free(INDEX, names)
+            names[0] = index = free_name(INDEX, names)
             text = "taken for the names of the rows and not learned from"
             if not any(row[0] for row in rows):
                 text = "empty"
@@ -289,11 +279,12 @@ def _complete_names(
         elif any(len(row) > i and row[i] for row in rows):
             raise TableError(f"column {i + 1} of {name} has no name: add one to the header")
         else:
-            names[i] = _free(f"column {i + 1}", names)
+            names[i] = free_name(f"column {i + 1}", names)
     return names, index, notes
 
 
-def _free(name: str, names: list[str]) -> str:
+def free_name(name: str, names: Sequence[str]) -> str:
+    """The name, with underscores behind it if it is taken."""
     while name in names:
         name += "_"
     return name

@@ -16,11 +16,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from .._core.optional import require
+from .._core.parameter_checks import check_choice
 from .blocks import BlockFunction, TreeSum, call_blocks, split_rows, subtrees, sums_of_subtrees
 from .sources import columns_of_rows, parquet_files
 
@@ -46,17 +47,14 @@ def reuse_memory() -> bool:
     limits of glibc's allocator: every array from 128 kB on is memory that the system clears anew,
     and passes take twice as long.
     """
-    if (
-        sys.platform != "linux"
-        or os.environ.get("MALLOC_TRIM_THRESHOLD_") != TRIM_THRESHOLD_OF_DASK
-    ):
+    chosen = os.environ.get("MALLOC_TRIM_THRESHOLD_")
+    if sys.platform != "linux" or chosen != TRIM_THRESHOLD_OF_DASK:
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:  # another allocator than that of glibc
         return False
-    return bool(
-        mallopt(MMAP_THRESHOLD, MAX_REUSED_BYTES) and mallopt(TRIM_THRESHOLD, 2 * MAX_REUSED_BYTES)
-    )
+    limits = ((MMAP_THRESHOLD, MAX_REUSED_BYTES), (TRIM_THRESHOLD, 2 * MAX_REUSED_BYTES))
+    return all(mallopt(*limit) for limit in limits)
 
 
 ANSWER_SECONDS = 5.0
@@ -79,9 +77,7 @@ class Partition(NamedTuple):
 class PartitionActor:
     """What a worker knows of a partition.
 
-    Parameters
-    ----------
-    blocks : all blocks of the partition
+    ``blocks``: all blocks of the partition.
     """
 
     def __init__(self, blocks: list[Any]) -> None:
@@ -119,16 +115,8 @@ class PartitionActors:
         for content in contents:
             # Dask would put an actor where there are few, and move the partition there.
             home = {"workers": list(found)} if (found := places.get(content.key)) else {}
-            made.append(
-                self._client.submit(
-                    PartitionActor,
-                    content,
-                    actor=True,
-                    pure=False,
-                    **home,
-                    allow_other_workers=bool(home),
-                )
-            )
+            options = {"actor": True, "pure": False, "allow_other_workers": bool(home), **home}
+            made.append(self._client.submit(PartitionActor, content, **options))
         for content, future in zip(contents, made, strict=True):
             try:
                 with self._client.as_current():
@@ -217,16 +205,12 @@ class DaskBlocks:
     ) -> None:
         self._client = client
         firsts = itertools.accumulate((len(own.which) for own in partitions), initial=0)
-        self.partitions = [
-            own._replace(first=first) for own, first in zip(partitions, firsts, strict=False)
-        ]
+        self.partitions = [own._replace(first=next(firsts)) for own in partitions]
         self._actors = PartitionActors(client) if actors is None else actors
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(
-            itertools.chain.from_iterable(partition.sizes for partition in self.partitions)
-        )
+        return tuple(size for own in self.partitions for size in own.sizes)
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
@@ -234,34 +218,21 @@ class DaskBlocks:
         return DaskPass(self, function, broadcast, rows)
 
     def select(self, which: Sequence[int]) -> DaskBlocks:
-        home = [
-            (partition, i) for partition in self.partitions for i in range(len(partition.which))
-        ]
+        home = [(own, i) for own in self.partitions for i in range(len(own.which))]
         chosen: list[Partition] = []
         for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
-            own = list(members)
-            partition, inside = own[0][0], [i for _, i in own]
-            chosen.append(
-                Partition(
-                    partition.future,
-                    tuple(partition.which[i] for i in inside),
-                    tuple(partition.sizes[i] for i in inside),
-                )
-            )
+            parts = [(own.future, own.which[i], own.sizes[i]) for own, i in members]
+            futures, numbers, sizes = zip(*parts, strict=True)
+            chosen.append(Partition(futures[0], numbers, sizes))
         return DaskBlocks(self._client, chosen, self._actors)
 
     def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
-        futures = [
-            self._submit(partition, (False, function, self._sent(broadcast)))
-            for partition in self.partitions
+        arguments = (False, function, self._sent(broadcast))
+        kept = [
+            Partition(self._submit(own, arguments), tuple(range(len(own.which))), own.sizes)
+            for own in self.partitions
         ]
-        return DaskBlocks(
-            self._client,
-            [
-                Partition(future, tuple(range(len(partition.which))), partition.sizes)
-                for future, partition in zip(futures, self.partitions, strict=True)
-            ],
-        )
+        return DaskBlocks(self._client, kept)
 
     def ask(
         self, is_summed: bool, function: BlockFunction, broadcast: Any, rows: Sequence[np.ndarray]
@@ -272,12 +243,9 @@ class DaskBlocks:
         found = self._actors.ask(self.partitions, arguments)
         late = [i for i, result in enumerate(found) if result is None]
         if late:
-            sent = self._sent(broadcast)
+            shared = is_summed, function, self._sent(broadcast)
             futures = [
-                self._submit(
-                    self.partitions[i],
-                    (is_summed, function, sent, *(piece.copy() for piece in arguments[i][3:])),
-                )
+                self._submit(self.partitions[i], (*shared, *map(np.copy, arguments[i][3:])))
                 for i in late
             ]
             for i, result in zip(late, self._client.gather(futures), strict=True):
@@ -293,7 +261,7 @@ class DaskBlocks:
         if broadcast is None or getattr(broadcast, "nbytes", np.inf) <= SMALL_BYTES:
             return broadcast
         # By a task, not by scatter: scattered data are gone with the workers that hold them.
-        return self._client.submit(_itself, broadcast, pure=False)
+        return self._client.submit(itself, broadcast, pure=False)
 
 
 class DaskPass:
@@ -389,9 +357,9 @@ def parquet_blocks(
         for group in range(parquet.ParquetFile(file).num_row_groups):
             parts.append(client.submit(_read_group, str(file), group, kept, dtype, pure=False))
             if label:
-                labels.append(client.submit(_read_labels, str(file), group, label, pure=False))
+                labels.append(client.submit(_read_group, str(file), group, [label], pure=False))
     blocks = _cut(client, parts, block_rows)
-    return blocks, np.concatenate(client.gather(labels)) if label else None
+    return blocks, np.concatenate(client.gather(labels)).ravel() if label else None
 
 
 def gather_labels(y: Any) -> np.ndarray:
@@ -472,7 +440,8 @@ def _cut(client: Any, parts: list[Any], block_rows: int) -> DaskBlocks:
 # Tasks.
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
+    """The value as the result of a task, which Dask makes again if it is lost."""
     return value
 
 
@@ -488,18 +457,12 @@ def _slices(parts: list[np.ndarray], cuts: list[tuple[int, int, int]]) -> list[n
     ]
 
 
-def _read_group(file: str, group: int, columns: list[str], dtype: Any) -> np.ndarray:
+def _read_group(file: str, group: int, columns: list[str], dtype: Any = None) -> np.ndarray:
     from pyarrow import parquet
 
     table = parquet.ParquetFile(file).read_row_group(group, columns=columns)
-    return np.column_stack([table.column(name).to_numpy() for name in columns]).astype(dtype)
-
-
-def _read_labels(file: str, group: int, label: str) -> np.ndarray:
-    from pyarrow import parquet
-
-    table = parquet.ParquetFile(file).read_row_group(group, columns=[label])
-    return table.column(label).to_numpy()
+    values = np.column_stack([table.column(name).to_numpy() for name in columns])
+    return values if dtype is None else values.astype(dtype)
 
 
 Prediction = Literal["predict", "decision_function", "predict_proba"]
@@ -526,10 +489,7 @@ def lazily(model: Any, X: Any, method: Prediction = "predict") -> Any:
     >>> predicted.shape, float((predicted == model.predict(X)).mean().compute())
     ((60,), 1.0)
     """
-    if method not in ("predict", "decision_function", "predict_proba"):
-        raise ValueError(
-            f"method={method!r} is unknown: use 'predict', 'decision_function' or 'predict_proba'."
-        )
+    check_choice("method", method, get_args(Prediction))
     rows = X.rechunk({1: -1}) if hasattr(X, "rechunk") else X.to_dask_array(lengths=True)
     n_classes = len(model.classes_)
     columns = n_classes > 2 if method == "decision_function" else method == "predict_proba"

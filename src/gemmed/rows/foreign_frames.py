@@ -38,11 +38,9 @@ def frame_of(
 ) -> Any:
     """Columns of equal length as a table.
 
-    Parameters
-    ----------
-    output : "pandas", "polars", "dict", or None for pandas where it is installed, else a dict
-    index : names of rows; polars has no index and gets them as the first column, ``index``
-    lists : columns whose cells are lists, and of what; polars cannot tell if all are empty
+    ``output``: "pandas", "polars", "dict", or None for pandas where it is installed, else a dict.
+    ``index``: names of rows; polars has no index and gets them as the first column, ``index``.
+    ``lists``: columns whose cells are lists, and of what; polars cannot tell if all are empty.
     """
     if output not in (None, *OUTPUTS):
         raise ValueError(

@@ -44,15 +44,8 @@ BASES = {"V", "A", "W", "Wh", "Hz", "g", "m", "s", "l", "L", "Ω", "F", "J", "N"
 BASES |= {"mol", "eV", "B", "T", "VA", "Ah", "Bq", "Gy", "Sv", "K"}
 """Units that take prefixes; min is no thousandth of an inch."""
 STYLES = (
-    (".", ""),
-    (".", ","),
-    (",", ""),
-    (",", "."),
-    (".", " "),
-    (",", " "),
-    (".", "'"),
-    (",", "'"),
-)
+    (".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"),
+)  # fmt: skip
 """Decimal mark and thousands separator, in the order in which they are tried."""
 SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"})
 
@@ -79,7 +72,10 @@ class NumberFormat(NamedTuple):
         number, unit = found
         value = _value(number, self.decimal, self.thousands)
         power = _power(unit, self.unit) if unit else 0
-        return None if value is None or power is None else _scaled(value, power)
+        if value is None or power is None:
+            return None
+        # A division keeps 128 mV at 0.128 V.
+        return value * 10.0**power if power >= 0 else value / 10.0**-power
 
     @property
     def is_plain(self) -> bool:
@@ -103,11 +99,8 @@ def recognise(
 ) -> Recognised | None:
     """The format that reads most of the cells; None if they are no numbers.
 
-    Parameters
-    ----------
-    cells : without spaces around, none missing
-    decimal : "." or "," if it is known
-    likely : decimal mark that numbers are taken to have if they can be read in both ways
+    ``cells``: without spaces around, none missing. ``decimal``: "." or "," if it is known.
+    ``likely``: decimal mark that numbers are taken to have if they can be read in both ways.
     """
     counts = Counter(cells)
     total = counts.total()
@@ -127,7 +120,8 @@ def recognise(
     styles.sort(key=lambda style: style[0] != likely)
     best = NumberFormat(*styles[0], unit), -1
     for style in styles:
-        read = sum(counts[cell] for cell, (number, _) in parts.items() if _reads(number, *style))
+        values = {cell: _value(number, *style) for cell, (number, _) in parts.items()}
+        read = sum(counts[cell] for cell, value in values.items() if value is not None)
         if read > best[1]:
             best = NumberFormat(*style, unit), read
     if best[0].thousands:
@@ -157,16 +151,6 @@ def looks_grouped(cells: Iterable[str], mark: str) -> bool:
     return bool(marked) and all(grouped.fullmatch(cell) for cell in marked)
 
 
-def as_plain(formats: Mapping[str, NumberFormat]) -> dict[str, dict[str, str]]:
-    """Formats as dictionaries, which model files hold."""
-    return {name: dict(form._asdict()) for name, form in formats.items()}
-
-
-def from_plain(formats: Mapping[str, Mapping[str, Any]]) -> dict[str, NumberFormat]:
-    """The formats that :func:`as_plain` wrote."""
-    return {name: NumberFormat(**form) for name, form in formats.items()}
-
-
 def _parts(cell: str) -> tuple[str, str] | None:
     """Number and unit of a cell, as text."""
     found = CELL.fullmatch(cell)
@@ -176,11 +160,6 @@ def _parts(cell: str) -> tuple[str, str] | None:
     if (sign and number[0] in "+-") or (money and unit):
         return None
     return sign + number.translate(SPACES), money or unit or ""
-
-
-def _reads(number: str, decimal: str, thousands: str) -> bool:
-    """Whether a number is written so."""
-    return _value(number, decimal, thousands) is not None
 
 
 def _value(number: str, decimal: str, thousands: str) -> float | None:
@@ -199,11 +178,6 @@ def _value(number: str, decimal: str, thousands: str) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(value) else value
-
-
-def _scaled(value: float, power: int) -> float:
-    """Exact where the power is positive; a division keeps 128 mV at 0.128 V."""
-    return value * 10.0**power if power >= 0 else value / 10.0**-power
 
 
 def _common_unit(units: Counter[str]) -> tuple[str | None, list[str]]:
@@ -254,9 +228,7 @@ def is_date(cell: str) -> bool:
 def days_of(cell: str, order: str) -> float | None:
     """Days since 1970 of a date, share of a day of a time; None if it is neither.
 
-    Parameters
-    ----------
-    order : "dmy" or "mdy" for dates such as 3/4/2020; others say themselves what they are
+    ``order``: "dmy" or "mdy" for dates such as 3/4/2020; others say themselves what they are.
     """
     found = DATE.fullmatch(cell) or CLOCK.fullmatch(cell)
     if found is None:
@@ -273,25 +245,25 @@ def days_of(cell: str, order: str) -> float | None:
         return None
 
 
-def _day(part: dict[str, str | None], order: str) -> tuple[int, int, int]:
+def _day(part: dict[str, Any], order: str) -> tuple[int, int, int]:
     """Year, month and day."""
     if part["y"] is not None:
-        return _int(part["y"]), _int(part["a"]), _int(part["b"])
+        return int(part["y"]), int(part["a"]), int(part["b"])
     if part["y2"] is not None:
-        year, first, second = (_int(part[name]) for name in ("y2", "a2", "b2"))
+        year, first, second = (int(part[name]) for name in ("y2", "a2", "b2"))
         if len(part["y2"]) == 2:
             year += 1900 if year >= SHORT_YEAR else 2000
         return (year, first, second) if order == "mdy" else (year, second, first)
     which = "3" if part["y3"] is not None else "4"
-    name = (part[f"m{which}"] or "")[:3].lower()
-    return _int(part[f"y{which}"]), MONTHS.index(name) + 1, _int(part[f"d{which}"])
+    name = part[f"m{which}"][:3].lower()
+    return int(part[f"y{which}"]), MONTHS.index(name) + 1, int(part[f"d{which}"])
 
 
-def _clock(part: dict[str, str | None]) -> float | None:
+def _clock(part: dict[str, Any]) -> float | None:
     """Share of a day, in universal time where a zone is given; 0 without a time."""
     if part["hour"] is None:
         return 0.0
-    hour, minute = _int(part["hour"]), _int(part["minute"])
+    hour, minute = int(part["hour"]), int(part["minute"])
     second = float((part["second"] or "0").replace(",", "."))
     if part["half"] is not None:
         if not 1 <= hour <= 12:
@@ -306,7 +278,3 @@ def _clock(part: dict[str, str | None]) -> float | None:
         shift = timedelta(hours=int(digits[1:3]), minutes=int(digits[3:5]))
         time -= shift if digits[0] == "+" else -shift
     return time / timedelta(days=1)
-
-
-def _int(text: str | None) -> int:
-    return int(text or "0")

@@ -23,6 +23,7 @@ MEMORY_PER_COLUMN_BYTE = 2
 BATCH_ROWS = 65_536
 CHECKED_BYTES = FREE_BYTES
 """Largest file whose columns are met by the reader before their metadata are read."""
+TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
 UNNAMED_INDEX = "__index_level_"
 """What pandas calls the index of a table if it has no name, with a number behind."""
 REMEDY = "save it in several files, or as CSV, if you know where it is from"
@@ -39,11 +40,8 @@ def parquet_batches(
 ) -> Iterator[Any]:
     """Record batches of a file; an error once they are larger than a file of its size may be.
 
-    Parameters
-    ----------
-    source : path, or the bytes of the file
-    name : what to call the file in messages
-    is_held : whether all batches will be in memory at the same time
+    ``source``: path, or the bytes of the file. ``name``: what to call the file in messages.
+    ``is_held``: whether all batches will be in memory at the same time.
     """
     from pyarrow import parquet
 
@@ -52,7 +50,7 @@ def parquet_batches(
     schema = metadata.schema.to_arrow_schema()
     # Dictionaries show how long repeated texts are before they are written out.
     delta = {c.path_in_schema for c in _chunks(metadata) if "DELTA_" in "".join(c.encodings)}
-    texts = [f.name for f in schema if _is_text(f.type) and f.name not in delta]
+    texts = [f.name for f in schema if str(f.type) in TEXT_TYPES and f.name not in delta]
     batch_rows = min(batch_rows, _safe_rows(metadata, texts, limit))
     file = parquet.ParquetFile(_opened(source), metadata=metadata, read_dictionary=texts)
     groups = range(metadata.num_row_groups) if row_groups is None else row_groups
@@ -110,15 +108,11 @@ def index_notes(schema: Any, name: str) -> list[Note]:
     """What became of the index."""
     unnamed = unnamed_index(schema)
     taken = "taken for the names of the rows and not learned from"
-    return [
-        Note(
-            "index",
-            f"the pandas index {column!r} of {name} is {taken if column == unnamed else 'read'}"
-            f"{'' if column == unnamed else ' as a column'}",
-            column,
-        )
-        for column in index_columns(schema)
-    ]
+    notes = []
+    for column in index_columns(schema):
+        became = taken if column == unnamed else "read as a column"
+        notes.append(Note("index", f"the pandas index {column!r} of {name} is {became}", column))
+    return notes
 
 
 def check_size(source: str | os.PathLike[str] | bytes, name: str, *, is_held: bool = True) -> int:
@@ -171,16 +165,6 @@ def _width(kind: Any) -> float:
     if types.is_integer(kind) or types.is_floating(kind):
         return float(kind.bit_width) / 8
     return 8.0
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return any(
-        is_kind(kind)
-        for is_kind in (types.is_string, types.is_large_string, types.is_binary,
-                        types.is_large_binary)
-    )  # fmt: skip
 
 
 def _safe_rows(metadata: Any, texts: Sequence[str], limit: int) -> int:

@@ -22,10 +22,10 @@ from .._core.optional import require
 from .._core.whole_files import replacing
 from .compressed_files import COMPRESSED, compressed, decompressed
 from .csv_form import CSVForm, records
-from .excel_files import EXCEL_SUFFIXES, is_workbook
+from .excel_files import is_workbook
 from .parquet_files import read_parquet
 from .table import Table, shortened
-from .tables import PARQUET_SUFFIXES, digest_of, write_table
+from .tables import PARQUET_SUFFIXES, digest_of, is_csv_name, write_table
 
 LINE_END = re.compile(r"(\r\n|\n|\r)\Z")
 
@@ -64,8 +64,7 @@ def rewrite_table(
     _check(table, edit)
     content = _unchanged_content(table)
     to_parquet = str(path).lower().endswith(PARQUET_SUFFIXES)
-    to_excel = str(path).lower().endswith(EXCEL_SUFFIXES)
-    if table.form is not None and not to_parquet and not to_excel:
+    if table.form is not None and is_csv_name(path):
         text = _csv_text(table, table.form, content, edit)
         try:
             new = table.form.content(text)

@@ -129,11 +129,9 @@ def read_parquet(
         for file in files:
             wanted = [*kept, *([label] if label else [])]
             for batch in parquet.ParquetFile(file).iter_batches(PARQUET_BATCH, columns=wanted):
-                if label:
-                    labels.append(batch.column(label).to_numpy(zero_copy_only=False))
-                yield np.column_stack(
-                    [batch.column(name).to_numpy(zero_copy_only=False) for name in kept]
-                )
+                values = [batch.column(name).to_numpy(zero_copy_only=False) for name in wanted]
+                labels.extend(values[len(kept) :])
+                yield np.column_stack(values[: len(kept)])
 
     matrix = spool_rows(rows(), dtype=dtype, folder=folder)
     return LabelledRows(matrix, np.concatenate(labels) if label else None)

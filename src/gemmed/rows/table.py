@@ -112,12 +112,10 @@ class Table:
 
     def text(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Cells of a column as strings, and where a value is there; both of shape (n_rows,)."""
-
-        def read() -> tuple[np.ndarray, np.ndarray]:
+        if ("text", name) not in self._converted:
             cells = self._strings(name)
-            return cells.to_numpy(dtype=object), self._present(cells)
-
-        return self._kept(("text", name), read)
+            self._converted["text", name] = cells.to_numpy(dtype=object), self._present(cells)
+        return self._converted["text", name]
 
     def _strings(self, name: str) -> Any:
         """Cells without spaces around, "" where there is no value; pyarrow's stay pyarrow's."""
@@ -136,13 +134,6 @@ class Table:
     def _present(self, strings: Any) -> BoolArray:
         return ~strings.str.lower().isin(self.missing).to_numpy(dtype=bool)
 
-    def _kept(
-        self, key: tuple[Any, ...], make: Callable[[], tuple[np.ndarray, np.ndarray]]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if key not in self._converted:
-            self._converted[key] = make()
-        return self._converted[key]
-
     def numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
         """A column as numbers, NaN where there is no value, and which cells are neither.
 
@@ -151,7 +142,9 @@ class Table:
         values : array of shape (n_rows,)
         unreadable : array of row positions whose cell is neither a number nor missing
         """
-        return self._kept(("numbers", name), lambda: self._read_numbers(name))
+        if ("numbers", name) not in self._converted:
+            self._converted["numbers", name] = self._read_numbers(name)
+        return self._converted["numbers", name]
 
     def _read_numbers(self, name: str) -> tuple[FloatArray, np.ndarray]:
         if self._is_numeric(name):
@@ -183,7 +176,9 @@ class Table:
         """Like :meth:`numbers`, for a column whose numbers are written in some other way."""
         if form.is_plain or self._is_numeric(name):
             return self.numbers(name)
-        return self._kept(("numbers", name, form), lambda: self._read_distinct(name, form.read))
+        if (name, form) not in self._converted:
+            self._converted[name, form] = self._read_distinct(name, form.read)
+        return self._converted[name, form]
 
     def _read_distinct(
         self, name: str, read: Callable[[str], float | None]

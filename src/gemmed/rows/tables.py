@@ -57,19 +57,8 @@ from .parquet_files import (
     unnamed_index,
 )
 from .sources import parquet_files
-from .table import MISSING_MARKS, MISSING_TEXT, Table, missing_marks, shortened
-
-__all__ = [
-    "MISSING_MARKS",
-    "MISSING_TEXT",
-    "Table",
-    "check_table_name",
-    "csv_text",
-    "missing_marks",
-    "read_table",
-    "shortened",
-    "write_table",
-]
+from .table import Table as Table
+from .table import missing_marks
 
 BATCH_ROWS = 16_384
 """Rows of a batch, at most."""
@@ -78,21 +67,11 @@ WHOLE_LINES = 3
 BASIS = "gemmed_basis"
 """Key of a Parquet file under which components say what they are components of."""
 PARQUET_SUFFIXES = (".parquet", ".pq")
-OTHER_FORMATS = {
-    ".xls": "an old Excel workbook",
-    ".ods": "a spreadsheet",
-    ".json": "JSON",
-    ".jsonl": "JSON",
-    ".feather": "Feather",
-    ".arrow": "Arrow",
-    ".html": "HTML",
-    ".pdf": "PDF",
-    ".sav": "an SPSS file",
-    ".dta": "a Stata file",
-    ".rds": "an R file",
-    ".zip": "a zip archive",
-}
-"""What a name promises that is not written here."""
+OTHER_FORMATS = (
+    ".xls", ".ods", ".json", ".jsonl", ".feather", ".arrow", ".html", ".pdf", ".sav", ".dta",
+    ".rds", ".zip",
+)  # fmt: skip
+"""What a name may promise that is not written here."""
 
 
 def read_table(
@@ -157,15 +136,9 @@ def read_table(
         frame, basis, index, notes = _read_parquet(content, name)
     else:
         refuse_endless_lines(content, name)
-        form, found = find_form(
-            head := beginning(io.BytesIO(content)),
-            name,
-            whole=len(head) == len(content),
-            compression=compression,
-            encoding=encoding,
-            header=header,
-            comment=comment,
-        )
+        head = beginning(io.BytesIO(content))
+        said = (compression, encoding, header, comment)
+        form, found = find_form(head, name, *said, whole=len(head) == len(content))
         frame, further = _read_csv(content, form, name)
         notes += [*found, *further]
     if not len(frame):
@@ -187,11 +160,10 @@ def read_table(
 
 def check_table_name(path: str | os.PathLike[str]) -> None:
     """Raise an error if a name promises a format that :func:`write_table` does not write."""
-    suffix = Path(path).suffix.lower()
-    if suffix in OTHER_FORMATS:
+    if Path(path).suffix.lower() in OTHER_FORMATS:
         raise OutputError(
-            f"{os.fspath(path)!r} would be {OTHER_FORMATS[suffix]}, which is not written: choose a "
-            "name that ends in .csv, .tsv, .csv.gz, .parquet or .xlsx"
+            f"{os.fspath(path)!r} is in a format that is not written: choose a name that ends in "
+            ".csv, .tsv, .csv.gz, .parquet or .xlsx"
         )
 
 
@@ -218,8 +190,8 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
         temporary.write_bytes(compressed(text.encode(), compression))
 
 
-def may_run_formulas(path: str | os.PathLike[str]) -> bool:
-    """Whether a spreadsheet would run formulas in a file of this name: CSV has no types."""
+def is_csv_name(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of this name is text without types, in which a spreadsheet runs formulas."""
     return not str(path).lower().endswith((*PARQUET_SUFFIXES, *EXCEL_SUFFIXES))
 
 
@@ -305,14 +277,8 @@ def _comment_notes(form: CSVForm, name: str, unmarked: int = 0) -> list[Note]:
     """That lines were skipped; ``unmarked`` are those that only their length gave away."""
     if form.comment is None and not unmarked:
         return []
-    mark = form.comment or COMMENT
-    return [
-        Note(
-            "comments",
-            f"lines of {name} that begin with {mark!r} are skipped (--comment none reads them "
-            "as rows)",
-        )
-    ]
+    lines = f"lines of {name} that begin with {form.comment or COMMENT!r}"
+    return [Note("comments", f"{lines} are skipped (--comment none reads them as rows)")]
 
 
 def frame_of_cells(rows: list[list[str]], names: list[str]) -> Any:
@@ -401,10 +367,6 @@ class ParquetBatches:
     groups: list[RowGroup]
     notes: tuple[Note, ...] = ()
 
-    @property
-    def n_rows(self) -> int:
-        return sum(group.n_rows for group in self.groups)
-
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
         """The table, batch by batch; only some columns of it if they are named."""
         wanted = self.columns if columns is None else list(columns)
@@ -485,15 +447,8 @@ def open_batches(
         raise TableError(f"cannot read {name}: {error.strerror or error}") from error
     if head.startswith(b"PAR1"):
         return _open_parquet(path, name, marks)
-    form, notes = find_form(
-        head,
-        name,
-        whole=len(head) < HEAD_BYTES,
-        compression=compression,
-        encoding=encoding,
-        header=header,
-        comment=comment,
-    )
+    said = (compression, encoding, header, comment)
+    form, notes = find_form(head, name, *said, whole=len(head) < HEAD_BYTES)
     return CSVBatches(name, path, form, marks, stamp, tuple(notes), decimal)
 
 

@@ -88,10 +88,8 @@ def draw_bursts(n_steps: int, share: float, mean_burst: float, rng: Generator) -
 
     The chain starts in its stationary state: a burst may be under way at the start.
 
-    Parameters
-    ----------
-    share : stationary probability of the faulty state, in [0, 1)
-    mean_burst : mean number of steps in the faulty state, at least 1
+    ``share``: stationary probability of the faulty state, in [0, 1). ``mean_burst``: mean number of
+    steps in the faulty state, at least 1.
     """
     if not 0.0 <= share < 1.0:
         raise ValueError(f"share={share!r} must be at least 0 and below 1.")
@@ -138,9 +136,8 @@ def apply_faults(
 ) -> FloatArray:
     """A copy of the signals, shape (n_sensors, n_samples), with the faults in it.
 
-    Parameters
-    ----------
-    earlier : what a stale memory holds, of the shape of ``signals``; needed for the kind ``STALE``
+    ``earlier``: what a stale memory holds, of the shape of ``signals``; needed for the kind
+    ``STALE``.
     """
     broken = signals.copy()
     levels = 4.0 * np.sqrt(np.mean(signals**2, axis=1))
@@ -160,10 +157,8 @@ def apply_faults(
 def faulty_share(faults: Sequence[Fault], n_sensors: int, starts: Any, length: float) -> FloatArray:
     """Share of each stretch of time that is faulty, shape (n_sensors, n_stretches).
 
-    Parameters
-    ----------
-    starts : array-like of shape (n_stretches,) or (n_sensors, n_stretches), seconds
-    length : length of a stretch, seconds
+    ``starts``: array-like of shape (n_stretches,) or (n_sensors, n_stretches), seconds. ``length``:
+    length of a stretch, seconds.
     """
     begins = np.asarray(starts, dtype=np.float64)
     begins = np.broadcast_to(begins, (n_sensors, begins.shape[-1]))

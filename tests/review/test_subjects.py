@@ -9,8 +9,7 @@ from gemmed.estimators.explanation import Verdicts
 from gemmed.estimators.table_columns import training_data
 from gemmed.report.audited import Settled
 from gemmed.report.findings import Findings
-from gemmed.review.applied_marks import Known, apply_marks
-from gemmed.review.subjects import table_subject
+from gemmed.review.subjects import Known, apply_marks, table_subject
 from gemmed.rows.tables import read_table
 
 MODEL = GEMMEDClassifier(random_state=0)
