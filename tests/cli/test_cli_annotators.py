@@ -185,3 +185,9 @@ def test_an_audit_of_answers_as_labels_names_the_command_for_answers(long_answer
     capsys.readouterr()
     assert main(["audit", str(path), "--target", "answer"]) == 0
     assert "answer of one person" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--annotators", "ann", "bob"], ["--answers", "x", "z", "ann"]])
+def test_answers_are_not_known_labels(answers, capsys, given):
+    assert main(["audit", str(answers), *given, "--known", "ann"]) == 2
+    assert "--known ann: this column holds answers" in capsys.readouterr().err

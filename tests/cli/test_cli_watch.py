@@ -143,12 +143,24 @@ def test_cells_and_rows_that_cannot_be_read(plant, capsys, tmp_path):
     lines[5] = lines[5].replace(lines[5].split(",")[3], "broken")
     lines[7] += ",1,2"
     lines[9] = "yesterday" + lines[9][19:]
+    lines[11] = '"' + lines[11]  # would be open to the end of the file
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     code, _, err = call(capsys, "watch", tmp_path / "t.csv", "--model", plant / "plant.gemmed")
     assert code == 0
     for words in ("'broken' is no number", "row 7 has 8 cells", "'yesterday', which is none"):
         assert words in err
-    assert "2 rows could not be read" in err
+    assert "row 11 has 1 cells" in err
+    assert "3 rows could not be read" in err
+
+
+def test_a_number_too_large_for_a_float_does_not_end_the_watch(plant, capsys, tmp_path):
+    lines = (plant / "today.jsonl").read_text().splitlines()
+    row = json.loads(lines[4])
+    lines[4] = json.dumps({**row, "valve": 10**400})
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    code, _, err = call(capsys, "watch", tmp_path / "t.jsonl", "--model", plant / "plant.gemmed")
+    assert code == 0, err
+    assert "is no number and counts as missing" in err
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,8 @@ def _labels(options: argparse.Namespace, table: Table, columns: list[str]) -> An
     """
     import pandas as pd
 
+    if options.known in columns:
+        raise ValueError(f"--known {options.known}: this column holds answers; name another one")
     names = [*columns, *(() if options.known is None else (options.known,))]
     read = [table.labels(name) for name in names]
     if any(values.dtype.kind != "i" for values, _ in read):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.exceptions import TableError
-from .._core.file_limits import bounded_lines, refuse_devices
+from .._core.file_limits import LINE_LIMIT, bounded_lines, refuse_devices
 from ..rows.compressed_files import kind_of, opened_bytes
 from ..rows.table import MISSING_MARKS, number_of
 from ..sensors import FaultEvent, SensorStream
@@ -137,7 +137,10 @@ class RowReader:
         unused = [name for name in names if name not in wanted]
         if unused:
             note(f"columns that the model does not know are not used: {', '.join(unused)}")
-        for cells in csv.reader(self._lines, delimiter=separator):
+        csv.field_size_limit(LINE_LIMIT)
+        for line in self._lines:
+            # A line is a row: a quote that is never closed spoils no other one.
+            cells = next(csv.reader([line], delimiter=separator), None)
             if not cells:
                 yield None
             elif len(cells) != len(names):
@@ -171,7 +174,7 @@ class RowReader:
     def _number(self, cell: Any, row: int) -> float:
         try:
             value = float(cell)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             text = "" if cell is None else str(cell).strip()
             if text.lower() in MISSING_MARKS:
                 return math.nan
