@@ -142,7 +142,7 @@ def states_from(p, y, T, bad):
 
 
 def states_of_nats(p, y, T, share, nats, class_shares):
-    """States by (45) of model.md with known rates, nats for bad rows and p(t | x) at hand."""
+    """States by (45) of model-states.md with known rates, nats for bad rows and p(t | x)."""
     given = p[np.arange(len(y)), y]
     wrong, good = wrong_given(p, y, T)
     ratio = np.exp(np.clip(nats, -30.0, 30.0)) * 0.5 * (class_shares[y] + given)

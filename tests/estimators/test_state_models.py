@@ -249,7 +249,7 @@ def test_a_base_needs_rows_in_memory(data):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_last_fit_is_taught_by_states_and_by_rates(n_classes):
-    """f minimises |f|^2 / 2 and (51), as it is written in docs/research/model.md."""
+    """f minimises |f|^2 / 2 and (51), as it is written in docs/research/model-states.md."""
     X, y = damaged(n_classes=n_classes)[:2]
     given = {"gamma": 0.2, "kernel_params": {"function_variance": 1.0, "bias_variance": 1.0}}
     model = GEMMEDClassifier(base=None, solver=Solver(tol=1e-16), random_state=0, **given)

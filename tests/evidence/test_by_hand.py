@@ -1,4 +1,4 @@
-"""Evidence about rows against a second computation, with the numbers of model.md written out."""
+"""Evidence about rows against a second computation, with the numbers of the model written out."""
 
 from statistics import NormalDist
 

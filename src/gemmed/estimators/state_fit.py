@@ -1,9 +1,9 @@
 """The one fit of the estimators: measurements, kernel, held-out scores, labels, the refit.
 
 Every sample has a state (nominal, wrong label, bad measurement) and a true label; rates are learned
-and averaged over (docs/research/model.md, sections 10 and 11). Settings of it are GEMMEDClassifier
-(one label per sample), AnnotatorGEMMEDClassifier (several answers per sample) and MEDClassifier
-(everything is trusted: the refit alone). Nothing here knows an estimator.
+and averaged over (docs/research/model-states.md). Settings of it are GEMMEDClassifier (one label
+per sample), AnnotatorGEMMEDClassifier (several answers per sample) and MEDClassifier (everything is
+trusted: the refit alone). Nothing here knows an estimator.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Distances among the training samples, and the k-NN statistic d inside the classes.
 
-Samples have coordinates, a kernel matrix, or rows in blocks. The statistic (docs/research/model.md,
-section 4) is the mean distance to the k nearest references. *leave_one_out*: these are all other
-samples of the class. *bipartite*: the class is split at random into halves, and each half is the
-reference of the other; the mean is taken over several splits. Of large classes a random part of
-each half serves as references, so that cost and memory stay linear in the number of samples.
+Samples have coordinates, a kernel matrix, or rows in blocks. The statistic (docs/research/model-
+solution.md, section 4) is the mean distance to the k nearest references. *leave_one_out*: these are
+all other samples of the class. *bipartite*: the class is split at random into halves, and each half
+is the reference of the other; the mean is taken over several splits. Of large classes a random part
+of each half serves as references, so that cost and memory stay linear in the number of samples.
 
 For many samples products of coordinates are taken in single precision, about the centre of the
 references. Rows whose neighbours are much closer than that centre are computed again in double

@@ -5,8 +5,8 @@ rows that have lost the relation between their values. One monotone rule turns t
 *Groups* (``groups``): rows that share a fault are found together and judged by their labels. What
 both say is added. To add a source: a statistic in ``row_statistics``, or a finder in ``groups``.
 
-The rule (docs/research/model.md, section 11): rows are a mixture, a share e of them is bad, as
-counterparts are. With B the density ratio of bad to good, a row has density ratio (1 - e) + e B
+The rule (docs/research/model-states.md, section 11): rows are a mixture, a share e of them is bad,
+as counterparts are. With B the density ratio of bad to good, a row has density ratio (1 - e) + e B
 against good ones, a counterpart B. The ratio is log-linear,
 
     log B = a + sum_i b_i z_i,    b >= 0,

@@ -1,4 +1,4 @@
-"""The MED margin loss, and the best decision function for given weights (model.md, section 3).
+"""The MED margin loss, and the best decision function for given weights (model-solution.md).
 
 Integrating the margin xi out of the maximum-entropy problem leaves, per sample, the convex loss
 

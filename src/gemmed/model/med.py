@@ -3,7 +3,7 @@
 A criterion that may leave out samples would prefer kernels that let it leave out the difficult
 ones; MED may not. A classifier fits its own training samples, so that a wrong one seems to be
 right. A first-order formula gives the margin of a sample without the sample itself, or without its
-whole group (docs/research/model.md, section 5). Nothing has to be fitted again.
+whole group (docs/research/model-solution.md, section 5). Nothing has to be fitted again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Width and amplitude of the kernel from the training data (docs/research/model.md, section 7).
+"""Width and amplitude of the kernel from the training data (model-solution.md, section 7).
 
 Every candidate is fitted by MED, which keeps all samples, and judged by the leave-one-out margins
 of the samples. A criterion that chooses its own samples would prefer kernels under which it can

@@ -1,6 +1,6 @@
 """Mean-field engine: independent indicators; decision function and probabilities by turns.
 
-Two forms (docs/research/model.md, section 3). *Collapsed* (the default): f keeps its exact
+Two forms (docs/research/model-solution.md, section 3). *Collapsed* (the default): f keeps its exact
 conditional given the indicators, so that only the indicators are taken as independent; exact for a
 diagonal K. *Factorised*: f is independent of the indicators too. Both minimise an upper bound of
 the dual optimum by block descent: every step lowers it. The bound is not convex, so the descent
