@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,11 @@ class Judge:
     step: float | None
     """Usual difference of time stamps; None if the normal rows had none."""
 
+    @cached_property
+    def _every_column(self) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of all sensors side by side, and where each sensor begins."""
+        return np.concatenate(self.columns), np.cumsum([0, *map(len, self.columns[:-1])])
+
     @property
     def fingerprint(self) -> str:
         """Changes with the sensors, with what was learned and with the thresholds."""
@@ -112,8 +118,7 @@ class Judge:
             measured.age > self.max_missing, model.rules.starts, axis=1
         )
         tests[too_long] = MISSING
-        columns = np.concatenate(self.columns)
-        firsts = np.cumsum([0, *(len(own) for own in self.columns[:-1])])
+        columns, firsts = self._every_column
         missing = np.logical_and.reduceat(np.isnan(X[:, columns]), firsts, axis=1)
         alarms = (scores > self.threshold) | too_long
         result = MonitorResult(

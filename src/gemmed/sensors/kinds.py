@@ -112,7 +112,7 @@ def _explained(part: _Part) -> str:
     moves = np.diff(z)
     mean_move = _log(np.mean(moves**2) / part.usual_move)
     # The median of squared normal moves is 0.45 times their mean.
-    median_move = _log(np.median(moves**2) / (0.45 * part.usual_move))
+    median_move = _log(_median(moves**2) / (0.45 * part.usual_move))
     relation = _correlation(z, e)
     centred = r - r.mean()
     memory = float(centred[1:] @ centred[:-1]) / max(float(centred @ centred), 1e-12)
@@ -184,6 +184,12 @@ def _log(value: float | np.floating[Any]) -> float:
     return float(np.log(max(float(value), 1e-12)))
 
 
+def _median(values: FloatArray) -> float:
+    """As numpy's, several times as fast for few values."""
+    ordered, n = np.sort(values), len(values)
+    return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0
+
+
 def _correlation(a: FloatArray, b: FloatArray) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
@@ -191,8 +197,8 @@ def _correlation(a: FloatArray, b: FloatArray) -> float:
 
 
 def _whiteness(z: FloatArray) -> float:
-    spread = float(np.median(np.abs(z - np.median(z)))) ** 2
-    move = float(np.median(np.abs(np.diff(z)))) ** 2
+    spread = _median(np.abs(z - _median(z))) ** 2
+    move = _median(np.abs(np.diff(z))) ** 2
     return _log((move + 1e-12) / (2.0 * spread + 1e-12))
 
 

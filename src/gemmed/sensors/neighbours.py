@@ -73,10 +73,11 @@ class References:
             if blocks is not None:
                 own = blocks[start : start + size, None] == self.blocks
                 distance = np.where(own[None], np.inf, distance)
-            nearest = np.partition(distance, k - 1, axis=2)[:, :, :k]
-            # Infinite if all references are of the same block: nothing is said then.
-            nearest = np.sqrt(np.where(np.isfinite(nearest), np.maximum(nearest, 0.0), 0.0))
-            found[start : start + size] = nearest.mean(axis=2).T
+            distance.partition(k - 1, axis=2)
+            nearest = np.sqrt(np.maximum(distance[:, :, :k], 0.0))
+            if blocks is not None:  # nothing is said if all references are of the same block
+                nearest[np.isinf(nearest)] = 0.0
+            found[start : start + size] = np.add.reduce(nearest, axis=2).T / k
         return np.log(found + 1e-3)
 
 

@@ -135,7 +135,7 @@ class Measured:
 def running_mean(values: FloatArray, window: int) -> FloatArray:
     """Means of so many consecutive rows, shape (n_rows - window + 1, ...)."""
     if len(values) == window:
-        return values.mean(axis=0, keepdims=True)
+        return np.add.reduce(values, axis=0, keepdims=True) / window
     sums = np.cumsum(np.concatenate([np.zeros((1, *values.shape[1:])), values]), axis=0)
     return (sums[window:] - sums[:-window]) / window
 
@@ -229,31 +229,21 @@ def measure(
     short, long = rules.short_window, rules.window
     recent = running_mean(inputs[long - short :, :3], short)
     means = running_mean(inputs, long)
-    spread = np.log(np.maximum(means[:, 4] - means[:, 3] ** 2, MIN_SQUARE))
-    spread_expected = np.log(np.maximum(means[:, 6] - means[:, 5] ** 2, MIN_SQUARE))
-    by_channel = np.stack(
-        [
-            np.log(np.abs(recent[:, 0]) + 1e-3),
-            np.log(np.abs(means[:, 0]) + 1e-3),
-            np.log(np.abs(step) + 1e-3),
-            np.log(recent[:, 1] + 1e-3),
-            np.log(means[:, 1] + 1e-3),
-            -np.log(np.maximum(recent[:, 2], MIN_SQUARE)),
-            -np.log(np.maximum(means[:, 2], MIN_SQUARE)),
-            spread_expected - spread,
-            spread - spread_expected,
-        ],
-        axis=-1,
-    )
-    of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=1)
+    sizes = [np.abs(recent[:, 0]), np.abs(means[:, 0]), np.abs(step), recent[:, 1], means[:, 1]]
+    variances = [means[:, 4] - means[:, 3] ** 2, means[:, 6] - means[:, 5] ** 2]
+    squares = np.maximum(np.stack([recent[:, 2], means[:, 2], *variances], axis=1), MIN_SQUARE)
+    logs = np.log(np.concatenate([np.stack(sizes, axis=1) + 1e-3, squares], axis=1))
+    damped = logs[:, 8:] - logs[:, 7:8]
+    by_channel = np.concatenate([logs[:, :5], -logs[:, 5:7], damped, -damped], axis=1)
+    of_sensor = np.maximum.reduceat(by_channel, rules.starts, axis=2).transpose(0, 2, 1)
     entropy = rules.residuals.log_distance(residual_pairs(cross, step, rules), row_blocks)
     sensors = np.concatenate([entropy[:, :, None], of_sensor], axis=2)
     along, size = filled @ rules.components.T, max(len(rules.components), 1)
     rest = filled - along @ rules.components
     plant = np.stack(
         [
-            0.5 * np.log(np.mean(rest**2, axis=1) + 1e-9),
-            0.5 * np.log(np.sum(along**2 / rules.variances, axis=1) / size + 1e-9),
+            0.5 * np.log(np.add.reduce(rest**2, axis=1) / rest.shape[1] + 1e-9),
+            0.5 * np.log(np.add.reduce(along**2 / rules.variances, axis=1) / size + 1e-9),
             rules.rows.log_distance(filled[:, None], row_blocks)[:, 0],
             rules.row_residuals.log_distance(cross[:, None], row_blocks)[:, 0],
         ],
