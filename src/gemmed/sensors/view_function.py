@@ -155,7 +155,8 @@ class ViewLearner:
             flip_proba=flip_proba,
             check=True,
         )
-        self._start = learned.start
+        # Landmarks of the next space are others: parameters would mean another function there.
+        self._start = learned.coefficients
         self.cost = margin_cost(learned.held_out, weights)
         return learned
 
