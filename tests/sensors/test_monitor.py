@@ -1,5 +1,6 @@
 """SensorMonitor: batches and streams agree, faults are found, bad input is refused."""
 
+import copy
 import tracemalloc
 
 import numpy as np
@@ -47,6 +48,15 @@ def test_faults_raise_an_alarm_of_their_sensor(monitor, fault):
     alarms = monitor.judge(X).alarms
     assert alarms[232:300, 3].mean() > 0.8
     assert alarms[:200].mean() < 0.1
+
+
+def test_a_changed_unit_blames_no_other_sensor_where_cells_are_missing(monitor):
+    X, rng = plant(400, 2), np.random.default_rng(0)
+    X[200:300, 4] = 1.8 * X[200:300, 4] + 32.0
+    X[rng.random(X.shape) < 0.03] = np.nan
+    strict = copy.copy(monitor).set_params(false_alarm_rate=1e-4)
+    spans = [span for span in strict.spans(X) if span.sensor != "plant"]
+    assert [(span.sensor, span.kind) for span in spans] == [("5", "scale")]
 
 
 def test_a_gap_begins_a_new_stretch(monitor):

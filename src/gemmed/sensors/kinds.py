@@ -80,7 +80,7 @@ def kind_of(rules: Rules, past: FloatArray, around: Around) -> str:
     end = n - around.n_after
     start = max(0, min(n - around.n_since, end - rules.window // 4))
     if around.n_after:
-        end = max(end - 7 * rules.window // 8, start + (end - start) // 2, start + MIN_ROWS)
+        end = max(end - rules.window, start + (end - start) // 2, start + MIN_ROWS)
     scaling = predictor.scaling
     Z = (past[:, 0] - scaling.centre) / scaling.width
     R = Z - past[:, 1]

@@ -141,12 +141,16 @@ def running_mean(values: FloatArray, window: int) -> FloatArray:
 
 
 def residuals_of(
-    rules: Rules, filled: FloatArray, W: FloatArray, known: np.ndarray, state: State
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Cross prediction, both residuals, and running squares by which sensors are excused.
+    rules: Rules, filled: FloatArray, W: FloatArray, known: np.ndarray, of_sensor: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Cross prediction and both residuals.
 
     The sensor with the largest running square is taken for the cause: what others deviate less
     without it, they are excused.
+
+    Parameters
+    ----------
+    of_sensor : running squares, shape (n_rows, n_sensors)
     """
     predictor = rules.predictor
     n = len(predictor.sensor)
@@ -158,15 +162,9 @@ def residuals_of(
         model = predictor.coefficients(*without)
         expected = rows @ model.weights
         raw = (np.concatenate([Z, Z], axis=1) - expected) / model.deviation
-        raw = np.minimum(np.maximum(raw, -MAX_SUSPICION), MAX_SUSPICION)
         return expected, np.where(np.concatenate([there, there], axis=1), raw, 0.0)
 
     expected, found = residuals(W, filled, known)
-    squares = np.where(known, np.square(found[:, :n]), 1.0)
-    recent = np.concatenate(
-        [state.inputs[len(state.inputs) - rules.short_window + 1 :, -1], squares]
-    )
-    of_sensor = np.maximum.reduceat(running_mean(recent, rules.short_window), rules.starts, axis=1)
     if of_sensor.shape[1] > 2:
         ranked = np.argsort(-of_sensor, axis=1)[:, :2]
         suspects = [ranked[:, :1], ranked[:, 1:]]
@@ -186,7 +184,40 @@ def residuals_of(
                 found[rows] = np.where(excused, own, found[rows])
                 expected[rows] = np.where(excused, means, expected[rows])
     found = np.minimum(np.maximum(found, -MAX_RESIDUAL), MAX_RESIDUAL)
-    return expected[:, :n], found[:, :n], found[:, n:], squares
+    # Without a reading nobody is excused: the best guess of it is expected.
+    return np.where(known, expected[:, :n], filled), found[:, :n], found[:, n:]
+
+
+def running_squares(
+    rules: Rules, Z: FloatArray, W: FloatArray, known: np.ndarray, state: State
+) -> tuple[FloatArray, FloatArray]:
+    """Squares of residuals by which sensors are suspected, and their means for each sensor.
+
+    Parameters
+    ----------
+    W : windows in which gaps are filled by the last reading only: other sensors have no part in it
+    """
+    model = rules.predictor.coefficients().cross
+    ratio = np.where(known, (Z - W @ model.weights) / model.deviation, 1.0)
+    squares = np.square(np.minimum(np.abs(ratio), MAX_SUSPICION))
+    before = state.inputs[len(state.inputs) - rules.short_window + 1 :, -1]
+    means = running_mean(np.concatenate([before, squares]), rules.short_window)
+    return squares, np.maximum.reduceat(means, rules.starts, axis=1)
+
+
+def said_by_others(
+    rules: Rules, W: FloatArray, rows: np.ndarray, of_sensor: FloatArray
+) -> FloatArray:
+    """Cross predictions of some rows, without the sensor that is clearly broken."""
+    suspect = np.where(
+        of_sensor[rows].max(axis=1) > CLEARLY_BROKEN, of_sensor[rows].argmax(axis=1), -1
+    )
+    said = np.empty((len(rows), len(rules.predictor.sensor)))
+    for sensor in np.unique(suspect).tolist():
+        own = suspect == sensor
+        without = () if sensor < 0 else (sensor,)
+        said[own] = W[rows[own]] @ rules.predictor.coefficients(*without).cross.weights
+    return said
 
 
 def measure(
@@ -206,18 +237,22 @@ def measure(
     longest = len(state.before)
     before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
     filled = guess
+    guess_windows = windows(guess, before_guess, predictor.lags)
+    suspicion, of_sensor = running_squares(rules, Z, guess_windows, known, state)
     if not known.all():
-        model = predictor.coefficients().cross
-        said = windows(guess, before_guess, predictor.lags) @ model.weights
+        rows = np.flatnonzero(~known.all(axis=1))
+        said = said_by_others(rules, guess_windows, rows, of_sensor)
         # Two independent opinions of a missing reading, the last one and the other sensors',
         # weighted by their precisions; each of them contains the prior of variance 1.
-        own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age), 1e-3)
-        others = 1.0 / np.minimum(model.deviation, 0.999) ** 2
-        filled = np.where(known, Z, (own * guess + others * said) / (own + others - 1.0))
+        own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age[rows]), 1e-3)
+        others = 1.0 / np.minimum(predictor.coefficients().cross.deviation, 0.999) ** 2
+        both = (own * guess[rows] + others * said) / (own + others - 1.0)
+        filled = guess.copy()
+        filled[rows] = np.where(known[rows], Z[rows], both)
     before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
     whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
-    expected, cross, step, suspicion = residuals_of(rules, filled, W, known, state)
+    expected, cross, step = residuals_of(rules, filled, W, known, of_sensor)
     moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
     if state.is_new:
         moves[0] = rules.usual[2]
