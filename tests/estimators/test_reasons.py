@@ -32,14 +32,14 @@ def measurement(label="0", nominal=0.01):
     return Verdict("suspicious measurement", nominal, label, None, None, 0.9)
 
 
-def test_spreads_are_those_of_the_class():
+def test_deviations_are_those_of_the_class():
     X, z = correlated()
     found = reference_of(X, z).numbers(X[7], 1)
     own = X[z == 1]
     q = np.quantile(own, (0.05, 0.25, 0.75, 0.95), axis=0)
     spread = np.maximum((q[2] - q[1]) / 1.3489795, (q[3] - q[0]) / 3.2897073)
     expected = (X[7] - np.median(own, axis=0)) / spread
-    np.testing.assert_allclose(found.spreads, expected, rtol=1e-7)
+    np.testing.assert_allclose(found.deviations, expected, rtol=1e-7)
 
 
 def test_the_distance_loses_exactly_what_is_said():
@@ -50,7 +50,7 @@ def test_the_distance_loses_exactly_what_is_said():
     row[[1, 4]] += (40.0, -60.0)
     found = reference.numbers(row, 0)
     covariance = np.linalg.inv(reference.precision)
-    u = found.spreads
+    u = found.deviations
 
     def without(columns):
         kept = np.setdiff1d(np.arange(len(u)), columns)
@@ -91,7 +91,7 @@ def test_missing_values_say_nothing():
     X, z = correlated()
     X[::5, 2] = np.nan
     found = reference_of(X, z).numbers(X[0], 0)
-    assert np.isnan(found.spreads[2]) and np.isnan(found.expected[2]) and np.isnan(found.gain[2])
+    assert np.isnan(found.deviations[2]) and np.isnan(found.expected[2]) and np.isnan(found.gain[2])
     assert np.isfinite(found.distance)
 
 
@@ -103,7 +103,7 @@ def test_a_column_of_one_value():
     row[1] = 8.0
     found = reasons.of(row, [], measurement())
     assert "c1 is 8; all trusted rows of '0' have 7." in found.sentences
-    assert found.columns[0].name == "c1" and found.columns[0].spreads == np.inf
+    assert found.columns[0].name == "c1" and found.columns[0].deviations == np.inf
 
 
 def test_rare_categories_are_odd():
@@ -158,7 +158,7 @@ def test_sentences_state_the_numbers():
     first = found.columns[0]
     assert first.name == "c1" and first.odd
     assert (
-        f"c1 is {number_text(row[1])}, {first.spreads:.1f} deviations above the median of '0'"
+        f"c1 is {number_text(row[1])}, {first.deviations:.1f} deviations above the median of '0'"
         in (found.sentences[0])
     )
     assert found.change[0].startswith(f"c1 = {first.expected}: ")
@@ -184,7 +184,7 @@ def test_many_columns_are_compared_with_their_class_only():
     rng = np.random.default_rng(0)
     X, z = rng.normal(size=(60, 501)), np.arange(60) % 2
     found = reference_of(X, z).numbers(X[0], 0)
-    assert np.all(np.isfinite(found.spreads)) and np.all(np.isnan(found.residual))
+    assert np.all(np.isfinite(found.deviations)) and np.all(np.isnan(found.residual))
     assert found.broken == []
 
 
@@ -282,7 +282,7 @@ def test_equal_values_have_no_spread_though_their_mean_is_rounded():
     rows = np.full((7, 1), 2.7)
     assert np.std(rows) > 0.0
     described = _describe(rows)
-    assert described.spread[0] == 0.0 and described.middle[0] == 2.7
+    assert described.usual_deviation[0] == 0.0 and described.middle[0] == 2.7
 
 
 def test_a_class_of_two_rows_is_explained_without_p_values():

@@ -2,12 +2,12 @@
 
 All numbers are learned from trusted rows (probability of being nominal at least one half):
 
-*spreads*: (value - median of the class) / spread. The spread is the larger of two estimates that
-agree for normal values: distance of the quartiles / 1.349, and of the 5 and 95 % quantiles / 3.290.
-So no value between these quantiles is many spreads away. If both are zero, it is the standard
-deviation.
+*deviations*: (value - median of the class) / usual deviation. The usual deviation is the larger of
+two estimates that agree for normal values: distance of the quartiles / 1.349, and of the 5 and 95 %
+quantiles / 3.290. So no value between these quantiles is many deviations away. If both are zero, it
+is the standard deviation.
 
-*distance*: squared distance from the class, u' P u with u the spreads and P the pooled inverse
+*distance*: squared distance from the class, u' P u with u the deviations and P the pooled inverse
 covariance (with a ridge). Without the columns S it is less by (P u)_S' (P_SS)^-1 (P u)_S, exactly.
 
 *broken*: columns that are left out one after the other, each time the one that reduces the distance
@@ -16,7 +16,7 @@ broken value makes all others look odd beside it; so each column is compared wit
 broken.
 
 *residual*: the value minus what those columns predict (a regression inside the classes, pooled),
-over the spread of this difference among trusted rows.
+over the usual deviation of this difference among trusted rows.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Beyond that it is not a matter of columns."""
 class Numbers(NamedTuple):
     """Numeric columns of one row, each of shape (n_columns,), NaN where nothing can be said."""
 
-    spreads: FloatArray
+    deviations: FloatArray
     """From the median of the class."""
     expected: FloatArray
     """What the columns that are not broken predict, in units of the column."""
     residual: FloatArray
-    """Distance from that, in spreads of this distance among trusted rows."""
+    """Distance from that, in deviations of this distance among trusted rows."""
     gain: FloatArray
     """What the squared distance lost with the column: at its turn, or last of all."""
     distance: float
@@ -67,7 +67,7 @@ class ClassColumns(NamedTuple):
     """Numeric columns of a class, each of shape (n_columns,)."""
 
     middle: FloatArray
-    spread: FloatArray
+    usual_deviation: FloatArray
     """Zero where all trusted rows have one value."""
     low: FloatArray
     high: FloatArray
@@ -83,20 +83,20 @@ class ColumnReference:
     categories: list[str]
     classes: list[ClassColumns]
     precision: FloatArray | None
-    """Of the spreads, shape (n_numeric, n_numeric); None with more than 500 columns."""
-    residual_spread: FloatArray
+    """Of the deviations, shape (n_numeric, n_numeric); None with more than 500 columns."""
+    residual_deviation: FloatArray
     shares: list[list[dict[str, float]]]
     """Of each class and category column: share of the trusted rows with each value."""
 
     def numbers(self, values: FloatArray, z: int) -> Numbers:
         """Numeric values of one row, shape (n_numeric,), against class z."""
         own = self.classes[z]
-        spreads = _spreads(values, own)
+        deviations = _deviations(values, own)
         empty = np.full(len(values), np.nan)
         if self.precision is None or not len(values):
-            return Numbers(spreads, empty, empty, empty, np.nan, [], np.nan)
-        standard = _standard(spreads)
-        known = np.isfinite(values) & (own.spread > 0.0)
+            return Numbers(deviations, empty, empty, empty, np.nan, [], np.nan)
+        standard = _standard(deviations)
+        known = np.isfinite(values) & (own.usual_deviation > 0.0)
         P, diagonal = self.precision, np.diag(self.precision)
         distances = [float(standard @ P @ standard)]  # without more and more columns
         broken: list[int] = []
@@ -122,9 +122,9 @@ class ColumnReference:
             width[broken] = np.sqrt(variances * diagonal[broken])
             gain[broken] = -np.diff(distances)
         return Numbers(
-            spreads,
-            np.where(known, own.middle + expected * own.spread, np.nan),
-            np.where(known, residual / (width * self.residual_spread), np.nan),
+            deviations,
+            np.where(known, own.middle + expected * own.usual_deviation, np.nan),
+            np.where(known, residual / (width * self.residual_deviation), np.nan),
             gain,
             distances[0],
             broken,
@@ -159,14 +159,14 @@ def learn_columns(
     """
     parts = [_described_by(class_index, trusted, z) for z in range(n_classes)]
     classes = [_describe(numbers[part]) for part in parts]
-    precision, residual_spread, limits = _relations(numbers, parts, classes)
+    precision, residual_deviation, limits = _relations(numbers, parts, classes)
     classes = [own._replace(limit=most) for own, most in zip(classes, limits, strict=True)]
     shares = [
         [_shares(np.asarray(cells, dtype=object)[part]) for cells in categories.values()]
         for part in parts
     ]
     return ColumnReference(
-        list(numeric), list(categories), classes, precision, residual_spread, shares
+        list(numeric), list(categories), classes, precision, residual_deviation, shares
     )
 
 
@@ -189,9 +189,9 @@ def _describe(values: FloatArray) -> ClassColumns:
         deviation = np.nanstd(known, axis=0)
         is_constant = np.nanmin(known, axis=0) == np.nanmax(known, axis=0)
     width = _width(quantiles)
-    spread = np.where(width > 0.0, width, np.nan_to_num(deviation))
-    spread[is_constant] = 0.0  # sums of equal values may differ by rounding
-    return ClassColumns(quantiles[2], spread, quantiles[0], quantiles[-1], np.inf)
+    usual_deviation = np.where(width > 0.0, width, np.nan_to_num(deviation))
+    usual_deviation[is_constant] = 0.0  # sums of equal values may differ by rounding
+    return ClassColumns(quantiles[2], usual_deviation, quantiles[0], quantiles[-1], np.inf)
 
 
 def _width(quantiles: FloatArray) -> FloatArray:
@@ -201,29 +201,29 @@ def _width(quantiles: FloatArray) -> FloatArray:
     return np.maximum(inner, (quantiles[4] - quantiles[0]) / (usual[4] - usual[0]))
 
 
-def _spreads(values: FloatArray, own: ClassColumns) -> FloatArray:
+def _deviations(values: FloatArray, own: ClassColumns) -> FloatArray:
     """Infinite where all trusted rows have one value and the row has another."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: FloatArray = (values - own.middle) / own.spread
-    found = np.where((own.spread == 0.0) & (values == own.middle), 0.0, found)
+        found: FloatArray = (values - own.middle) / own.usual_deviation
+    found = np.where((own.usual_deviation == 0.0) & (values == own.middle), 0.0, found)
     return found
 
 
-def _standard(spreads: FloatArray) -> FloatArray:
+def _standard(deviations: FloatArray) -> FloatArray:
     """Spreads with nothing said where there is no value or no variation."""
-    return np.where(np.isfinite(spreads), spreads, 0.0)
+    return np.where(np.isfinite(deviations), deviations, 0.0)
 
 
 def _relations(
     numbers: FloatArray, parts: list[np.ndarray], classes: list[ClassColumns]
 ) -> tuple[FloatArray | None, FloatArray, list[float]]:
-    """Pooled precision, spread of residuals, and the usual squared distance of each class."""
+    """Pooled precision, usual deviation of residuals, usual squared distance of each class."""
     n = numbers.shape[1]
     nothing = None, np.ones(n), [np.inf] * len(parts)
     if not 0 < n * n <= QUERY_VALUES:  # time for a row grows as the square
         return nothing
     standard = [
-        _standard(_spreads(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
+        _standard(_deviations(numbers[part], own)) for part, own in zip(parts, classes, strict=True)
     ]
     pooled = np.clip(np.concatenate(standard), -MIN_ODD_DEVIATIONS, MIN_ODD_DEVIATIONS)
     covariance = np.atleast_2d(np.cov(pooled.T, bias=True))

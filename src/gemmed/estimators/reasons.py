@@ -55,9 +55,9 @@ class ColumnReason(NamedTuple):
     usual_there: str
     """The same of the suggested class; empty if there is none."""
     odd: bool
-    spreads: float | None = None
-    """Deviation from the median of its class, in spreads; infinite if all others have one value."""
-    spreads_there: float | None = None
+    deviations: float | None = None
+    """From the median of its class, in usual deviations; infinite if all others have one value."""
+    suggested_deviations: float | None = None
     """Deviation from the suggested class."""
     expected: str = ""
     """Expected from the columns that are not broken; empty where unknown."""
@@ -69,11 +69,15 @@ class ColumnReason(NamedTuple):
     """Of the trusted rows of the class with this value, for categories."""
 
     @property
-    def nearer_there(self) -> float:
+    def deviations_nearer(self) -> float:
         """By how much the value is nearer to the suggested class, in deviations."""
-        if self.spreads is None or self.spreads_there is None or np.isinf(self.spreads_there):
+        if (
+            self.deviations is None
+            or self.suggested_deviations is None
+            or np.isinf(self.suggested_deviations)
+        ):
             return 0.0
-        return abs(self.spreads) - abs(self.spreads_there)
+        return abs(self.deviations) - abs(self.suggested_deviations)
 
 
 class SampleReasons(NamedTuple):
@@ -136,16 +140,16 @@ class Reasons:
         elsewhere = None if there is None else self.reference.classes[there]
         reasons = []
         for i, name in enumerate(self.reference.numeric):
-            residual, spreads = _known(found.residual[i]), _known(found.spreads[i])
+            residual, deviations = _known(found.residual[i]), _known(found.deviations[i])
             reasons.append(
                 ColumnReason(
                     name,
                     number_text(values[i]),
                     _usual(own, i),
                     "" if elsewhere is None else _usual(elsewhere, i),
-                    max(abs(spreads or 0.0), abs(residual or 0.0)) >= MIN_ODD_DEVIATIONS,
-                    spreads,
-                    None if other is None else _known(other.spreads[i]),
+                    max(abs(deviations or 0.0), abs(residual or 0.0)) >= MIN_ODD_DEVIATIONS,
+                    deviations,
+                    None if other is None else _known(other.deviations[i]),
                     number_text(found.expected[i]),
                     residual,
                     _known(found.gain[i]),
@@ -251,10 +255,10 @@ def _most_frequent(shares: dict[str, float]) -> str:
 
 
 def _oddness(column: ColumnReason) -> float:
-    """In spreads; a category counts as the normal value that is as rare."""
+    """In usual deviations; a category counts as the normal value that is as rare."""
     if column.share is not None:
         return float(np.sqrt(-2.0 * np.log(max(column.share, 1e-4))))
-    sizes = [abs(v) for v in (column.spreads, column.residual) if v is not None]
+    sizes = [abs(v) for v in (column.deviations, column.residual) if v is not None]
     return max(sizes, default=0.0)
 
 
@@ -274,8 +278,8 @@ def _odd_sentence(column: ColumnReason, label: str) -> str:
             f"{column.name} is {column.value!r}, which {how} of the trusted rows of {label!r} "
             f"{'has' if how == 'none' else 'have'}."
         )
-    spreads = column.spreads or 0.0
-    if np.isinf(spreads):
+    deviations = column.deviations or 0.0
+    if np.isinf(deviations):
         return (
             f"{column.name} is {column.value}; all trusted rows of {label!r} have {column.usual}."
         )
@@ -283,11 +287,11 @@ def _odd_sentence(column: ColumnReason, label: str) -> str:
     if column.residual is not None and column.expected:
         away = f"{size_text(abs(column.residual))} deviations away."
         expected = f"xpected from the other columns: {column.expected}, {away}"
-        if abs(spreads) < 1.0:
+        if abs(deviations) < 1.0:
             return f"{column.name} is {column.value}; e{expected}"
     return (
-        f"{column.name} is {column.value}, {size_text(abs(spreads))} deviations "
-        f"{'above' if spreads > 0 else 'below'} the median of {label!r} (usual: {column.usual})."
+        f"{column.name} is {column.value}, {size_text(abs(deviations))} deviations "
+        f"{'above' if deviations > 0 else 'below'} the median of {label!r} (usual: {column.usual})."
         + (f" E{expected}" if expected else "")
     )
 
@@ -306,10 +310,10 @@ def _label_sentences(columns: list[ColumnReason], verdict: Verdict) -> list[str]
                 f"Without this row the model gives {verdict.suggested!r} "
                 f"{percent(verdict.probability)} and {given}."
             )
-    nearer = [column for column in columns if column.nearer_there >= 1.0]
-    named = sorted(nearer, key=lambda column: -column.nearer_there)[:MAX_NAMED_COLUMNS]
+    nearer = [column for column in columns if column.deviations_nearer >= 1.0]
+    named = sorted(nearer, key=lambda column: -column.deviations_nearer)[:MAX_NAMED_COLUMNS]
     for column in named:
-        own, there = column.spreads or 0.0, column.spreads_there or 0.0
+        own, there = column.deviations or 0.0, column.suggested_deviations or 0.0
         far = (
             f"no trusted row of {verdict.label!r} has that value"
             if np.isinf(own)

@@ -343,7 +343,7 @@ class Findings:
         columns = self.reasons_of(row).columns
         own, there = int(self.class_index[row]), int(self._suggested[row])
         if there >= 0:
-            columns = sorted(columns, key=lambda column: -column.nearer_there)
+            columns = sorted(columns, key=lambda column: -column.deviations_nearer)
         groups = {self.classes[own]: [own]}
         if there >= 0:
             groups[self.classes[there]] = [there]
@@ -397,7 +397,7 @@ def _plain(value: Any) -> float | None:
 def _plain_column(column: ColumnReason) -> dict[str, Any]:
     """A reason as JSON knows it."""
     found = column._asdict()
-    for name in ("spreads", "spreads_there", "residual", "gain", "share"):
+    for name in ("deviations", "suggested_deviations", "residual", "gain", "share"):
         value = found[name]
         # JSON has no infinity: "all others have one value" is said by the word.
         found[name] = "inf" if value is not None and np.isinf(value) else _plain(value)

@@ -267,15 +267,15 @@ def infer(
         field, residual = factors.bad - factors.votes[:, :, 0], 0.0
     for sweep in range(MAX_SWEEPS if meet else 0):
         cavity = _Walk(weights * field, rates.every, sequences).cavity
-        said = _said(factors, cavity)
-        now = special.expit(cavity + said.field)
+        messages = _messages(factors, cavity)
+        now = special.expit(cavity + messages.field)
         residual = float(np.max(np.abs(now - probability), initial=0.0)) if sweep else np.inf
         kept = DAMPING_SHARE if sweep >= N_UNDAMPED_SWEEPS else 0.0
-        field, probability = kept * field + (1.0 - kept) * said.field, now
+        field, probability = kept * field + (1.0 - kept) * messages.field, now
         if residual <= TOLERANCE:
             break
     walk = _Walk(weights * field, rates.every, sequences)
-    said = _said(
+    messages = _messages(
         factors, walk.cavity, np.ones(factors.bad.shape, dtype=bool) if present is None else present
     )
     edges = float(
@@ -284,19 +284,19 @@ def infer(
         ).sum()
     )
     return Inferred(
-        1.0 - (1.0 - said.common)[:, None] * said.good[:, :n_views],
-        said.common,
-        said.none_good,
-        said.labels,
-        walk.log_evidence + float(said.log_evidence.sum()) - edges,
+        1.0 - (1.0 - messages.common)[:, None] * messages.good[:, :n_views],
+        messages.common,
+        messages.none_good,
+        messages.labels,
+        walk.log_evidence + float(messages.log_evidence.sum()) - edges,
         walk.counts(),
         residual,
         field,
     )
 
 
-class _Said(NamedTuple):
-    """What samples say of every chain, given the cavity of the others, and what is known of them.
+class _Messages(NamedTuple):
+    """Messages of samples to every chain, given the cavity of the others, and their posteriors.
 
     Arrays of shape (n_samples, ...).
     """
@@ -312,7 +312,7 @@ class _Said(NamedTuple):
     log_evidence: FloatArray
 
 
-def _said(factors: Factors, cavity: FloatArray, present: np.ndarray | None = None) -> _Said:
+def _messages(factors: Factors, cavity: FloatArray, present: np.ndarray | None = None) -> _Messages:
     """Exact sums within each sample, of some samples at a time: they fit into the cache.
 
     Parameters
@@ -326,11 +326,15 @@ def _said(factors: Factors, cavity: FloatArray, present: np.ndarray | None = Non
         rows = slice(first, first + size)
         at_once = None if factors.at_once is None else factors.at_once[rows]
         own = Factors(factors.bad[rows], factors.votes[rows], factors.prior[rows], at_once)
-        parts.append(_said_of(own, cavity[rows], None if present is None else present[rows]))
-    return _Said(*map(np.concatenate, zip(*parts, strict=True)))
+        parts.append(
+            _messages_of_block(own, cavity[rows], None if present is None else present[rows])
+        )
+    return _Messages(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -> _Said:
+def _messages_of_block(
+    factors: Factors, cavity: FloatArray, present: np.ndarray | None
+) -> _Messages:
     bad, votes, prior, at_once, _ = factors
     n, n_views = bad.shape
     own = cavity[:, :n_views, None]
@@ -343,9 +347,9 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
     healthy = special.logsumexp(by_label, axis=1)
     labels = np.exp(by_label - healthy[:, None])
     others = labels[:, None, :] / either
-    said_broken = np.log(np.maximum(others.sum(axis=2), MIN_POSITIVE)) + bad - scale
-    said_good = np.log(np.maximum(np.einsum("nvk,nvk->nv", others, if_good), MIN_POSITIVE))
-    field, log_evidence, common = said_broken - said_good, healthy, np.zeros(n)
+    evidence_broken = np.log(np.maximum(others.sum(axis=2), MIN_POSITIVE)) + bad - scale
+    evidence_good = np.log(np.maximum(np.einsum("nvk,nvk->nv", others, if_good), MIN_POSITIVE))
+    field, log_evidence, common = evidence_broken - evidence_good, healthy, np.zeros(n)
     good = special.expit(-field - cavity[:, :n_views])
     if cavity.shape[1] > n_views:
         shared = cavity[:, n_views]
@@ -356,8 +360,8 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
         log_faulty = special.log_expit(shared) + faulty
         log_healthy = special.log_expit(-shared) + healthy
         log_evidence = np.logaddexp(log_faulty, log_healthy)
-        field = np.logaddexp(log_healthy[:, None] + said_broken, log_faulty[:, None])
-        field -= np.logaddexp(log_healthy[:, None] + said_good, log_faulty[:, None])
+        field = np.logaddexp(log_healthy[:, None] + evidence_broken, log_faulty[:, None])
+        field -= np.logaddexp(log_healthy[:, None] + evidence_good, log_faulty[:, None])
         field = np.column_stack([field, faulty - healthy])
         common = special.expit(shared + faulty - healthy)
         labels += common[:, None] * (special.softmax(prior, axis=1) - labels)
@@ -367,7 +371,7 @@ def _said_of(factors: Factors, cavity: FloatArray, present: np.ndarray | None) -
         none = prior + terms.sum(axis=1) + scale.sum(axis=1)[:, None]
         share = np.minimum(np.exp(special.logsumexp(none, axis=1) - healthy), 1.0)
         none_good = common + (1.0 - common) * share
-    return _Said(field, good, labels, common, none_good, log_evidence)
+    return _Messages(field, good, labels, common, none_good, log_evidence)
 
 
 class _Walk:
@@ -395,7 +399,7 @@ class _Walk:
         self._inside = inside = index >= 0
         self._chains, self._n_sequences = chains, n_sequences
         share = np.array([chain.share for chain in chains])
-        # Beyond the end of a sequence nothing is said, and nothing changes.
+        # Beyond the end of a sequence there is no message, and nothing changes.
         nats = np.where(
             inside[:, :, None], np.clip(field[index], -MAX_MESSAGE_NATS, MAX_MESSAGE_NATS), 0.0
         )

@@ -216,10 +216,10 @@ def alike(nats: FloatArray, good: np.ndarray, sequences: Sequences) -> FloatArra
     parts = []
     for row in sequences.samples:
         there = good[row[row >= 0]]
-        said = np.where(there, nats[row[row >= 0]], 0.0)
+        of_good = np.where(there, nats[row[row >= 0]], 0.0)
         # What makes a whole recording unusual is the matter of its level, not of neighbours.
-        mean = said.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-        parts.append(np.where(there, said - mean, np.nan))
+        mean = of_good.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        parts.append(np.where(there, of_good - mean, np.nan))
     return correlation_times(parts)
 
 
@@ -358,7 +358,7 @@ def _statistics(
                 disagreement[both] = np.minimum(disagreement[both], own)
             alone = there & ~np.isfinite(disagreement)
             known = disagreement[there & ~alone]
-            # Without another sensor nothing is said: as usual.
+            # Without another sensor there is no evidence: as usual.
             disagreement[~np.isfinite(disagreement)] = np.median(known) if known.size else 0.0
             columns.append(np.where(there, disagreement, 0.0))
         found.append(np.column_stack(columns))

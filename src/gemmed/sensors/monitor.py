@@ -222,9 +222,9 @@ class SensorMonitor(BaseEstimator):
             events = []
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 own = slice(first, first + ROWS_AT_ONCE)
-                found, said = stream.push(X[rows[own]], stamps[own].tolist())
+                found, new_events = stream.push(X[rows[own]], stamps[own].tolist())
                 parts.append(found[1:])
-                events += said
+                events += new_events
             events += stream.finish()
             places.append(rows)
             name = None if recordings is None else recordings[rows[0]]

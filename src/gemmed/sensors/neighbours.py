@@ -75,7 +75,7 @@ class References:
                 distance = np.where(own[None], np.inf, distance)
             distance.partition(k - 1, axis=2)
             nearest = np.sqrt(np.maximum(distance[:, :, :k], 0.0))
-            if blocks is not None:  # nothing is said if all references are of the same block
+            if blocks is not None:  # no evidence if all references are of the same block
                 nearest[np.isinf(nearest)] = 0.0
             found[start : start + size] = np.add.reduce(nearest, axis=2).T / k
         return np.log(found + 1e-3)

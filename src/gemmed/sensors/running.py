@@ -205,19 +205,19 @@ def running_squares(
     return squares, np.maximum.reduceat(means, rules.starts, axis=1)
 
 
-def said_by_others(
+def predicted_by_others(
     rules: Rules, W: FloatArray, rows: np.ndarray, of_sensor: FloatArray
 ) -> FloatArray:
     """Cross predictions of some rows, without the sensor that is clearly broken."""
     suspect = np.where(
         of_sensor[rows].max(axis=1) > CLEARLY_BROKEN, of_sensor[rows].argmax(axis=1), -1
     )
-    said = np.empty((len(rows), len(rules.predictor.sensor)))
+    predicted = np.empty((len(rows), len(rules.predictor.sensor)))
     for sensor in np.unique(suspect).tolist():
         own = suspect == sensor
         without = () if sensor < 0 else (sensor,)
-        said[own] = W[rows[own]] @ rules.predictor.coefficients(*without).cross.weights
-    return said
+        predicted[own] = W[rows[own]] @ rules.predictor.coefficients(*without).cross.weights
+    return predicted
 
 
 def measure(
@@ -241,12 +241,12 @@ def measure(
     suspicion, of_sensor = running_squares(rules, Z, guess_windows, known, state)
     if not known.all():
         rows = np.flatnonzero(~known.all(axis=1))
-        said = said_by_others(rules, guess_windows, rows, of_sensor)
+        predicted = predicted_by_others(rules, guess_windows, rows, of_sensor)
         # Two independent opinions of a missing reading, the last one and the other sensors',
         # weighted by their precisions; each of them contains the prior of variance 1.
         own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age[rows]), 1e-3)
         others = 1.0 / np.minimum(predictor.coefficients().cross.deviation, 0.999) ** 2
-        both = (own * guess[rows] + others * said) / (own + others - 1.0)
+        both = (own * guess[rows] + others * predicted) / (own + others - 1.0)
         filled = guess.copy()
         filled[rows] = np.where(known[rows], Z[rows], both)
     before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before

@@ -295,30 +295,30 @@ def _labels(
     """
     weighted = scores * good.T[:, :, None]
     # The first member sets the scale: the sensor that is there most. Silent ones take no part.
-    speak = [v for v in np.argsort(-good.sum(axis=0), kind="stable") if np.any(weighted[v])]
-    if not speak:
+    used = [v for v in np.argsort(-good.sum(axis=0), kind="stable") if np.any(weighted[v])]
+    if not used:
         raise DegenerateDataError(
             "no sensor has good readings of every class: check views, or set indicators=False."
         )
-    found = _states(weighted[speak], good, rows, priors)
+    found = _states(weighted[used], good, rows, priors)
     slopes = np.zeros(len(scores))
-    slopes[speak] = found.slopes
+    slopes[used] = found.slopes
     if capped:
-        for v in speak:
+        for v in used:
             alone = _states(weighted[[v]], good[:, [v]], rows, priors)
             slopes[v] = min(slopes[v], alone.slopes[0])
     return found._replace(slopes=slopes)
 
 
 def _states(members: FloatArray, good: FloatArray, rows: Rows, priors: Priors) -> StatePosterior:
-    # A row without a good sensor says nothing of its label: it has no weight.
-    samples, said = rows.samples, 1.0 - np.prod(1.0 - good, axis=1)
+    # A row without a good sensor has no evidence about its label, and no weight.
+    samples, any_good = rows.samples, 1.0 - np.prod(1.0 - good, axis=1)
     return infer_states(
         LabelModel(
             members,
             samples.class_index,
             None,
-            np.maximum(samples.weights * said, 1e-6),
+            np.maximum(samples.weights * any_good, 1e-6),
             checked(samples),
             samples.known,
             priors,
@@ -349,10 +349,10 @@ def _infer_with_labels(
     if samples.known is not None:
         certain = np.log(np.maximum(np.eye(n_classes), 1e-12))
         prior[:n_labelled][samples.is_known] = certain[samples.known[samples.is_known]]
-    said, label = nats.single.copy(), samples.known_or_given[:, None, None]
-    said[:n_labelled] -= np.take_along_axis(votes[:n_labelled], label, axis=2)[:, :, 0]
+    evidence, label = nats.single.copy(), samples.known_or_given[:, None, None]
+    evidence[:n_labelled] -= np.take_along_axis(votes[:n_labelled], label, axis=2)[:, :, 0]
     seem_good = rows.readings.present & (detected.found.broken < 0.5)
-    n_alike = alike(said, seem_good, rows.sequences)
+    n_alike = alike(evidence, seem_good, rows.sequences)
     rates, found = learn_rates(
         Factors(nats.single, votes, prior, nats.at_once, n_alike),
         detected.rates,

@@ -145,9 +145,9 @@ class SensorStream:
         for first, end in pairwise(sorted(edges)):
             if first in breaks:
                 events += self.finish()
-            found, said = self._push(X[first:end], times[first:end])
+            found, new_events = self._push(X[first:end], times[first:end])
             results.append(found)
-            events += said
+            events += new_events
         names, *parts = zip(*results, strict=True)
         return type(results[0])(names[0], *map(np.concatenate, parts)), events
 
@@ -205,7 +205,7 @@ class SensorStream:
         self, flags: BoolArray, scores: FloatArray, tests: np.ndarray, time: Any, past: FloatArray
     ) -> list[FaultEvent]:
         """Events of one row."""
-        said, row = [], self.n_rows
+        new_events, row = [], self.n_rows
         for item in sorted({*self._open, *np.flatnonzero(flags).tolist()}):
             burst = self._open.get(item)
             if burst is None:
@@ -223,13 +223,13 @@ class SensorStream:
             if not before or is_over or row - burst.first + 1 in self._looks:
                 burst.kind = self._kind(item, burst, past, tests)
             if not before:
-                said.append(self._event("begin", item))
+                new_events.append(self._event("begin", item))
             if is_over:
-                said.append(self._event("end", item))
+                new_events.append(self._event("end", item))
                 del self._open[item]
             elif before not in ("", burst.kind):
-                said.append(self._event("kind", item))
-        return said
+                new_events.append(self._event("kind", item))
+        return new_events
 
     def _kind(self, item: int, burst: _Burst, past: FloatArray, tests: np.ndarray) -> str:
         if item == len(self._names) - 1:

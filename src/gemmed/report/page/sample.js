@@ -65,7 +65,7 @@ const gemmed = (() => {
     const rows = sample.columns.map((c, i) => h("tr", { class: c.odd ? "odd" : null },
       h("th", { scope: "row" }, c.name, c.odd && h("span", { class: "muted" }, " odd")),
       h("td", { class: "num" }, c.value === "" ? "no value" : c.value),
-      c.share === null ? spreadCell(c.spreads) : h("td", { class: "num" }, "in " + percent(c.share)),
+      c.share === null ? spreadCell(c.deviations) : h("td", { class: "num" }, "in " + percent(c.share)),
       h("td", { class: "nowrap" }, c.usual),
       there && h("td", { class: "nowrap" }, c.usual_there),
       h("td", { class: "num" }, c.expected),
