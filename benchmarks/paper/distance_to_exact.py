@@ -19,7 +19,7 @@ import numpy as np
 from gemmed.datasets import make_ring
 from gemmed.evidence.distances import Neighbourhood
 from gemmed.model.kernels.kernel import Kernel
-from gemmed.paper import Enumeration, Gibbs, MeanField, PaperAlgorithm, Quadrature
+from gemmed.paper import Exact, Gibbs, MeanField, PaperAlgorithm
 from gemmed.paper.dual import Constraints, build_problem
 
 SMALL = [(4, 15), (4, 55), (5, 15), (5, 35), (5, 55), (6, 15), (6, 35), (6, 55)]
@@ -123,10 +123,10 @@ def main():
     size = parser.parse_args().size
     if size != "large":
         problems = [ring_problem(n, R, 0.25, seed) for seed, (n, R) in enumerate(SMALL)]
-        table(problems, Enumeration(), SMALL_STEPS)
+        table(problems, Exact("enumeration"), SMALL_STEPS)
     if size != "small":
         problems = [ring_problem(100, R, rate, 1) for R, rate in LARGE]
-        table(problems, Quadrature(), {})
+        table(problems, Exact("quadrature"), {})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from exact_states import (
     state_vectors,
 )
 from gemmed._core.exceptions import EngineError
-from gemmed.paper import Enumeration as PaperEnumeration
+from gemmed.paper import Exact
 from problems import central_difference, random_problem
 
 CASES = [(0, 6, 2), (1, 7, 2), (2, 4, 3), (3, 5, 3)]
@@ -141,7 +141,7 @@ def test_definition_one_of_the_paper_is_the_special_case(seed):
     """No wrong labels, prior probabilities that are given, sums divided by the class size."""
     log_odds = np.random.default_rng(seed).uniform(0.5, 4.0, 8)
     paper = replace(random_problem(seed, n=8), prior_log_odds=log_odds)
-    expected = PaperEnumeration().solve(paper, tol=1e-11)
+    expected = Exact("enumeration").solve(paper, tol=1e-11)
     given = paper.class_index
     nominal = np.stack([special.log_expit(log_odds), special.log_expit(-log_odds)], axis=1)
     problem = ExactProblem(

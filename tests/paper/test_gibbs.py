@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 from gemmed._core.exceptions import EngineError
-from gemmed.paper import Enumeration, Gibbs, PaperAlgorithm
+from gemmed.paper import Exact, Gibbs, PaperAlgorithm
 from gemmed.paper.dual import Multipliers
+from gemmed.paper.engines.gibbs import Chains
 from problems import random_problem
 
 
+def sample(problem, at, seed, n_draws, n_chains=8):
+    return Chains(problem, n_chains, np.random.default_rng(seed)).sample(at, n_draws, burn_in=100)
+
+
 def at_half_optimum(problem):
-    optimum = Enumeration().solve(problem).multipliers
+    optimum = Exact("enumeration").solve(problem).multipliers
     return Multipliers(0.5 * optimum.lam, optimum.mu, optimum.kappa)
 
 
@@ -18,8 +23,8 @@ def at_half_optimum(problem):
 def test_moments_within_four_standard_errors_of_enumeration(seed):
     problem = random_problem(seed, n=10)
     at = at_half_optimum(problem)
-    exact = Enumeration().moments(problem, at)
-    sampled = Gibbs().moments(problem, at, np.random.default_rng(seed), n_draws=2000)
+    exact = Exact("enumeration").moments(problem, at)
+    sampled = sample(problem, at, seed, 2000)
     for estimate, truth, error in (
         (sampled.moments.nominal, exact.nominal, sampled.nominal_error),
         (sampled.moments.margin, exact.margin, sampled.margin_error),
@@ -32,10 +37,10 @@ def test_errors_are_neither_too_small_nor_too_large():
     """Over many runs the z-scores have unit size."""
     problem = random_problem(11, n=8)
     at = at_half_optimum(problem)
-    exact = Enumeration().moments(problem, at).margin
+    exact = Exact("enumeration").moments(problem, at).margin
     scores = []
     for seed in range(40):
-        sampled = Gibbs(n_chains=4).moments(problem, at, np.random.default_rng(seed), n_draws=400)
+        sampled = sample(problem, at, seed, 400, n_chains=4)
         varies = sampled.margin_error > 1e-9
         scores.append(((sampled.moments.margin - exact) / sampled.margin_error)[varies])
     assert 0.8 < np.sqrt(np.mean(np.concatenate(scores) ** 2)) < 1.3
@@ -44,13 +49,10 @@ def test_errors_are_neither_too_small_nor_too_large():
 def test_error_shrinks_as_the_square_root_of_the_draws():
     problem = random_problem(12, n=8)
     at = at_half_optimum(problem)
-    exact = Enumeration().moments(problem, at).margin
+    exact = Exact("enumeration").moments(problem, at).margin
     rms = []
     for n_draws in (50, 800):
-        errors = [
-            Gibbs(n_chains=4).moments(problem, at, np.random.default_rng(seed), n_draws=n_draws)
-            for seed in range(30)
-        ]
+        errors = [sample(problem, at, seed, n_draws, n_chains=4) for seed in range(30)]
         rms.append(np.sqrt(np.mean([(e.moments.margin - exact) ** 2 for e in errors])))
     assert rms[0] / rms[1] == pytest.approx(np.sqrt(800 / 50), rel=0.3)
 
@@ -58,18 +60,19 @@ def test_error_shrinks_as_the_square_root_of_the_draws():
 def test_sampled_curvature_approaches_the_hessian():
     problem = random_problem(1, n=8)
     at = at_half_optimum(problem)
-    sampled = Gibbs().moments(problem, at, np.random.default_rng(0), n_draws=4000)
-    exact = -Enumeration().hessian(problem, at)
+    sampled = sample(problem, at, 0, 4000)
+    exact = Exact("enumeration").curvature(problem, at)[1]
     assert np.abs(sampled.curvature - exact).max() <= 0.03 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("seed", [0, 2, 5])
 def test_solve_comes_close_to_the_exact_optimum(seed):
     problem = random_problem(seed, n=10)
-    exact = Enumeration().solve(problem)
+    exact = Exact("enumeration").solve(problem)
     sampled = Gibbs().solve(problem, np.random.default_rng(seed))
     reached = problem.value(
-        sampled.multipliers, Enumeration().moments(problem, sampled.multipliers).log_partition
+        sampled.multipliers,
+        Exact("enumeration").moments(problem, sampled.multipliers).log_partition,
     )
     assert exact.dual_value - reached < 0.02
     error = sampled.diagnostics["dual_value_error"]
@@ -87,7 +90,9 @@ def test_chains_that_disagree_are_not_called_converged():
 
 
 def exact_value(problem, multipliers):
-    return problem.value(multipliers, Enumeration().moments(problem, multipliers).log_partition)
+    return problem.value(
+        multipliers, Exact("enumeration").moments(problem, multipliers).log_partition
+    )
 
 
 def algorithm_one(mode, problem, max_iter=600):
@@ -98,7 +103,7 @@ def algorithm_one(mode, problem, max_iter=600):
 @pytest.mark.parametrize("seed", [3, 4])
 def test_convergent_mode_reaches_the_optimum_and_says_so(seed):
     problem = random_problem(seed, n=10)
-    exact = Enumeration().solve(problem)
+    exact = Exact("enumeration").solve(problem)
     found = algorithm_one("convergent", problem, 2000)
     reached = exact_value(problem, found.multipliers)
     assert found.converged
@@ -120,7 +125,7 @@ def test_scores_off_the_expectation_are_not_called_converged():
     found = engine.solve(problem, np.random.default_rng(0), max_iter=2000, tol=1e-6)
     assert found.duality_gap < 5e-4 * 14
     assert found.diagnostics["r_hat"] < 1.1
-    exact = Enumeration().moments(problem, found.multipliers).nominal
+    exact = Exact("enumeration").moments(problem, found.multipliers).nominal
     distance = np.sqrt(np.mean((found.nominal - exact) ** 2))
     assert found.diagnostics["nominal_distance"] == pytest.approx(distance, rel=0.2)
     assert distance > 0.02
@@ -129,7 +134,7 @@ def test_scores_off_the_expectation_are_not_called_converged():
 
 def test_constant_steps_climb_but_stop_short():
     problem = random_problem(3, n=10)
-    best = Enumeration().solve(problem).dual_value
+    best = Exact("enumeration").solve(problem).dual_value
     reached = {
         mode: exact_value(problem, algorithm_one(mode, problem).multipliers)
         for mode in ("convergent", "corrected")

@@ -7,7 +7,7 @@ from scipy import optimize
 from gemmed._core.exceptions import EngineError
 from gemmed.model.decision_step import margin_loss
 from gemmed.model.kernels.function_space import GramSpace
-from gemmed.paper import Enumeration, MeanField
+from gemmed.paper import Exact, MeanField
 from gemmed.paper.dual import DualProblem
 from gemmed.paper.engines.mean_field import (
     _marginal_cost,
@@ -37,7 +37,7 @@ def diagonal_problem(seed, n=9):
 @pytest.mark.parametrize("seed", seeds(2, 6))
 def test_collapsed_form_is_exact_for_a_diagonal_kernel(seed):
     problem = diagonal_problem(seed)
-    exact = Enumeration().solve(problem)
+    exact = Exact("enumeration").solve(problem)
     approximate = MeanField("collapsed").solve(problem, tol=1e-12)
     assert approximate.dual_value == pytest.approx(exact.dual_value, rel=1e-7, abs=1e-7)
     np.testing.assert_allclose(approximate.nominal, exact.nominal, atol=1e-5)
@@ -47,7 +47,7 @@ def test_collapsed_form_is_exact_for_a_diagonal_kernel(seed):
 @pytest.mark.parametrize("seed", seeds(2, 12))
 def test_both_forms_bound_the_dual_and_the_collapsed_is_tighter(seed):
     problem = random_problem(seed, n=10)
-    exact = Enumeration().solve(problem).dual_value
+    exact = Exact("enumeration").solve(problem).dual_value
     collapsed = MeanField("collapsed").solve(problem)
     factorised = MeanField("factorised").solve(problem)
     assert exact <= collapsed.history[-1] + 1e-8

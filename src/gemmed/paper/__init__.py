@@ -6,12 +6,10 @@ from .baselines import MEDDetector, RampSVC, RODClassifier, TrimmedSVC, TwoStage
 from .classifier import GEMMEDClassifier
 from .engines import (
     Engine,
-    Enumeration,
     Exact,
     Gibbs,
     MeanField,
     PaperAlgorithm,
-    Quadrature,
     resolve_engine,
 )
 from .generative_med import GenerativeMEDClassifier
@@ -19,7 +17,6 @@ from .oracle_med import OracleMEDClassifier
 
 __all__ = [
     "Engine",
-    "Enumeration",
     "Exact",
     "GEMDetector",
     "GEMMEDClassifier",
@@ -30,7 +27,6 @@ __all__ = [
     "MeanField",
     "OracleMEDClassifier",
     "PaperAlgorithm",
-    "Quadrature",
     "RODClassifier",
     "RampSVC",
     "TrimmedSVC",

@@ -18,8 +18,8 @@ from ...datasets.footsteps.simulation import (
     iter_footsteps,
 )
 from ...report import palette
-from ...report.plots import import_pyplot, save_figure
-from ..ring.curves import draw_points
+from ...report.plots import save_figure
+from ..ring.curves import draw_points, panels
 from ..summary import Rows
 from .data import SIMULATION_SEED, Size, simulated_segments
 
@@ -33,19 +33,16 @@ WANTED = ("noise", "spikes", "hum", "dropout")
 PICTURE_SEED = 0  # Of the recordings that are shown; the tables have their own
 
 
-def draw_tables(panels: Mapping[str, Rows], path: Path, *, hollow: str) -> None:
+def draw_tables(tables: Mapping[str, Rows], path: Path, *, hollow: str) -> None:
     """Every method in every row with one standard error; dashes are the paper's numbers.
 
     Parameters
     ----------
-    panels : the rows of each table by its title
+    tables : the rows of each table by its title
     hollow : method whose markers are not filled
     """
-    pyplot = import_pyplot()
-    figure, axes = pyplot.subplots(
-        len(panels), 1, figsize=(11, 4.1 * len(panels)), layout="constrained", squeeze=False
-    )
-    for ax, (title, rows) in zip(axes[:, 0], panels.items(), strict=True):
+    figure, axes = panels(len(tables), 1, (11, 4.1 * len(tables)))
+    for ax, (title, rows) in zip(axes[:, 0], tables.items(), strict=True):
         names = {row["sensors"]: _sensor_name(row["sensors"]) for row in rows}
         draw_points(ax, rows, "sensors", list(names.values()), hollow)
         ax.set(ylabel="percent", title=title)
@@ -68,11 +65,9 @@ def show_waves(path: Path) -> None:
     The fourth fails for a while, the first never.
     """
     recording = _with_faults_of_sensor_4()
-    figure, axes = import_pyplot().subplots(
-        N_SENSORS, 1, figsize=(11, 1.9 * N_SENSORS), sharex=True, layout="constrained"
-    )
+    figure, axes = panels(N_SENSORS, 1, (11, 1.9 * N_SENSORS), sharex=True)
     time = np.arange(recording.signals.shape[1]) / RATE
-    for sensor, (ax, signal) in enumerate(zip(axes, recording.signals, strict=True)):
+    for sensor, (ax, signal) in enumerate(zip(axes[:, 0], recording.signals, strict=True)):
         ax.plot(time, signal, color=palette.NOMINAL.colour, linewidth=0.5)
         for fault in (f for f in recording.faults if f.sensor == sensor):
             ax.axvspan(fault.start, fault.stop, color=FAULT_COLOUR, alpha=0.18, linewidth=0)
@@ -88,26 +83,24 @@ def show_waves(path: Path) -> None:
         reach = 1.25 * float(np.abs(signal).max())
         ax.set(ylim=(-reach, reach), xlim=(0, time[-1]), ylabel="amplitude")
         ax.set_title(f"sensor {sensor + 1}", loc="left", fontsize=10)
-    axes[-1].set_xlabel("seconds; shaded: the sensor is faulty")
+    axes[-1, 0].set_xlabel("seconds; shaded: the sensor is faulty")
     save_figure(figure, path)
 
 
 def show_spectrograms(path: Path) -> None:
     """Power in decibels of both classes at working sensors, and of a fault."""
-    panels: list[tuple[str, FloatArray, float]] = []
+    shown: list[tuple[str, FloatArray, float]] = []
     for label, counts in zip(LABELS, ((1, 0), (0, 1)), strict=True):
         recording = next(iter_footsteps(*counts, faults=False, random_state=PICTURE_SEED))
-        panels.append((NAMES[label], *_loudest(recording)))
+        shown.append((NAMES[label], *_loudest(recording)))
     broken = _with_faults_of_sensor_4()
     longest = max((f for f in broken.faults if f.sensor == 3), key=lambda f: f.stop - f.start)
     kind = longest.kind.replace("_", " ")
     title = f"human alone, sensor 4 with a fault: {kind}"
-    panels.append((title, broken.signals[3], _inside(longest.start - 1.5)))
-    figure, axes = import_pyplot().subplots(
-        len(panels), 1, figsize=(9, 3.0 * len(panels)), layout="constrained"
-    )
+    shown.append((title, broken.signals[3], _inside(longest.start - 1.5)))
+    figure, axes = panels(len(shown), 1, (9, 3.0 * len(shown)))
     frame = round(FRAME_SECONDS * RATE)
-    for ax, (title, signal, start) in zip(axes, panels, strict=True):
+    for ax, (title, signal, start) in zip(axes[:, 0], shown, strict=True):
         first = round(start * RATE)
         part = np.asarray(signal, dtype=float)[first : first + round(SHOWN_SECONDS * RATE)]
         power, _, _, image = ax.specgram(
@@ -137,9 +130,7 @@ def show_timelines(detected: Mapping[str, str], size: Size, path: Path) -> None:
     others = [s for s, own in zip(subjects, alone, strict=True) if not own][:SHOWN_SUBJECTS]
     chosen = np.isin(data.subjects, [*humans, *others])
     n_segments = len(segment_bounds(round(DURATION * RATE)).starts)
-    figure, axes = import_pyplot().subplots(
-        1, N_SENSORS, figsize=(3.3 * N_SENSORS, 7.2), sharey=True, layout="constrained"
-    )
+    figure, (axes,) = panels(1, N_SENSORS, (3.3 * N_SENSORS, 7.2), sharey=True)
     named = {
         "nominal": palette.LIGHT_GREY,
         "false alarm": palette.FALSE_ALARM,

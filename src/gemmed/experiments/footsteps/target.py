@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...datasets.footsteps.simulation import DURATION, FAULT_MIXES, RATE, FaultMix
 from ..files import write_text
+from ..ring.curves import chosen_rows
 from ..runner import Runs, Target, Task
 from ..summary import Rows, lead_of_best, markdown_table, mean_and_error, mean_text, summarise
 from . import data, plots
@@ -113,7 +114,7 @@ def markdown(runs_of_row: Mapping[str, Sequence[Methods]]) -> str:
     rows = table_rows(runs_of_row)
     n_splits = len(next(iter(runs_of_row.values())))
     for name, table in TABLES.items():
-        chosen = [r for r in rows if r["table"] == name and r["measure"] == table.measure]
+        chosen = chosen_rows(rows, table=name, measure=table.measure)
         methods = list(dict.fromkeys(r["method"] for r in chosen))
         lines += [
             f"**{table.title}**, percent, mean ± standard error of {n_splits} splits "
@@ -302,11 +303,11 @@ def _by_row(results: list[Any]) -> dict[str, list[Methods]]:
 
 
 def _draw(rows: Rows, path: Path) -> None:
-    panels = {
-        table.title: [r for r in rows if r["table"] == name and r["measure"] == table.measure]
+    tables = {
+        table.title: chosen_rows(rows, table=name, measure=table.measure)
         for name, table in TABLES.items()
     }
-    plots.draw_tables(panels, path, hollow=ORACLE)
+    plots.draw_tables(tables, path, hollow=ORACLE)
 
 
 def _write_all(size: Size, results: list[Any], folder: Path) -> list[str]:

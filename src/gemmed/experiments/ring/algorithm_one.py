@@ -7,7 +7,6 @@ sizes are in inverse units of the kernel. With a mean K_nn of one the paper's ra
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -90,7 +89,7 @@ def fitted(data: Any, engine: Any, **parameters: Any) -> tuple[GEMMEDClassifier,
 
 
 def step_task(
-    cell: tuple[float, float], seed: int, form: tuple[str, int], name: str, value: float
+    seed: int, cell: tuple[float, float], form: tuple[str, int], name: str, value: float
 ) -> Task:
     """One run with the step size ``name`` at ``value``."""
     steps = {**FIXED, name: value}
@@ -103,27 +102,24 @@ def step_task(
     )
 
 
-def _points() -> Iterator[tuple[tuple[str, int], tuple[float, float], str, float]]:
-    """Form, cell, name of the step size and its value, of every point of the figure."""
-    for form in FORMS:
-        for cell in CELLS:
-            for name, values in SWEEPS.items():
-                for value in values:
-                    yield form, cell, name, value
+POINTS = [
+    (cell, form, name, value)
+    for form in FORMS
+    for cell in CELLS
+    for name, values in SWEEPS.items()
+    for value in values
+]
+"""Cell, form, name of the step size and its value, of every point of the figure."""
 
 
 def _step_tasks(n_runs: int) -> list[Task]:
-    return [
-        step_task(cell, seed, form, name, value)
-        for form, cell, name, value in _points()
-        for seed in range(n_runs)
-    ]
+    return [step_task(seed, *point) for point in POINTS for seed in range(n_runs)]
 
 
 def _step_rows(runs: Runs, n_runs: int) -> Rows:
     rows: Rows = []
-    for form, cell, name, value in _points():
-        tasks = [step_task(cell, seed, form, name, value) for seed in range(n_runs)]
+    for cell, form, name, value in POINTS:
+        tasks = [step_task(seed, cell, form, name, value) for seed in range(n_runs)]
         errors = [runs[task.name]["Algorithm 1"]["error"] for task in tasks]
         mean, error = mean_and_error(errors)
         rows.append(

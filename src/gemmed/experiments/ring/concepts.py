@@ -17,7 +17,7 @@ from ...report import plots
 from ...report.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from ..runner import Target
 from ..summary import Rows
-from .curves import ORACLE, REFERENCE
+from .curves import ORACLE, REFERENCE, chosen_rows, panels
 from .grid import (
     CORRUPTION_RADIUS,
     LAYOUTS,
@@ -57,8 +57,7 @@ def _intro() -> Rows:
 
 def _draw_intro(rows: Rows, path: Path) -> None:
     data = training_set("separated", CORRUPTION_RADIUS, INTRO_RATE, 0)
-    figure, axes = plots.import_pyplot().subplots(1, 2, figsize=(11, 6), layout="constrained")
-    train, test = axes
+    figure, ((train, test),) = panels(1, 2, (11, 6))
     lines = {
         f"SVM of the {row['training_set']} set: {row['test_error']:.1f} % test error": _linear(row)
         for row in rows
@@ -91,29 +90,18 @@ def _sets() -> Rows:
     rows: Rows = []
     for name, density in _densities().items():
         for kind, level in (("level set", LEVEL), ("epigraph set", _level_of_mass(density, MASS))):
-            inside = density >= level
-            part = density[inside]
-            step = GRID[1] - GRID[0]
-            rows.append(
-                {
-                    "kind": kind,
-                    "density": name,
-                    "level": level,
-                    "mass": float(part.sum() * step),
-                    "entropy": float(-(part * np.log(part)).sum() * step),
-                }
-            )
+            part, step = density[density >= level], GRID[1] - GRID[0]
+            row = {"kind": kind, "density": name, "level": level, "mass": float(part.sum() * step)}
+            rows.append({**row, "entropy": float(-(part * np.log(part)).sum() * step)})
     return rows
 
 
 def _draw_sets(rows: Rows, path: Path) -> None:
-    figure, axes = plots.import_pyplot().subplots(
-        2, 2, figsize=(10, 6), sharex=True, sharey=True, layout="constrained"
-    )
+    figure, axes = panels(2, 2, (10, 6), sharex=True, sharey=True)
     given = {"level set": f"given level {LEVEL:g}", "epigraph set": f"given mass {MASS:g}"}
     for row_of_axes, (name, density) in zip(axes, _densities().items(), strict=True):
         for ax, kind in zip(row_of_axes, given, strict=True):
-            row = next(r for r in rows if (r["density"], r["kind"]) == (name, kind))
+            (row,) = chosen_rows(rows, density=name, kind=kind)
             ax.plot(GRID, density, color=BLUE)
             ax.fill_between(GRID, density, where=density >= row["level"], color=BLUE, alpha=0.25)
             ax.axhline(row["level"], color=GREY, linestyle="--", linewidth=1)
@@ -145,28 +133,19 @@ def _graph() -> Rows:
         for n in np.flatnonzero(~reference & (labels == label)):
             far, near = search.kneighbors(X[n : n + 1])
             ends = known[near[0]].tolist()
+            found = {"distance": float(far.mean()), "neighbours": " ".join(map(str, ends))}
             outlier = bool(n == len(X) - 1)
-            rows.append(
-                {
-                    "sample": int(n),
-                    "class": label,
-                    "outlier": outlier,
-                    "distance": float(far.mean()),
-                    "neighbours": " ".join(map(str, ends)),
-                }
-            )
+            rows.append({"sample": int(n), "class": label, "outlier": outlier, **found})
     return rows
 
 
 def _draw_graph(rows: Rows, path: Path) -> None:
     X, labels, reference = _graph_data()
-    pyplot = plots.import_pyplot()
-    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5.5), sharey=True, layout="constrained")
-    sets, graph = axes
+    figure, ((sets, graph),) = panels(1, 2, (12, 5.5), sharey=True)
     radius = float(np.sqrt(stats.chi2.ppf(MASS, 2)))
     for label, colour, marker in zip((0, 1), (ORANGE, GREEN), "os", strict=True):
         centre = (-3.0 if label == 0 else 3.0, 0.0)
-        sets.add_patch(pyplot.Circle(centre, radius, color=colour, alpha=0.25, lw=0))
+        sets.add_patch(plots.import_pyplot().Circle(centre, radius, color=colour, alpha=0.25, lw=0))
         own = labels == label
         sets.scatter(*X[own][:N_GRAPH].T, s=30, color=BLUE, marker=marker)
         for known, face in ((True, "none"), (False, BLUE)):
@@ -185,11 +164,13 @@ def _draw_graph(rows: Rows, path: Path) -> None:
         for end in map(int, row["neighbours"].split()):
             colour = VERMILLION if row["outlier"] else GREY
             graph.plot(*np.array([start, X[end]]).T, color=colour, linewidth=0.9, zorder=0)
-    for ax in axes:
+    for ax in (sets, graph):
         ax.scatter(*X[-1], s=70, color=VERMILLION, marker="^", label="outlier", zorder=3)
         ax.set_aspect("equal")
-    nominal = np.mean([r["distance"] for r in rows if not r["outlier"]])
-    anomalous = next(r["distance"] for r in rows if r["outlier"])
+    nominal, anomalous = (
+        np.mean([r["distance"] for r in chosen_rows(rows, outlier=outlier)])
+        for outlier in (False, True)
+    )
     sets.set_title(f"minimal-entropy sets of mass {MASS:g}")
     graph.set_title(f"mean 2-NN distance: nominal {nominal:.2f}, outlier {anomalous:.2f}")
     graph.legend(fontsize=8)
@@ -237,11 +218,10 @@ def _boundary_rows() -> Rows:
 
 def _draw_boundary(rows: Rows, path: Path) -> None:
     """A row for each layout: the whole ring, and its centre enlarged."""
-    pyplot = plots.import_pyplot()
-    figure, axes = pyplot.subplots(2, 2, figsize=(12.5, 13.2), layout="constrained")
+    figure, axes = panels(2, 2, (12.5, 13.2))
     for (whole, centre), layout in zip(axes, LAYOUTS, strict=True):
         data = training_set(layout, CORRUPTION_RADIUS, NOISE_RATE, 0)
-        lines = {row["method"]: _linear(row) for row in rows if row["layout"] == layout}
+        lines = {row["method"]: _linear(row) for row in chosen_rows(rows, layout=layout)}
         sample = (data.X, data.y, data.anomalous, lines)
         plots.plot_boundaries(*sample, ax=whole, legend=False)
         whole.set_title(f"layout {layout!r}, R = {CORRUPTION_RADIUS}, r_a = {NOISE_RATE}")
@@ -255,12 +235,9 @@ def _draw_boundary(rows: Rows, path: Path) -> None:
 
 
 def _draw_scores(rows: Rows, path: Path) -> None:
-    pyplot = plots.import_pyplot()
-    figure, axes = pyplot.subplots(
-        len(SCORE_METHODS), 2, sharex=True, figsize=(12.5, 10), layout="constrained"
-    )
+    figure, axes = panels(len(SCORE_METHODS), 2, (12.5, 10), sharex=True)
     for column, layout in enumerate(LAYOUTS):
-        chosen = [row for row in rows if row["layout"] == layout]
+        chosen = chosen_rows(rows, layout=layout)
         anomalous = np.array([row["anomalous"] for row in chosen])
         scores = {
             f"{name} ({layout!r} layout)": np.array([row[f"score {name}"] for row in chosen])

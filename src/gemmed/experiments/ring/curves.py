@@ -25,71 +25,52 @@ MAX_EQUAL_DIFFERENCE = 1e-12
 
 def draw_errors(rows: Rows, path: Path, *, x: str, label: str) -> None:
     """Test error against one property of the cell; below, the excess over the oracle."""
-    pyplot = import_pyplot()
     layouts = _distinct(rows, "layout")
-    figure, axes = pyplot.subplots(
-        2, len(layouts), figsize=(12.5, 9.6), sharex=True, squeeze=False, layout="constrained"
-    )
-    for column, layout in enumerate(layouts):
-        for ax, measure in zip(axes[:, column], ("error", "excess_error"), strict=True):
-            chosen = [r for r in rows if r["layout"] == layout and r["measure"] == measure]
-            if measure == "excess_error":
-                chosen = [r for r in chosen if r["method"] != ORACLE]
-                ax.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
-            else:
-                ax.axhline(BAYES_ERROR[layout], color=REFERENCE_LINE, linewidth=1, linestyle="--")
-            draw_points(ax, chosen, x)
+    figure, axes = panels(2, len(layouts), (12.5, 9.6), sharex=True)
+    beyond = [r for r in rows if r["measure"] == "excess_error" and r["method"] != ORACLE]
+    highest = max(r["mean"] + r["standard_error"] for r in beyond)
+    for (above, below), layout in zip(axes.T, layouts, strict=True):
+        above.axhline(BAYES_ERROR[layout], color=REFERENCE_LINE, linewidth=1, linestyle="--")
+        below.axhline(0.0, color=REFERENCE_LINE, linewidth=1)
+        draw_points(above, chosen_rows(rows, layout=layout, measure="error"), x)
+        draw_points(below, chosen_rows(beyond, layout=layout), x)
         bayes = f"Bayes error {BAYES_ERROR[layout]:.2f} % (dashed)"
-        axes[0, column].set(ylabel="test error (%)", title=f"layout {layout!r}, {bayes}")
-        axes[1, column].set(xlabel=label, ylabel="excess over the oracle (points)")
-        axes[1, column].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=0.8)
-        axes[1, column].set_yticks(EXCESS_TICKS, [f"{tick:g}" for tick in EXCESS_TICKS])
-        axes[1, column].minorticks_off()
-        highest = max(
-            r["mean"] + r["standard_error"] for r in rows if r["measure"] == "excess_error"
-        )
-        axes[1, column].set_ylim(-LINEAR_UP_TO, 1.3 * max(highest, LINEAR_UP_TO))
-    _finish(figure, axes.ravel(), rows, path)
+        above.set(ylabel="test error (%)", title=f"layout {layout!r}, {bayes}")
+        below.set(xlabel=label, ylabel="excess over the oracle (points)")
+        below.set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=0.8)
+        below.set_yticks(EXCESS_TICKS, [f"{tick:g}" for tick in EXCESS_TICKS])
+        below.minorticks_off()
+        below.set_ylim(-LINEAR_UP_TO, 1.3 * max(highest, LINEAR_UP_TO))
+    _finish(figure, axes, rows, path)
 
 
 def draw_auc(rows: Rows, path: Path) -> None:
     """AUC against the corruption rate; a row of panels for each layout, a column for each R."""
-    pyplot = import_pyplot()
-    rows = _merged([r for r in rows if r["measure"] == "auc"], ("layout", "R", "r_a"))
+    rows = _merged(chosen_rows(rows, measure="auc"), ("layout", "R", "r_a"))
     layouts, radii = _distinct(rows, "layout"), _distinct(rows, "R")
-    figure, axes = pyplot.subplots(
-        len(layouts),
-        len(radii),
-        figsize=(15, 7.5),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+    figure, axes = panels(len(layouts), len(radii), (15, 7.5), sharey=True)
     for row_of_axes, layout in zip(axes, layouts, strict=True):
         for ax, radius in zip(row_of_axes, radii, strict=True):
             ax.axhline(0.5, color=REFERENCE_LINE, linewidth=1)
-            draw_points(ax, [r for r in rows if (r["layout"], r["R"]) == (layout, radius)], "r_a")
+            draw_points(ax, chosen_rows(rows, layout=layout, R=radius), "r_a")
             ax.set(xlabel="corruption rate", title=f"layout {layout!r}, R = {radius:g}")
         row_of_axes[0].set_ylabel("AUC of the anomaly scores")
-    _finish(figure, axes.ravel(), rows, path)
+    _finish(figure, axes, rows, path)
 
 
 def draw_precision_recall(rows: Rows, path: Path) -> None:
     """Mean precision against recall with its standard error, a panel for each layout and R."""
-    pyplot = import_pyplot()
     rows = _merged(rows, ("layout", "R", "r_a", "recall"))
     cells = list(dict.fromkeys((r["layout"], r["R"]) for r in rows))
-    figure, axes = pyplot.subplots(
-        2, 2, figsize=(11, 9), sharex=True, sharey=True, layout="constrained"
-    )
+    figure, axes = panels(2, 2, (11, 9), sharex=True, sharey=True)
     for ax, (layout, radius) in zip(axes.ravel(), cells, strict=True):
-        chosen = [r for r in rows if (r["layout"], r["R"]) == (layout, radius)]
+        chosen = chosen_rows(rows, layout=layout, R=radius)
         for index, method in enumerate(_distinct(chosen, "method")):
             style = method_style(_first_name(method))
-            points = [r for r in chosen if r["method"] == method]
-            recall = np.array([r["recall"] for r in points])
-            mean = np.array([r["mean"] for r in points])
-            error = np.array([r["standard_error"] for r in points])
+            points = chosen_rows(chosen, method=method)
+            recall, mean, error = (
+                np.array([r[name] for r in points]) for name in ("recall", "mean", "standard_error")
+            )
             ax.fill_between(recall, mean - error, mean + error, color=style.colour, alpha=0.2, lw=0)
             ax.plot(
                 recall,
@@ -104,25 +85,18 @@ def draw_precision_recall(rows: Rows, path: Path) -> None:
         ax.set(xlabel="recall", ylabel="precision", xlim=(-0.02, 1.02), ylim=(0, 1.04))
         ax.set_title(f"layout {layout!r}, R = {radius:g}, r_a = {chosen[0]['r_a']:g}")
         ax.grid(alpha=0.25)
-    _finish(figure, axes.ravel(), rows, path)
+    _finish(figure, axes, rows, path)
 
 
 def draw_step_sizes(rows: Rows, path: Path) -> None:
     """Test error against each of the three step sizes; a row of panels for each form."""
-    pyplot = import_pyplot()
     steps, forms = _distinct(rows, "step"), _distinct(rows, "form")
-    figure, axes = pyplot.subplots(
-        len(forms), len(steps), figsize=(13, 10), sharey=True, sharex="col", layout="constrained"
-    )
+    figure, axes = panels(len(forms), len(steps), (13, 10), sharey=True, sharex="col")
     cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in rows))
     for row_of_axes, form in zip(axes, forms, strict=True):
         for ax, step in zip(row_of_axes, steps, strict=True):
-            for index, cell in enumerate(cells):
-                points = [
-                    r
-                    for r in rows
-                    if (r["form"], r["step"], r["R"], r["r_a"]) == (form, step, *cell)
-                ]
+            for index, (radius, rate) in enumerate(cells):
+                points = chosen_rows(rows, form=form, step=step, R=radius, r_a=rate)
                 style = series_style(index)
                 beside = 1.09 ** (index - (len(cells) - 1) / 2.0)
                 ax.errorbar(
@@ -135,41 +109,36 @@ def draw_step_sizes(rows: Rows, path: Path) -> None:
                     markersize=5,
                     capsize=2,
                     linewidth=1.3,
-                    label=f"R = {cell[0]:g}, r_a = {cell[1]:g}",
+                    label=f"R = {radius:g}, r_a = {rate:g}",
                 )
             ax.set(xscale="log", title=f"{form}: {step}")
             ax.grid(alpha=0.25)
         row_of_axes[0].set_ylabel("test error (%)")
     for ax in axes[-1]:
         ax.set_xlabel("step size")
-    _finish(figure, axes.ravel(), rows, path, "mean and standard error of")
+    _finish(figure, axes, rows, path)
 
 
 def draw_iterations(rows: Rows, path: Path) -> None:
     """Test error and distance to the dual optimum against the steps of Algorithm 1."""
-    pyplot = import_pyplot()
     sizes, modes = _distinct(rows, "N"), _distinct(rows, "mode")
-    figure, axes = pyplot.subplots(
-        2, len(sizes), figsize=(11, 8), sharex=True, squeeze=False, layout="constrained"
-    )
-    for column, size in enumerate(sizes):
+    figure, axes = panels(2, len(sizes), (11, 8), sharex=True)
+    for (above, below), size in zip(axes.T, sizes, strict=True):
         for index, mode in enumerate(modes):
-            points = [r for r in rows if (r["N"], r["mode"]) == (size, mode)]
-            style = series_style(index)
+            points, style = chosen_rows(rows, N=size, mode=mode), series_style(index)
             options = {"color": style.colour, "marker": style.marker, "capsize": 2, "label": mode}
             steps = [r["steps"] for r in points]
-            for ax, name in zip(axes[:, column], ("error", "gap"), strict=True):
+            for ax, name in ((above, "error"), (below, "gap")):
                 errors = [r[f"{name}_standard_error"] for r in points]
                 ax.errorbar(steps, [r[name] for r in points], errors, **options)
-        exact = next(r["exact_error"] for r in rows if r["N"] == size)
-        axes[0, column].axhline(
-            exact, color=REFERENCE_LINE, linestyle="--", linewidth=1, label="exact solution"
-        )
-        axes[0, column].set(title=f"N = {size}", ylabel="test error (%)", ylim=(-2, 65))
-        axes[1, column].set(xlabel="steps", ylabel="D* - D (nats)", xscale="log", yscale="log")
-        for ax in axes[:, column]:
-            ax.grid(alpha=0.25)
-    _finish(figure, axes.ravel(), rows, path)
+        exact = chosen_rows(rows, N=size)[0]["exact_error"]
+        dashed = {"color": REFERENCE_LINE, "linestyle": "--", "linewidth": 1}
+        above.axhline(exact, **dashed, label="exact solution")
+        above.set(title=f"N = {size}", ylabel="test error (%)", ylim=(-2, 65))
+        below.set(xlabel="steps", ylabel="D* - D (nats)", xscale="log", yscale="log")
+        above.grid(alpha=0.25)
+        below.grid(alpha=0.25)
+    _finish(figure, axes, rows, path)
 
 
 def draw_points(
@@ -185,7 +154,7 @@ def draw_points(
     methods, values = _distinct(rows, "method"), _distinct(rows, x)
     for index, method in enumerate(methods):
         style = method_style(_first_name(method))
-        points = [r for r in rows if r["method"] == method]
+        points = chosen_rows(rows, method=method)
         beside = (index - (len(methods) - 1) / 2.0) * 0.78 / len(methods)
         places = [values.index(r[x]) + beside for r in points]
         ax.errorbar(
@@ -212,20 +181,17 @@ def draw_points(
 
 def _merged(rows: Rows, keys: tuple[str, ...]) -> Rows:
     """The rows, methods with the same means everywhere as one."""
-    means: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda r: [str(r[key]) for key in keys]):
-        means.setdefault(row["method"], []).append(row["mean"])
-    names: dict[str, list[str]] = {}
+    ordered = sorted(rows, key=lambda r: [str(r[key]) for key in keys])
+    names: dict[str, list[str]] = {}  # Of the methods that are like the first of them
     for method in _distinct(rows, "method"):
-        twin = next(
-            (
-                n
-                for n in names
-                if np.allclose(means[n], means[method], MAX_EQUAL_DIFFERENCE, MAX_EQUAL_DIFFERENCE)
-            ),
-            None,
-        )
-        names.setdefault(method if twin is None else twin, []).append(method)
+        own = [r["mean"] for r in chosen_rows(ordered, method=method)]
+        for first, others in names.items():
+            known = [r["mean"] for r in chosen_rows(ordered, method=first)]
+            if np.allclose(known, own, MAX_EQUAL_DIFFERENCE, MAX_EQUAL_DIFFERENCE):
+                others.append(method)
+                break
+        else:
+            names[method] = [method]
     return [{**r, "method": ", ".join(names[r["method"]])} for r in rows if r["method"] in names]
 
 
@@ -237,17 +203,28 @@ def _distinct(rows: Rows, key: str) -> list[Any]:
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def _finish(
-    figure: Any, axes: Any, rows: Rows, path: Path, bars: str = "mean and standard error of"
-) -> None:
-    handles, labels = axes[0].get_legend_handles_labels()
+def chosen_rows(rows: Rows, **wanted: Any) -> Rows:
+    """The rows that have these values."""
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def panels(n_rows: int, n_columns: int, size: tuple[float, float], **options: Any) -> Any:
+    """Figure and axes."""
+    return import_pyplot().subplots(
+        n_rows, n_columns, figsize=size, squeeze=False, layout="constrained", **options
+    )
+
+
+def _finish(figure: Any, axes: Any, rows: Rows, path: Path) -> None:
+    """One legend for all panels, and the file."""
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
         labels,
         loc="outside lower center",
         ncols=min(len(labels), 10),
         fontsize=9,
-        title=f"{bars} {rows[0]['runs']} runs",
+        title=f"mean and standard error of {rows[0]['runs']} runs",
         title_fontsize=9,
     )
     save_figure(figure, path)

@@ -21,7 +21,7 @@ from ..files import write_text
 from ..runner import Result, Runs, Target, Task
 from ..summary import Rows, lead_of_best, markdown_table, mean_and_error, summarise
 from . import curves
-from .curves import BAYES_ERROR, ORACLE, REFERENCE
+from .curves import BAYES_ERROR, ORACLE, REFERENCE, chosen_rows
 
 RADII = (15, 35, 55, 75)
 RATES = (0.2, 0.3, 0.4, 0.5)
@@ -238,32 +238,25 @@ def markdown(rows: Rows) -> str:
     lines: list[str] = []
     for measure, digits in (("error", 2), ("auc", 3)):
         for layout in LAYOUTS:
-            own = [r for r in rows if (r["layout"], r["measure"]) == (layout, measure)]
-            by_cell: dict[tuple[float, float], dict[str, dict[str, Any]]] = {}
-            for r in own:
-                by_cell.setdefault((r["R"], r["r_a"]), {})[r["method"]] = r
-            names = list(next(iter(by_cell.values())))
+            own = chosen_rows(rows, layout=layout, measure=measure)
+            names = list(dict.fromkeys(r["method"] for r in own))
+            cells = list(dict.fromkeys((r["R"], r["r_a"]) for r in own))
             title = f"Test error, percent (Bayes {BAYES_ERROR[layout]:.2f})"
             title = title if measure == "error" else "AUC of the anomaly scores"
             title = f"{title}, layout `{layout}`, {own[0]['runs']} runs"
             shown, paired, held = [], [], 0
-            for (radius, rate), by_name in by_cell.items():
-                cell = [f"{radius:g}", f"{rate:g}"]
-                values = [
-                    f"{r['mean']:.{digits}f} ± {r['standard_error']:.{digits}f}"
-                    for r in by_name.values()
-                ]
-                others = [r for name, r in by_name.items() if name != REFERENCE]
-                differences = [
-                    f"{r[MINUS]:+.{digits}f} ± {r['standard_error_of_difference']:.{digits}f}"
-                    for r in others
-                ]
-                shown.append([*cell, *values])
-                paired.append([*cell, *differences])
-                rivals = [r for name, r in by_name.items() if name != ORACLE]
+            for radius, rate in cells:
+                cell = chosen_rows(own, R=radius, r_a=rate)
+                head = [f"{radius:g}", f"{rate:g}"]
+                means = [(r["mean"], r["standard_error"]) for r in cell]
+                others = [r for r in cell if r["method"] != REFERENCE]
+                gaps = [(r[MINUS], r["standard_error_of_difference"]) for r in others]
+                shown.append(head + [f"{a:.{digits}f} ± {b:.{digits}f}" for a, b in means])
+                paired.append(head + [f"{a:+.{digits}f} ± {b:.{digits}f}" for a, b in gaps])
+                rivals = [r for r in cell if r["method"] != ORACLE]
                 held += lead_of_best(rivals, REFERENCE, smallest=measure == "error").holds
-            means = [np.mean([r["mean"] for r in own if r["method"] == name]) for name in names]
-            shown.append(["mean", "", *(f"{mean:.{digits}f}" for mean in means)])
+            overall = [np.mean([r["mean"] for r in chosen_rows(own, method=n)]) for n in names]
+            shown.append(["mean", "", *(f"{mean:.{digits}f}" for mean in overall)])
             rest = [name for name in names if name != REFERENCE]
             lines += [
                 f"**{title}**\n",
@@ -271,7 +264,7 @@ def markdown(rows: Rows) -> str:
                 f"**The same minus {REFERENCE}, paired**\n",
                 markdown_table(["R", "r_a", *rest], paired),
                 f"{REFERENCE} is the best or within one standard error (paired) of the best other "
-                f"method, the oracle apart, in {held} of {len(by_cell)} cells.",
+                f"method, the oracle apart, in {held} of {len(cells)} cells.",
                 "",
             ]
     return "\n".join(lines)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from .algorithm_one import PaperAlgorithm
 from .base import Engine
-from .exact import Enumeration, Exact, Quadrature
+from .exact import Exact
 from .gibbs import Gibbs
 from .mean_field import MeanField
 
 __all__ = [
     "Engine",
-    "Enumeration",
     "Exact",
     "Gibbs",
     "MeanField",
     "PaperAlgorithm",
-    "Quadrature",
     "resolve_engine",
 ]
 

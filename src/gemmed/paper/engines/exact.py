@@ -7,9 +7,8 @@ grid of spacing h then errs by about 2 exp(-2 pi^2 / h^2). The grid only has to 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import linalg, special
@@ -21,8 +20,9 @@ from ..dual import DualProblem, Moments, Multipliers, log_partition_given_f
 from .base import CurvatureSum, Solution, Status, field_slopes, refuse_weights, trust_scales
 from .mean_field import MeanField
 
-MAX_SAMPLES = 18
-MAX_FEATURES = 3
+WAYS = ("auto", "enumeration", "quadrature")
+MAX_SAMPLES = 18  # Of an enumeration
+MAX_FEATURES = 3  # Of a quadrature
 SPACING = 0.85
 MAX_INTEGRAND_NATS = 34.0
 """Nats below the maximum at which the integrand is cut off: exp(-34) is 2e-15."""
@@ -36,22 +36,43 @@ Curvature = tuple[Moments, FloatArray]
 """Moments at some multipliers and the Hessian of log Z there."""
 
 
-class ExactEngine(ABC):
-    """Projected Newton ascent on the dual, with exact moments and curvature."""
+@dataclass(frozen=True)
+class Exact:
+    """Projected Newton ascent on the dual, with exact moments and curvature.
+
+    Parameters
+    ----------
+    by : {"auto", "enumeration", "quadrature"}, default="auto"
+        "enumeration" sums over all 2^N indicator vectors, for up to 18 samples without weights.
+        "quadrature" integrates over the weights of f, for kernels of rank at most three, such as a
+        linear kernel in the plane with bias. "auto" enumerates where it can.
+
+    Examples
+    --------
+    >>> from gemmed.datasets import make_ring
+    >>> from gemmed.paper import Exact, GEMMEDClassifier
+    >>> X, y, *_ = make_ring(8, n_test_per_class=0, random_state=0)
+    >>> model = GEMMEDClassifier("linear", n_neighbors=3, engine=Exact(), random_state=0)
+    >>> model.fit(X, y).converged_
+    True
+    """
 
     name: ClassVar[str] = "exact"
 
-    @abstractmethod
+    by: Literal["auto", "enumeration", "quadrature"] = "auto"
+
     def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
         """Exact log Z, E[eta], E[eta y f], and the Hessian of log Z."""
+        if self.by not in WAYS:
+            raise EngineError(f"Exact(by={self.by!r}) is unknown: use one of {WAYS}.")
+        few = problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights
+        if self.by == "enumeration" or (self.by == "auto" and few):
+            return _enumerate(problem, at)
+        return _WeightIntegral(problem, at).curvature()
 
     def moments(self, problem: DualProblem, at: Multipliers) -> Moments:
         """Exact log Z, E[eta] and E[eta y f]."""
         return self.curvature(problem, at)[0]
-
-    def hessian(self, problem: DualProblem, at: Multipliers) -> FloatArray:
-        """Exact Hessian of the dual in the flat variables (lam, mu, kappa)."""
-        return -self.curvature(problem, at)[1]
 
     def solve(
         self,
@@ -98,92 +119,33 @@ class ExactEngine(ABC):
         )
 
 
-@dataclass(frozen=True)
-class Enumeration(ExactEngine):
-    """Exact for up to 18 samples: the sum over all 2^N indicator vectors, term by term.
-
-    Examples
-    --------
-    >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import Enumeration, GEMMEDClassifier
-    >>> X, y, *_ = make_ring(8, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", n_neighbors=3, engine=Enumeration(), random_state=0)
-    >>> model.fit(X, y).converged_
-    True
-    """
-
-    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
-        refuse_weights(self.name, problem)
-        n, a = problem.n_samples, problem.prior_log_odds
-        if n > MAX_SAMPLES:
-            raise EngineError(
-                f"Enumeration takes at most {MAX_SAMPLES} samples, got {n}: use engine='gibbs' or "
-                "engine='mean_field'."
-            )
-        states = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
-        labelled = problem.labels[:, None] * problem.space.gram() * problem.labels
-        kept = states * at.lam
-        pulls = kept @ labelled  # y_n times the mean of f_n given the state
-        log_prior = np.where(states == 1.0, special.log_expit(a), special.log_expit(-a)).sum(axis=1)
-        own = 0.5 * np.einsum("ij,ij->i", kept, pulls)
-        log_weight = log_prior + states @ problem.theta(at) + own
-        log_partition = float(special.logsumexp(log_weight))
-        probability = np.exp(log_weight - log_partition)
-        nominal, remaining = probability @ states, problem.c - at.lam
-        # Hessian of log Z = covariance of the derivatives of the exponent + their mean derivative.
-        slopes = states @ field_slopes(problem)
-        derivative = np.hstack([states * (1.0 / remaining - 1.0 + pulls), slopes])
-        centred = derivative - probability @ derivative
-        hessian = (centred * probability[:, None]).T @ centred
-        pairs = (states * probability[:, None]).T @ states
-        hessian[:n, :n] += pairs * labelled + np.diag(nominal / remaining**2)
-        return Moments(log_partition, nominal, probability @ (states * pulls)), hessian
-
-
-@dataclass(frozen=True)
-class Quadrature(ExactEngine):
-    """Exact for kernels of rank at most three (a linear kernel in the plane, with bias).
-
-    Examples
-    --------
-    >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import GEMMEDClassifier, Quadrature
-    >>> X, y, *_ = make_ring(20, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", n_neighbors=5, engine=Quadrature(), random_state=0)
-    >>> model.fit(X, y).converged_
-    True
-    """
-
-    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
-        return _WeightIntegral(problem, at).curvature()
-
-
-@dataclass(frozen=True)
-class Exact(ExactEngine):
-    """Enumeration for up to 18 samples of weight one, else quadrature for up to three features.
-
-    Examples
-    --------
-    >>> from gemmed.datasets import make_ring
-    >>> from gemmed.paper import Exact, GEMMEDClassifier
-    >>> X, y, *_ = make_ring(8, n_test_per_class=0, random_state=0)
-    >>> model = GEMMEDClassifier("linear", n_neighbors=3, engine=Exact(), random_state=0)
-    >>> model.fit(X, y).converged_
-    True
-    """
-
-    def curvature(self, problem: DualProblem, at: Multipliers) -> Curvature:
-        if problem.n_samples <= MAX_SAMPLES and problem.has_unit_weights:
-            return Enumeration().curvature(problem, at)
-        try:
-            return Quadrature().curvature(problem, at)
-        except GridTooLargeError:
-            raise
-        except EngineError as error:
-            raise EngineError(
-                f"engine='exact' takes up to {MAX_SAMPLES} samples (enumeration, no sample_weight) "
-                f"or a kernel of rank up to {MAX_FEATURES} (quadrature). {error}"
-            ) from error
+def _enumerate(problem: DualProblem, at: Multipliers) -> Curvature:
+    """The sum over all indicator vectors, term by term."""
+    refuse_weights(Exact.name, problem)
+    n, a = problem.n_samples, problem.prior_log_odds
+    if n > MAX_SAMPLES:
+        raise EngineError(
+            f"Enumeration takes at most {MAX_SAMPLES} samples, got {n}: use engine='gibbs' or "
+            "engine='mean_field'."
+        )
+    states = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+    labelled = problem.labels[:, None] * problem.space.gram() * problem.labels
+    kept = states * at.lam
+    pulls = kept @ labelled  # y_n times the mean of f_n given the state
+    log_prior = np.where(states == 1.0, special.log_expit(a), special.log_expit(-a)).sum(axis=1)
+    own = 0.5 * np.einsum("ij,ij->i", kept, pulls)
+    log_weight = log_prior + states @ problem.theta(at) + own
+    log_partition = float(special.logsumexp(log_weight))
+    probability = np.exp(log_weight - log_partition)
+    nominal, remaining = probability @ states, problem.c - at.lam
+    # Hessian of log Z = covariance of the derivatives of the exponent + their mean derivative.
+    slopes = states @ field_slopes(problem)
+    derivative = np.hstack([states * (1.0 / remaining - 1.0 + pulls), slopes])
+    centred = derivative - probability @ derivative
+    hessian = (centred * probability[:, None]).T @ centred
+    pairs = (states * probability[:, None]).T @ states
+    hessian[:n, :n] += pairs * labelled + np.diag(nominal / remaining**2)
+    return Moments(log_partition, nominal, probability @ (states * pulls)), hessian
 
 
 class _WeightIntegral:
@@ -199,7 +161,8 @@ class _WeightIntegral:
         self._log_odds = problem.prior_log_odds + problem.theta(at)
         if self._features.shape[1] > MAX_FEATURES:
             raise EngineError(
-                f"Quadrature takes kernels of rank at most {MAX_FEATURES}, got "
+                f"engine='exact' takes up to {MAX_SAMPLES} samples (enumeration, no sample_weight) "
+                f"or a kernel of rank at most {MAX_FEATURES} (quadrature), got rank "
                 f"{self._features.shape[1]}: use engine='gibbs' or engine='mean_field'."
             )
 

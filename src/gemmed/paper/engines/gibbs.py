@@ -116,18 +116,6 @@ class Gibbs:
             },
         )
 
-    def moments(
-        self,
-        problem: DualProblem,
-        at: Multipliers,
-        rng: np.random.Generator,
-        n_draws: int | None = None,
-    ) -> SampledMoments:
-        """Monte-Carlo moments at given multipliers, with ``n_draws`` sweeps a chain."""
-        self._check(problem)
-        n_draws = self.n_final_draws if n_draws is None else n_draws
-        return Chains(problem, self.n_chains, rng).sample(at, n_draws, 4 * self.burn_in)
-
     def _check(self, problem: DualProblem) -> None:
         refuse_weights(self.name, problem)
         for name, least in OPTION_MINIMA.items():
