@@ -247,7 +247,7 @@ def _rules(predictor: Predictor, starts: np.ndarray, window: int) -> Rules:
     shares = np.cumsum(values[order]) / values.sum()
     n_kept = min(int(np.searchsorted(shares, EXPLAINED_VARIANCE)) + 1, max(n - 1, 0))
     usual = np.zeros((N_INPUTS, n))
-    usual[[1, 2, 4, 6, 7]] = 1.0
+    usual[[1, 2, 4, 6, 7, 8]] = 1.0
     ends = np.append(starts[1:], n)
     empty = References(np.zeros((len(starts), 1, 2 * int(np.max(ends - starts)))), np.full(1, -1))
     row = References(np.zeros((1, 1, n)), np.full(1, -1))
@@ -293,5 +293,5 @@ def _usual(measured: Measured) -> FloatArray:
     usual[2] = np.maximum((np.diff(measured.filled, axis=0) ** 2).mean(axis=0), 1e-9)
     usual[4] = (measured.filled**2).mean(axis=0)
     usual[6] = (measured.expected**2).mean(axis=0)
-    usual[7] = (measured.cross**2).mean(axis=0)
+    usual[7:] = (measured.cross**2).mean(axis=0)
     return usual

@@ -7,6 +7,7 @@ and returns the state after them. A stream is a batch of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ TESTS = (
 """Statistics of a sensor; each is large where the sensor seems broken."""
 N_PLANT = 4
 """Statistics of a single row, without those of the sensors."""
-N_INPUTS = 8
+N_INPUTS = 9
 """Quantities of each channel that are averaged over time."""
 PLANT_TESTS = (
     "residual_space",
@@ -141,67 +142,73 @@ def running_mean(values: FloatArray, window: int) -> FloatArray:
 
 
 def residuals_of(
-    rules: Rules, filled: FloatArray, W: FloatArray, known: np.ndarray, of_sensor: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Cross prediction and both residuals.
+    rules: Rules,
+    filled: FloatArray,
+    W: FloatArray,
+    known: np.ndarray,
+    of_sensor: FloatArray,
+    state: State,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Cross prediction, both residuals, and squares that the first suspect does not explain.
 
     The sensor with the largest running square is taken for the cause: what others deviate less
-    without it, they are excused.
+    without it, they are excused. Of what is left, the sensor with the largest running square is the
+    second suspect, alone and together with the first.
 
     Parameters
     ----------
     of_sensor : running squares, shape (n_rows, n_sensors)
     """
     predictor = rules.predictor
-    n = len(predictor.sensor)
+    n, n_sensors = len(predictor.sensor), of_sensor.shape[1]
+    both, by_channel = np.tile(known, 2), np.tile(predictor.sensor, 2)
 
-    def residuals(
-        rows: FloatArray, Z: FloatArray, there: np.ndarray, *without: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def residuals(rows: Any, *without: int) -> tuple[FloatArray, FloatArray]:
         """Predictions and residuals, cross and step side by side."""
         model = predictor.coefficients(*without)
-        expected = rows @ model.weights
-        raw = (np.concatenate([Z, Z], axis=1) - expected) / model.deviation
-        return expected, np.where(np.concatenate([there, there], axis=1), raw, 0.0)
+        expected = W[rows] @ model.weights
+        raw = (np.tile(filled[rows], 2) - expected) / model.deviation
+        return expected, np.where(both[rows], raw, 0.0)
 
-    expected, found = residuals(W, filled, known)
-    if of_sensor.shape[1] > 2:
-        ranked = np.argsort(-of_sensor, axis=1)[:, :2]
-        suspects = [ranked[:, :1], ranked[:, 1:]]
-        if of_sensor.shape[1] > 3:  # two sensors that are clearly broken at the same time
-            second = np.take_along_axis(of_sensor, ranked[:, 1:], axis=1)
-            suspects.append(np.where(second > CLEARLY_BROKEN, np.sort(ranked, axis=1), -1))
-        by_channel = np.concatenate([predictor.sensor, predictor.sensor])
-        for groups in suspects:
-            for left_out in groups if len(groups) == 1 else np.unique(groups, axis=0):
-                if left_out[0] < 0:
-                    continue
-                rows = np.flatnonzero((groups == left_out).all(axis=1))
-                means, own = residuals(W[rows], filled[rows], known[rows], *map(int, left_out))
-                excused = np.abs(own) < np.abs(found[rows])
-                for sensor in left_out:
-                    excused &= by_channel != sensor
-                found[rows] = np.where(excused, own, found[rows])
-                expected[rows] = np.where(excused, means, expected[rows])
+    expected, found = residuals(slice(None))
+
+    def excuse(groups: np.ndarray, used: np.ndarray) -> None:
+        """Leave out the sensors in a row of ``groups`` in the rows that are used."""
+        for left_out in groups if len(groups) == 1 else np.unique(groups[used], axis=0):
+            rows = np.flatnonzero(used & (groups == left_out).all(axis=1))
+            if not len(rows):
+                continue
+            means, own = residuals(rows, *map(int, left_out))
+            excused = np.abs(own) < np.abs(found[rows])
+            for sensor in left_out:
+                excused &= by_channel != sensor
+            found[rows] = np.where(excused, own, found[rows])
+            expected[rows] = np.where(excused, means, expected[rows])
+
+    every = np.ones(len(W), dtype=bool)
+    left: FloatArray = np.ones(known.shape)
+    if n_sensors > 2:
+        first = of_sensor.argmax(axis=1)[:, None]
+        excuse(first, every)
+        left, rest = _squares(rules, np.where(known, found[:, :n], 1.0), state.inputs[:, -2])
+        np.put_along_axis(rest, first, -np.inf, axis=1)
+        second = rest.argmax(axis=1)[:, None]
+        excuse(second, every)
+        if n_sensors > 3:  # two sensors that are clearly broken at the same time
+            pairs = np.sort(np.concatenate([first, second], axis=1), axis=1)
+            excuse(pairs, np.max(rest, axis=1) > CLEARLY_BROKEN)
     found = np.minimum(np.maximum(found, -MAX_RESIDUAL), MAX_RESIDUAL)
     # Without a reading nobody is excused: the best guess of it is expected.
-    return np.where(known, expected[:, :n], filled), found[:, :n], found[:, n:]
+    return np.where(known, expected[:, :n], filled), found[:, :n], found[:, n:], left
 
 
-def running_squares(
-    rules: Rules, Z: FloatArray, W: FloatArray, known: np.ndarray, state: State
+def _squares(
+    rules: Rules, residuals: FloatArray, before: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Squares of residuals by which sensors are suspected, and their means for each sensor.
-
-    Parameters
-    ----------
-    W : windows in which gaps are filled by the last reading only: other sensors have no part in it
-    """
-    model = rules.predictor.coefficients().cross
-    ratio = np.where(known, (Z - W @ model.weights) / model.deviation, 1.0)
-    squares = np.square(np.minimum(np.abs(ratio), MAX_SUSPICION))
-    before = state.inputs[len(state.inputs) - rules.short_window + 1 :, -1]
-    means = running_mean(np.concatenate([before, squares]), rules.short_window)
+    """Squares of residuals, and their running means for each sensor."""
+    squares = np.square(np.minimum(np.abs(residuals), MAX_SUSPICION))
+    recent = before[len(before) - rules.short_window + 1 :]
+    means = running_mean(np.concatenate([recent, squares]), rules.short_window)
     return squares, np.maximum.reduceat(means, rules.starts, axis=1)
 
 
@@ -238,27 +245,31 @@ def measure(
     before_guess = np.repeat(guess[:1], longest, axis=0) if state.is_new else state.before_guess
     filled = guess
     guess_windows = windows(guess, before_guess, predictor.lags)
-    suspicion, of_sensor = running_squares(rules, Z, guess_windows, known, state)
+    # By the last readings only: how other gaps are filled has no part in it.
+    model = predictor.coefficients().cross
+    ratio = np.where(known, (Z - guess_windows @ model.weights) / model.deviation, 1.0)
+    suspicion, of_sensor = _squares(rules, ratio, state.inputs[:, -1])
     if not known.all():
         rows = np.flatnonzero(~known.all(axis=1))
         predicted = predicted_by_others(rules, guess_windows, rows, of_sensor)
         # Two independent opinions of a missing reading, the last one and the other sensors',
         # weighted by their precisions; each of them contains the prior of variance 1.
         own = 1.0 / np.maximum(1.0 - predictor.memory ** (2.0 * age[rows]), 1e-3)
-        others = 1.0 / np.minimum(predictor.coefficients().cross.deviation, 0.999) ** 2
+        others = 1.0 / np.minimum(model.deviation, 0.999) ** 2
         both = (own * guess[rows] + others * predicted) / (own + others - 1.0)
         filled = guess.copy()
         filled[rows] = np.where(known[rows], Z[rows], both)
     before = np.repeat(filled[:1], longest, axis=0) if state.is_new else state.before
     whole, guesses = np.concatenate([before, filled]), np.concatenate([before_guess, guess])
     W = windows(filled, before, predictor.lags)
-    expected, cross, step = residuals_of(rules, filled, W, known, of_sensor)
+    expected, cross, step, left = residuals_of(rules, filled, W, known, of_sensor, state)
     moves = np.where(known, (filled - whole[len(before) - 1 : -1]) ** 2, rules.usual[2])
     if state.is_new:
         moves[0] = rules.usual[2]
     deviations = np.where(known, np.abs(step), rules.usual[1])
     inputs = np.stack(
-        [cross, deviations, moves, filled, filled**2, expected, expected**2, suspicion], axis=1
+        [cross, deviations, moves, filled, filled**2, expected, expected**2, left, suspicion],
+        axis=1,
     )
     inputs = np.concatenate([state.inputs, inputs])
     short, long = rules.short_window, rules.window

@@ -31,7 +31,7 @@ MIN_ALARMS = 3
 """Alarms within half a window that make a fault."""
 MAX_DEVIATIONS = 3.0
 """Larger deviations move no level."""
-FORMAT = "gemmed-stream-2"
+FORMAT = "gemmed-stream-3"
 
 
 class FaultEvent(NamedTuple):
