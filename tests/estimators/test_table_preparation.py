@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gemmed import GEMMEDClassifier, MEDClassifier, TablePreparation, load_model, save_model
+from gemmed._core.exceptions import TableError
 from gemmed.estimators.table_columns import fit_pipeline, table_pipeline, training_data
 from gemmed.rows.table import Table
 
@@ -140,3 +141,12 @@ def test_it_works_in_cross_validation_and_with_pandas_output(messy):
 def test_wrong_choices_are_named(messy, choice, message):
     with pytest.raises(ValueError, match=message):
         TablePreparation(**choice).fit(messy)
+
+
+def test_errors_name_parameters_and_not_options():
+    frame = pd.DataFrame({"a--b": [1.0, 2.0, np.inf, 4.0], "c": [0.5, 0.1, 0.2, 0.3]})
+    with pytest.raises(TableError, match=r"column 'a--b' .* missing \(missing=\['inf'\]\)"):
+        TablePreparation().fit(frame)
+    fitted = TablePreparation().fit(frame.replace(np.inf, 3.0))
+    with pytest.raises(TableError, match=r"missing=\['--5'\]"):
+        fitted.transform(frame.astype(object).replace(np.inf, "--5"))

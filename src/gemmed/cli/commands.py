@@ -41,7 +41,6 @@ def _add_models(commands: Any) -> None:
     fit = add_command(
         commands,
         "fit",
-        "fit:run",
         "train a classifier on a table and save it",
         """examples:
   gemmed fit patients.csv --target diagnosis --out diagnosis.gemmed
@@ -78,7 +77,6 @@ CSV file are sent to them.
     predict = add_command(
         commands,
         "predict",
-        "predict:run",
         "predict the classes of a table with a saved model",
         """examples:
   gemmed predict diagnosis.gemmed new.csv > predicted.csv
@@ -112,7 +110,6 @@ not be used (exit code 3).
     add_command(
         commands,
         "export",
-        "export:run",
         "write a saved model as an ONNX graph",
         """examples:
   gemmed export diagnosis.gemmed --out diagnosis.onnx
@@ -137,7 +134,6 @@ def _add_audit(commands: Any) -> None:
     audit = add_command(
         commands,
         "audit",
-        "audit:run",
         "find wrong labels and bad measurements in a table",
         """examples:
   gemmed audit patients.csv --target diagnosis
@@ -212,7 +208,6 @@ def _add_review(commands: Any) -> None:
     review = add_command(
         commands,
         "review",
-        "review:run",
         "judge suspicious rows in a browser and correct the table",
         """examples:
   gemmed review patients.csv --target diagnosis --id patient
@@ -269,7 +264,6 @@ def _add_monitors(commands: Any) -> None:
     sensors = add_command(
         commands,
         "sensors",
-        "sensors:run",
         "report faults of sensors in a table of readings",
         """examples:
   gemmed sensors today.csv --normal lastweek.csv --order time
@@ -293,7 +287,6 @@ stands for whole rows that are unusual. gemmed watch does the same for a stream.
     watch = add_command(
         commands,
         "watch",
-        "watch:run",
         "report faults of sensors in a stream of readings",
         """examples:
   gemmed watch today.csv --normal lastweek.csv --order time
@@ -328,7 +321,6 @@ def _add_features(commands: Any) -> None:
     add_command(
         commands,
         "features",
-        "features:run",
         "write MFCC features of recordings",
         """The manifest is a table (CSV, Parquet, Excel) with the columns path, label and perhaps
 subject, sensor, start, end (seconds in the file). Paths are relative to its folder. Files are WAV,
@@ -389,7 +381,6 @@ def _add_experiments(commands: Any) -> None:
     add_command(
         commands,
         "reproduce",
-        "experiments:reproduce",
         "reproduce figures of the paper on simulated data",
         """examples:
   gemmed reproduce boundary scores --out results
@@ -408,6 +399,7 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
             "--out=results": "folder for the files (default: results)",
             **JSON,
         },
+        run="experiments:reproduce",
         targets={"metavar": "TARGET"},
     )
     simulate = commands.add_parser(
@@ -419,7 +411,6 @@ Finished runs are kept in its subfolder runs: after Ctrl-C the same command cont
     add_command(
         kinds,
         "ring",
-        "experiments:simulate_ring",
         "two Gaussian classes, anomalies on a ring around them",
         """examples:
   gemmed simulate ring --out ring.csv
@@ -438,11 +429,11 @@ Columns: x1, x2, y (-1 or 1), anomalous (0 or 1), part (train or test). Test sam
             **SEED,
             **JSON,
         },
+        run="experiments:simulate_ring",
     )
     add_command(
         kinds,
         "footsteps",
-        "experiments:simulate_footsteps",
         "humans alone or with an animal, recorded by four sensors that fail at times",
         """examples:
   gemmed simulate footsteps --out footsteps
@@ -462,11 +453,11 @@ segment is faulty, and whether it counts as an anomaly).
             **SEED,
             **JSON,
         },
+        run="experiments:simulate_footsteps",
     )
     add_command(
         commands,
         "completion",
-        "main:complete",
         "print a script for tab completion",
         """examples:
   eval "$(gemmed completion bash)"                 (in ~/.bashrc)
@@ -475,5 +466,6 @@ segment is faulty, and whether it counts as an anomaly).
   gemmed completion fish > ~/.config/fish/completions/gemmed.fish
 """,
         {"SHELL": "bash, zsh, tcsh or fish"},
+        run="main:complete",
         shell={"choices": SHELLS, "metavar": None},
     )

@@ -194,15 +194,16 @@ def _number(kind: str, bounds: str | None) -> Any:
 def add_command(
     commands: Any,
     name: str,
-    run: str,
     summary: str,
     epilog: str,
     table: Mapping[str, str | None],
+    *,
+    run: str | None = None,
     **special: dict[str, Any],
 ) -> Any:
-    """A parser of a command that ``run`` does, ``module:function``; its result is the exit code.
+    """A parser of a command that ``run`` does, by default ``NAME:run`` (module and function).
 
-    ``table`` and ``special`` are as in :func:`add`.
+    Its result is the exit code. ``table`` and ``special`` are as in :func:`add`.
     """
     parser = commands.add_parser(
         name,
@@ -211,7 +212,7 @@ def add_command(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run or f"{name}:run")
     add(parser, table, **special)
     return parser
 

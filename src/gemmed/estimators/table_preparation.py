@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -145,15 +146,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         table = self._table(X, fitting=True)
         for name in ("categorical", "numeric", "drop"):
             table.require_columns(list(getattr(self, name)), name)
-        plan = plan_columns(
-            table,
-            exclude=list(self.drop),
-            categorical=list(self.categorical),
-            numeric=list(self.numeric),
-            rows=np.arange(len(table)),
-            spelling=self.spelling,
-        )
-        return self.fit_frame(feature_frame(table, plan), plan)
+        kinds = {name: list(getattr(self, name)) for name in ("categorical", "numeric")}
+        rows = np.arange(len(table))
+        with _errors_for_python():
+            plan = plan_columns(
+                table, exclude=list(self.drop), rows=rows, spelling=self.spelling, **kinds
+            )
+            frame = feature_frame(table, plan)
+        return self.fit_frame(frame, plan)
 
     def fit_frame(self, frame: Any, plan: ColumnPlan) -> TablePreparation:
         """Learn scales and categories of a frame that :func:`feature_frame` made as planned.
@@ -183,7 +183,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def read(self, X: Any) -> Any:
         """The used columns of X as a DataFrame: numbers as floats, categories as text."""
         check_is_fitted(self, "columns_")
-        return feature_frame(self._table(X, fitting=False), self.plan_)
+        with _errors_for_python():
+            return feature_frame(self._table(X, fitting=False), self.plan_)
 
     def transform_frame(self, frame: Any) -> FloatArray:
         """Rows of numbers of a frame that :func:`feature_frame` made as planned."""
@@ -239,11 +240,21 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return table
 
 
+@contextmanager
+def _errors_for_python() -> Iterator[None]:
+    """What is wrong with a table, with parameters in place of options."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(_for_python(str(error))) from None
+
+
 def _for_python(note: str) -> str:
     """A note with parameters in place of the options of the command line."""
-    named = re.sub(r"--(\w+) ('[^']*')", r"\1=[\2]", note)
-    named = re.sub(r"--(spelling|decimal) (as-written|,)", r"\1='\2'", named)
-    return re.sub(r"--(\w+)", r"\1", named)
+    # Not in words, and not where a cell or a name in quotes begins.
+    named = re.sub(r"(?<![\w'])--(\w+) ('[^']*')", r"\1=[\2]", note)
+    named = re.sub(r"(?<![\w'])--(spelling|decimal) (as-written|,)", r"\1='\2'", named)
+    return re.sub(r"(?<![\w'])--(\w+)", r"\1", named)
 
 
 def _column_transformer(frame: Any, plan: ColumnPlan, scaling: str) -> ColumnTransformer:
