@@ -1,7 +1,5 @@
 """The interval of a share that was counted."""
 
-from __future__ import annotations
-
 from scipy import special
 
 

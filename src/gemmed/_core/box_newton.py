@@ -4,8 +4,6 @@ Each step maximises the quadratic model over the intersection of the box and the
 trust region is a box, so that the set of active bounds may change freely within one step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ that stops early warns with ``sklearn.exceptions.ConvergenceWarning``, as users 
 expect.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Refuse what is not a table before it fills the memory: devices, endless lines."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import stat

@@ -1,7 +1,5 @@
 """Ctrl-C: kept away from processes that are started for a job, or a wish to end a fit early."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

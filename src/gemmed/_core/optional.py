@@ -1,7 +1,5 @@
 """Optional packages: asked for only when needed, with the command that installs them."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

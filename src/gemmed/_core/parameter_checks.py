@@ -1,7 +1,5 @@
 """Checks of single parameters: the error names the parameter, its value and what is allowed."""
 
-from __future__ import annotations
-
 import numbers
 from operator import ge, gt, le, lt
 from typing import Any

@@ -10,8 +10,6 @@ KeyboardInterrupt) ends the fit. One that returns True ends the solver after thi
 receive events of their own ``with`` block only, not those of other threads.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """BLAS threads for one fit: small problems lose more to thread start-up than they gain."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Array types used in annotations."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

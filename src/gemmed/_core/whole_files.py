@@ -1,7 +1,5 @@
 """Replace a file as a whole or not at all, also if the computer stops."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator

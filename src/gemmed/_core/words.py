@@ -1,7 +1,5 @@
 """Small pieces of messages: counts with their noun, the nearest known name."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """A model's probabilities, corrected by what was seen in checked rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Shares of faults from checked rows, valid for any model, good or poor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple

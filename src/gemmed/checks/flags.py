@@ -1,7 +1,5 @@
 """Lists of rows with a stated share of false ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

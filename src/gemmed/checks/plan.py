@@ -6,8 +6,6 @@ was drawn before: successive sampling without replacement. The order is fixed by
 sample extends a shorter one, and the draws within any part of the table are such a sample of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import reprlib
@@ -81,7 +79,7 @@ class CheckPlan:
         """Probability by the model that a row has a fault of some kind."""
         return proba_of(self.proba, kind)
 
-    def enlarged(self, n: int) -> CheckPlan:
+    def enlarged(self, n: int) -> "CheckPlan":
         """The same plan with more checks; the first ones stay what they were."""
         if not self.n <= n <= len(self):
             raise ReviewError(

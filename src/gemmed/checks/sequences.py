@@ -10,8 +10,6 @@ The bets follow Waudby-Smith and Ramdas (2024), the weighted draws Shekhar, Xu, 
 Ramdas (2023). Predictions and bets use earlier draws only, so that nothing is assumed of the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -196,13 +194,13 @@ class _Urn(NamedTuple):
     @classmethod
     def of(
         cls, prediction: FloatArray, weights: FloatArray, left: BoolArray, known: BoolArray
-    ) -> _Urn:
+    ) -> "_Urn":
         variance = np.sum(_spread(prediction[left], weights[left]))
         m, w = prediction[left & ~known], weights[left & ~known]
         most = np.max(m / w, initial=0.0), np.max((1.0 - m) / w, initial=0.0)
         return cls(*map(float, (prediction[left].sum(), variance, *most)))
 
-    def with_answer(self, prediction: float, answer: float, weight: float) -> _Urn:
+    def with_answer(self, prediction: float, answer: float, weight: float) -> "_Urn":
         """The same with a row whose answer is known before it is drawn."""
         change = _spread(answer, weight) - _spread(prediction, weight)
         return self._replace(

@@ -1,7 +1,5 @@
 """When to stop checking: few faults are left, or most flags are right, and how far away that is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

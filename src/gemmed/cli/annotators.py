@@ -1,7 +1,5 @@
 """``gemmed audit --annotators`` and ``--answers``: how well people label, and unclear rows."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from typing import Any, NamedTuple

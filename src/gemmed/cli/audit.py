@@ -1,7 +1,5 @@
 """``gemmed audit``: which rows of a labelled table not to trust, and why."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping

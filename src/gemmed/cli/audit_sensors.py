@@ -1,7 +1,5 @@
 """``gemmed audit`` of several sensors: suspicious labels, and which sensor was broken when."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from collections import Counter

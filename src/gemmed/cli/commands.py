@@ -3,8 +3,6 @@
 Only the parser is here, so that help is instant. The function is imported when the command runs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..experiments.registry import ALL, SIMULATION, TARGETS, names_of

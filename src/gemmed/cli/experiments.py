@@ -1,7 +1,5 @@
 """``gemmed reproduce`` and ``gemmed simulate``: figures of the paper, and data with the truth."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``gemmed export``: a model file to an ONNX graph."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``gemmed features``: from recordings to a table of acoustic features."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

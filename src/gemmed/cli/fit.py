@@ -1,7 +1,5 @@
 """``gemmed fit``: a table, recordings or sensors to a model file."""
 
-from __future__ import annotations
-
 import argparse
 
 from .._core.optional import require

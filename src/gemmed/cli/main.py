@@ -1,7 +1,5 @@
 """Entry point: parse, run a command, turn errors into one line and an exit code."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import pkgutil

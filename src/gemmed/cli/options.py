@@ -16,8 +16,6 @@ Options are written as in a help text, in a table of names and explanations:
 =====================  =======================================================
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import math

@@ -1,7 +1,5 @@
 """Where commands write: checked before the work, written as a whole after it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """``gemmed predict``: a model file and a table to predictions."""
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections import Counter

@@ -4,8 +4,6 @@ The model is a pipeline of MFCCs (with rate and window), principal components an
 New recordings are thus processed exactly as in training.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``gemmed review``: judge suspicious rows in a browser, and write the corrected table."""
 
-from __future__ import annotations
-
 import argparse
 import getpass
 import secrets

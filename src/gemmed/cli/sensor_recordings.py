@@ -3,8 +3,6 @@
 It has a view per sensor. A recording that cannot be used is a missing sensor, and the sample stays.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tables whose columns belong to sensors: columns, times, faults; to learn from and to predict."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """``gemmed sensors``: faults of the sensors of a table, by what normal rows are like."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -4,8 +4,6 @@ Whoever may talk to a scheduler or worker of Dask can run code in it. A cluster 
 speaks TLS with certificates of its own, which never leave these processes, and has no pages.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

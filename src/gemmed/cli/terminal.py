@@ -4,8 +4,6 @@ Names and cells come from files of others and may hold what moves the cursor, re
 shown or talks to the terminal. Everything said goes through :func:`printable`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

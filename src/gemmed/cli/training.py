@@ -1,7 +1,5 @@
 """What the commands that learn share: a labelled table in, a fitted model out, and its summary."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

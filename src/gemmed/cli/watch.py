@@ -1,7 +1,5 @@
 """``gemmed watch``: alarms of the sensors of a stream."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

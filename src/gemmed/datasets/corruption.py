@@ -5,8 +5,6 @@ in those units. ``rate`` is a share of each class. A row has a wrong label, a wr
 both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args

@@ -1,7 +1,5 @@
 """The simulation of the paper: two Gaussian classes and anomalies on a ring around both."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

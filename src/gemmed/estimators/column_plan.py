@@ -4,8 +4,6 @@
 table, also a later one, into floats and strings as planned.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

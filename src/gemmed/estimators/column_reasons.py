@@ -19,8 +19,6 @@ broken.
 over the usual deviation of this difference among trusted rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a fitted classifier says of training samples (verdicts) and of new ones (screening)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@
 sentence states numbers of :mod:`.column_reasons` or probabilities of the model as they are.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ cut the same blocks, so that both fits are the same. A table of at most SAMPLE_R
 columns that ``table_model`` would give it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple

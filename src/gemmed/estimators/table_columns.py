@@ -4,8 +4,6 @@ The pipeline has the steps "columns" (:class:`~gemmed.TablePreparation`) and "cl
 wherever a pipeline of scikit-learn does and can be saved.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -69,7 +67,7 @@ class Known(NamedTuple):
     notes: list[Note]
     n_unlabelled: int
 
-    def only(self, kept: np.ndarray) -> Known:
+    def only(self, kept: np.ndarray) -> "Known":
         """Some of the rows."""
         options = {name: values[kept] for name, values in self.options.items()}
         return self._replace(labels=self.labels[kept], rows=self.rows[kept], options=options)

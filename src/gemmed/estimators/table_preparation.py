@@ -1,7 +1,5 @@
 """Columns of a table to rows of numbers, as a transformer of scikit-learn."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +46,7 @@ class FarLimit(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, limit: float = 1e4) -> None:
         self.limit = limit
 
-    def fit(self, X: Any, y: Any = None) -> FarLimit:
+    def fit(self, X: Any, y: Any = None) -> "FarLimit":
         """Check the parameter and the shape of X, (n_samples, n_features)."""
         check_number("limit", self.limit, above=0)
         check_unlabelled_data(self, X)
@@ -134,7 +132,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.decimal = decimal
         self.spelling = spelling
 
-    def fit(self, X: Any, y: Any = None) -> TablePreparation:
+    def fit(self, X: Any, y: Any = None) -> "TablePreparation":
         """Decide what becomes of the columns of X, and learn scales and categories.
 
         Parameters
@@ -155,7 +153,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             frame = feature_frame(table, plan)
         return self.fit_frame(frame, plan)
 
-    def fit_frame(self, frame: Any, plan: ColumnPlan) -> TablePreparation:
+    def fit_frame(self, frame: Any, plan: ColumnPlan) -> "TablePreparation":
         """Learn scales and categories of a frame that :func:`feature_frame` made as planned.
 
         This is the second half of :meth:`fit`, for tables that are planned elsewhere (from files,

@@ -1,7 +1,5 @@
 """Checks of parameters and arrays; the only file that touches scikit-learn's less public parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -9,8 +9,6 @@ they exist the events of ``_core.progress`` become their tasks: a stage is a tas
 step of it a task of the stage.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import warnings
@@ -266,7 +264,7 @@ class KeptSamples:
         own = self.class_index, self.groups
         return self.distances if self.is_gram else training_distances(self.X, *own)
 
-    def _present(self) -> tuple[np.ndarray, KeptSamples]:
+    def _present(self) -> "tuple[np.ndarray, KeptSamples]":
         """The samples that take part: their rows, and they alone."""
         rows = np.flatnonzero(~np.isnan(self.nominal))
         if len(rows) == len(self.nominal):

@@ -3,8 +3,6 @@
 Everything here works on arrays: columns of a table, and which rows were flagged.
 """
 
-from __future__ import annotations
-
 from .odd_groups import LabelConflict, OddGroup, find_conflicts, find_groups
 from .slices import Slice, SliceColumn, find_slices
 

@@ -4,8 +4,6 @@ Flagged rows share a value, a burst in the row order or a dense cluster. Each gr
 so that one decision can settle all of its rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

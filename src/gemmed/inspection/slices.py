@@ -9,8 +9,6 @@ slices of the column and by the number of columns. The probability of one false 
 then about ``level`` at most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple

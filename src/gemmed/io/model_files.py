@@ -14,8 +14,6 @@ object:
   a foreign file from running code. Forests are arrays in a file, checked by ``stored_trees``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import io

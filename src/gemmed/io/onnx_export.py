@@ -1,7 +1,5 @@
 """A fitted classifier, with what stands before it in a pipeline, to an ONNX file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """An ONNX graph while it is made: nodes, constants, decision functions, labels, probabilities."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@ such files. The rules:
   of the payload (and ``INFLATED_FREE``).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -10,8 +10,6 @@ after these checks:
 - what else scikit-learn relies on (depth, number of nodes) is computed and not read.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What a fit to the answers of several annotators found, and its page."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """``gemmed.audit``: fit, judge and report in one call; the report of a fitted classifier."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

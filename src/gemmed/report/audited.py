@@ -1,7 +1,5 @@
 """What a report is made of: rows of a table or a frame, the classifier, what a person settled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

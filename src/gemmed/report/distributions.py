@@ -1,7 +1,5 @@
 """Small distributions of a column by class, with the value of one row marked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple

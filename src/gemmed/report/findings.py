@@ -1,7 +1,5 @@
 """What an audit found, ready to be shown: summary, rankings, and every sample with its reasons."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +38,7 @@ MAX_WORTH_A_LOOK = 500
 class Findings:
     """Scores, orders and reasons of the rows of an audit; ``whole`` if they are not all."""
 
-    def __init__(self, audited: Audited, whole: Findings | None = None) -> None:
+    def __init__(self, audited: Audited, whole: "Findings | None" = None) -> None:
         self.audited, self.whole = audited, whole
         model, fitted, n = audited.classifier, audited.fitted, len(audited.labels)
         found = verdicts_of(model)

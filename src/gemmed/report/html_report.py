@@ -1,7 +1,5 @@
 """An audit as one HTML file: nothing is loaded from anywhere, and it stays below ten megabytes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from html import escape

@@ -1,7 +1,5 @@
 """Pages from the templates in ``page``: one file each, which loads nothing from anywhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -4,8 +4,6 @@ The colours are those of Okabe and Ito and of Paul Tol, which the colour-blind c
 grey, markers, lines and hatches do it.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 BLACK, GREY, DARK_GREY, LIGHT_GREY = "#000000", "#8a8a8a", "#444444", "#dfe5ea"

@@ -1,7 +1,5 @@
 """Findings about many rows at once, and what to do next."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, NamedTuple
 

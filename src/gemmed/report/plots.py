@@ -1,7 +1,5 @@
 """Figures with matplotlib, imported only when a figure is asked for."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recordings to look at and to listen to: spectrograms, measures, places of faults, short clips."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -1,7 +1,5 @@
 """Faults of sensors over time as one HTML page: nothing is loaded from anywhere."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The corrected table and the log of what was changed."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

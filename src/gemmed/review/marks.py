@@ -7,8 +7,6 @@ Schema (version 2; docs/reference/files.rst): ``meta`` says which table the mark
 stays known.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Random checks of a review: the plan beside the marks, the next row, and what the marks say."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -81,7 +79,7 @@ class PlannedChecks:
         digest: str = "",
         only_flagged: bool = False,
         plan: CheckPlan | None = None,
-    ) -> PlannedChecks:
+    ) -> "PlannedChecks":
         """A new plan for the rows of a first fit, or a given one; see ``plan_checks``."""
         if plan is not None and len(plan) != len(findings.is_flagged):
             raise ReviewError(
@@ -100,7 +98,7 @@ class PlannedChecks:
     # -- in the file of marks ------------------------------------------------------------------
 
     @classmethod
-    def stored(cls, store: MarkStore) -> PlannedChecks | None:
+    def stored(cls, store: MarkStore) -> "PlannedChecks | None":
         """The plan in a file of marks, or None; refused if it is for another table."""
         meta, name = store.meta(), f"the plan in {str(store.path)!r}"
         if "plan" not in meta:

@@ -4,8 +4,6 @@ Every request needs the token (in the address once, then in a cookie), a Host th
 and, if it changes something, an Origin that is this page.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import mimetypes

@@ -1,7 +1,5 @@
 """A review in progress: the rows, their orders, the marks and the random checks."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """What is reviewed: rows of a table, or recordings, fitted with what reviewers said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Suggested labels that can be accepted without a look, and the errors this is expected to make."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 

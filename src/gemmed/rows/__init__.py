@@ -7,8 +7,6 @@ What is kept is made by tasks, never only stored: when a worker dies, Dask runs 
 whose results it held. ``lazily`` predicts without computing.
 """
 
-from __future__ import annotations
-
 from .blocks import Blocks, LocalBlocks
 from .dask_blocks import DaskBlocks, dask_blocks, gather_labels, lazily, parquet_blocks
 from .sources import read_blocks, read_parquet

@@ -11,8 +11,6 @@ on Dask. Functions must be importable (defined at the top of a module) to run el
 ``TrainingRows`` are what a fit learns from, in memory or in blocks.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,11 +130,11 @@ class Blocks(Protocol):
         """``function(block, broadcast, *pieces of rows)`` for every block, in order."""
         ...
 
-    def select(self, which: Sequence[int]) -> Blocks:
+    def select(self, which: Sequence[int]) -> "Blocks":
         """The blocks with these numbers; ``rows`` then has the rows of these blocks only."""
         ...
 
-    def keep(self, function: BlockFunction, broadcast: Any = None) -> Blocks:
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> "Blocks":
         """Blocks that hold the results of the function, in memory."""
         ...
 
@@ -161,10 +159,10 @@ class ArrayBlocks:
     ) -> Iterator[Any]:
         return call_blocks(function, self._blocks, broadcast, rows, self.n_threads)
 
-    def select(self, which: Sequence[int]) -> ArrayBlocks:
+    def select(self, which: Sequence[int]) -> "ArrayBlocks":
         return ArrayBlocks([self._blocks[i] for i in which], n_threads=self.n_threads)
 
-    def keep(self, function: BlockFunction, broadcast: Any = None) -> ArrayBlocks:
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> "ArrayBlocks":
         return ArrayBlocks(self.map(function, broadcast), n_threads=self.n_threads)
 
 

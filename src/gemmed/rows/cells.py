@@ -5,8 +5,6 @@ send other cells away. An apostrophe in front makes it text there. Numbers, date
 numbers stay as they are: signs and digits call nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ The limit is a multiple of the size of the file, and no more than the memory tha
 checked while gzip, bzip2 and xz are decompressed; ``parquet_files`` does the same for Parquet.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

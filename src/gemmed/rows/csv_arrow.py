@@ -4,8 +4,6 @@ pyarrow accepts what is no CSV (an unclosed quote, text behind a quote) and name
 therefore looked at first, and whatever is not beyond doubt is left to ``csv_records``.
 """
 
-from __future__ import annotations
-
 import codecs
 from importlib.util import find_spec
 from typing import Any

@@ -5,8 +5,6 @@ rows are. ``records``, here, names what is wrong in which line and needs no furt
 ``csv_arrow`` is faster and leaves to it what it is not sure of.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io
@@ -324,7 +322,7 @@ class _Lines:
             self.between.append(next(self._lines, ""))
             self.number += 1
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> "_Lines":
         return self
 
     def __next__(self) -> str:

@@ -7,8 +7,6 @@ costs a few. An actor is gone with its worker. Then the pass goes by tasks, whic
 elsewhere after it has made the partition again, and the next pass makes a new actor.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import os
@@ -214,10 +212,10 @@ class DaskBlocks:
 
     def map(
         self, function: BlockFunction, broadcast: Any = None, rows: Sequence[np.ndarray] = ()
-    ) -> DaskPass:
+    ) -> "DaskPass":
         return DaskPass(self, function, broadcast, rows)
 
-    def select(self, which: Sequence[int]) -> DaskBlocks:
+    def select(self, which: Sequence[int]) -> "DaskBlocks":
         home = [(own, i) for own in self.partitions for i in range(len(own.which))]
         chosen: list[Partition] = []
         for _, members in itertools.groupby((home[i] for i in which), key=lambda own: id(own[0])):
@@ -226,7 +224,7 @@ class DaskBlocks:
             chosen.append(Partition(futures[0], numbers, sizes))
         return DaskBlocks(self._client, chosen, self._actors)
 
-    def keep(self, function: BlockFunction, broadcast: Any = None) -> DaskBlocks:
+    def keep(self, function: BlockFunction, broadcast: Any = None) -> "DaskBlocks":
         arguments = (False, function, self._sent(broadcast))
         kept = [
             Partition(self._submit(own, arguments), tuple(range(len(own.which))), own.sizes)

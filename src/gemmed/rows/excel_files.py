@@ -4,8 +4,6 @@ A sheet becomes CSV text first, so that everything that is said of CSV files hol
 headers, names, missing values, notes and errors. Of formulas the stored values are read.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime
 import io

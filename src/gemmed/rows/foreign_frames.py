@@ -1,7 +1,5 @@
 """Tables of polars: read as pandas has them, and made of columns."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

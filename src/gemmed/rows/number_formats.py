@@ -4,8 +4,6 @@
 column, also in a later table.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

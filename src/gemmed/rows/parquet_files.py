@@ -5,8 +5,6 @@ stay columns. A small file can promise any number of rows or repeat a long text 
 are checked before values are read and while they are.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ spaces, line ends, comment lines, the order of rows and columns. Of a Parquet fi
 metadata stay.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -5,8 +5,6 @@ it; Parquet files and streams of blocks are written once to a temporary file, wh
 lives as long as the map.
 """
 
-from __future__ import annotations
-
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence

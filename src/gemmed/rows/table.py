@@ -4,8 +4,6 @@ Cells of a CSV file stay the strings they are, so that a category means the same
 table can be written again unchanged. Rows are counted from 1, below the header.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

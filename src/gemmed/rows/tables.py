@@ -6,8 +6,6 @@ that knows the numbers of its rows. Cells mean the same. ``rewrite_table`` (in `
 a table again as it was, with changes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import itertools
@@ -310,7 +308,7 @@ class Stamp(NamedTuple):
     changed_ns: int
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> Stamp:
+    def of(cls, path: str | os.PathLike[str]) -> "Stamp":
         found = os.stat(path)
         return cls(found.st_size, found.st_mtime_ns)
 

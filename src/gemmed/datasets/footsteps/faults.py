@@ -1,7 +1,5 @@
 """Sensor faults: what they do to a signal, and when they come and go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """make_footsteps: recordings of walkers by four acoustic sensors that fail now and then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

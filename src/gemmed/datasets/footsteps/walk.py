@@ -1,7 +1,5 @@
 """Who walks, how, and the sound of it at four microphones: impacts on the ground, wind, noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
