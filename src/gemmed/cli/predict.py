@@ -146,9 +146,9 @@ def _new_columns(model: Any, frame: Any, *, proba: bool, rate: float | None) -> 
     return added
 
 
-def _listed(names: list[str], most: int = 8) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:8]))
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _print_summary(options: argparse.Namespace, added: dict[str, Any], n_rows: int) -> None:

@@ -91,15 +91,12 @@ def scan_table(
 
 
 def local_blocks(
-    batches: ParquetBatches | CSVBatches, scan: Scan, *, n_threads: int, folder: str | None = None
+    batches: ParquetBatches | CSVBatches, scan: Scan, *, n_threads: int
 ) -> LocalBlocks:
-    """The rows as numbers in a temporary file under ``folder``, in blocks."""
+    """The rows as numbers in a temporary file, in blocks."""
     matrices = (matrix for table in batches.batches() for matrix in _matrix(scan, table))
-    return LocalBlocks(
-        spool_rows(matrices, folder=folder),
-        n_threads=n_threads,
-        sizes=[size for size in scan.block_sizes if size],
-    )
+    sizes = [size for size in scan.block_sizes if size]
+    return LocalBlocks(spool_rows(matrices), n_threads=n_threads, sizes=sizes)
 
 
 def cluster_blocks(batches: ParquetBatches | CSVBatches, scan: Scan, client: Any) -> DaskBlocks:

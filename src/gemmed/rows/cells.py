@@ -71,10 +71,10 @@ def in_known_spelling(cells: np.ndarray, known: Iterable[str]) -> np.ndarray:
     )
 
 
-def listed(spelling: Mapping[str, str], most: int = 3) -> str:
+def listed(spelling: Mapping[str, str]) -> str:
     """'HEALTHY' for 'healthy', as a note says it."""
-    shown = ", ".join(f"{old!r} for {new!r}" for old, new in list(spelling.items())[:most])
-    return shown + (f" and {len(spelling) - most} more" if len(spelling) > most else "")
+    shown = ", ".join(f"{old!r} for {new!r}" for old, new in list(spelling.items())[:3])
+    return shown + (f" and {len(spelling) - 3} more" if len(spelling) > 3 else "")
 
 
 # Formulas.
