@@ -81,7 +81,7 @@ def flag_fdr(
         candidate = proba >= CANDIDATE_PROBA
         if not n_draws or not (candidate & ~drawn).any():
             return Flags(known, fdr, basis)
-        chance = plan.inclusion(n_draws)[candidate].min()
+        chance = float(plan.inclusion(n_draws)[candidate].min())
         correct = np.zeros(len(proba), dtype=bool)
         correct[[row for row, value in found.items() if drawn[row] and value != 1.0]] = True
         known = drawn | np.isin(np.arange(len(proba)), list(found))

@@ -302,8 +302,9 @@ def plan_from(record: Any, name: str = "the plan", *, digest: str | None = None)
         own = str(record.get("digest", ""))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ReviewError(f"{name} is damaged ({error}): make the plan again") from error
-    sound = weights.shape == (len(proba),) and weights.min() >= MIN_WEIGHT
-    sound = sound and weights.max() <= len(weights) and abs(float(weights.mean()) - 1.0) < 1e-6
+    sound = weights.shape == (len(proba),) and bool(weights.min() >= MIN_WEIGHT)
+    sound = sound and bool(weights.max() <= len(weights))
+    sound = sound and bool(abs(weights.mean() - 1.0) < 1e-6)
     if not sound or type(n) is not int or not 1 <= n <= len(proba):
         raise ReviewError(f"{name} is damaged: weights or n do not fit its {len(proba)} rows")
     if digest is not None and own != digest:

@@ -259,7 +259,7 @@ def _out_of_fold(
 ) -> FloatArray:
     counts = np.bincount(class_index)
     most = N_FOLDS if len(X) < MIN_ROWS_FOR_FEWER_FOLDS else N_FOLDS_LARGE
-    n_folds = int(min(most, counts[counts > 0].min()))
+    n_folds = min(most, int(counts[counts > 0].min()))
     if n_folds < 2:
         raise ValueError(
             f"base={base!r}: a class has one sample only; held-out predictions need two in every "

@@ -259,7 +259,7 @@ def infer(
     shape = (len(factors.bad), len(rates.every))
     field: FloatArray = np.zeros(shape) if start is None else start
     probability, residual = np.full(shape, np.nan), np.inf
-    weights = np.ones(shape[1])
+    weights: FloatArray = np.ones(shape[1])
     if factors.n_alike is not None:
         weights = 1.0 / np.append(factors.n_alike, factors.n_alike.max())[: shape[1]]
     meet = factors.votes.shape[2] > 1 or rates.common is not None

@@ -200,7 +200,8 @@ def fault_groups(statistics: FloatArray, broken: FloatArray) -> FaultGroups:
     along = statistics @ direction
     m0, s0 = _middle_and_width(along, good + 1e-9)
     z = (along - m0) / s0
-    m1 = max((float(broken @ z) + PRIOR_WEIGHT * MIN_BROKEN_SCORE) / total, MIN_BROKEN_SCORE)
+    mean = (float(broken @ z) + PRIOR_WEIGHT * MIN_BROKEN_SCORE) / float(total)
+    m1 = max(mean, MIN_BROKEN_SCORE)
     s1 = np.sqrt((float(broken @ (z - m1) ** 2) + PRIOR_WEIGHT) / total)
     s1 = float(np.clip(s1, 1.0, m1))
     log_ratio = 0.5 * GRID**2 - 0.5 * ((GRID - m1) / s1) ** 2 - np.log(s1)

@@ -115,7 +115,8 @@ class NystroemMap:
 
     def solve(self, columns: FloatArray, *, transposed: bool = False) -> FloatArray:
         single = columns.dtype == np.float32
-        solve, factor = (blas.strsm, self._rough_factor) if single else (blas.dtrsm, self.factor)
+        solve: Any = blas.strsm if single else blas.dtrsm
+        factor = self._rough_factor if single else self.factor
         inner = solve(1.0, factor, columns[:-1], lower=1, trans_a=int(transposed))
         return np.concatenate([inner, columns[-1:]])
 
@@ -149,7 +150,7 @@ def nystroem_map(kernel: Kernel, landmarks: np.ndarray) -> NystroemMap:
             "must be None."
         )
     landmarks = np.asarray(landmarks, dtype=np.float64)
-    matrix = _without_bias(kernel).gram(landmarks)
+    matrix: Any = _without_bias(kernel).gram(landmarks)
     tolerance = RANK_TOLERANCE * max(float(np.diag(matrix).max()), 1e-300)
     factor, failed = lapack.dpotrf(matrix, lower=1)
     if not failed and float(np.diag(factor).min()) ** 2 > tolerance:  # all are independent

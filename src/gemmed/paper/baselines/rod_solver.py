@@ -319,7 +319,7 @@ class _Search:
         spectrum = self.problem.spectrum
         columns = min(spectrum.size + 1, FIRST_RANK)
         scale = 0.1 / np.sqrt(1.0 + self.tau * spectrum)
-        self.W = scale[:, None] * self.rng.standard_normal((spectrum.size, columns))
+        self.W: FloatArray = scale[:, None] * self.rng.standard_normal((spectrum.size, columns))
 
     @property
     def converged(self) -> bool:
