@@ -196,14 +196,10 @@ def plan_columns(
 ) -> ColumnPlan:
     """Decide which columns are numbers, which categories, and which to leave out.
 
-    Parameters
-    ----------
-    exclude : columns that are not features
-    categorical : columns to treat as categories even if they hold numbers
-    rows : positions of the rows that count
-    numeric : columns to treat as numbers even if they hold dates or count the rows
-    spelling : "merged" if values that differ only in case or spaces are one category, or
-        "as-written"
+    ``exclude`` are columns that are no features, ``rows`` the positions of the rows that count.
+    Columns in ``categorical`` are categories even if they hold numbers, those in ``numeric`` are
+    numbers even if they hold dates or count the rows. Values that differ only in case or spaces are
+    one category if ``spelling`` is "merged", and several if it is "as-written".
     """
     planner = _Planner(table, rows, spelling)
     formats: dict[str, NumberFormat] = {}

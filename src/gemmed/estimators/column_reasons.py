@@ -148,12 +148,8 @@ def learn_columns(
 ) -> ColumnReference:
     """Describe the trusted rows of every class.
 
-    Parameters
-    ----------
-    numbers : numeric columns, NaN where there is no value, shape (n_rows, n_numeric)
-    numeric : their names
-    categories : text columns by name, each of shape (n_rows,)
-    class_index, trusted : shape (n_rows,)
+    ``numbers`` has the numeric columns, NaN where there is no value, shape (n_rows, n_numeric);
+    ``numeric`` are their names, ``categories`` text columns by name, each of shape (n_rows,).
     """
     parts = [_described_by(class_index, trusted, z) for z in range(n_classes)]
     classes = [_describe(numbers[part]) for part in parts]

@@ -106,15 +106,10 @@ def find_form(
     *,
     whole: bool,
 ) -> tuple[CSVForm, list[Note]]:
-    """Form of a CSV file that begins with ``head``, and what was decided.
+    """Form of a CSV file that begins with ``head``, not compressed, and what was decided.
 
-    Parameters
-    ----------
-    head : the first bytes, not compressed
-    name : what to call the table in messages
-    whole : whether these are all
-    encoding, header, comment : what the user says of the file; None and "auto" leave it to the
-        file, "none" is no comment
+    ``whole``: whether these bytes are all. ``encoding``, ``header`` and ``comment`` are what the
+    user says of the file; None and "auto" leave it to the file, "none" is no comment.
     """
     mark, encoding = _encoding_of(head, encoding, name)
     text = _decoded(head[len(mark) :], encoding, name, whole=whole)
