@@ -49,7 +49,7 @@ def main(argv=None):
         ax.axhline(0.5, color="#777777", linestyle="--", linewidth=1)
         ax.set(ylim=(-0.05, 1.05), xlim=(-6, len(y) + 5))
         ax.set_title(title, loc="left", fontsize=10)
-    axes[1].set_xlabel("row of the table; colours are the truth, which the model was not told")
+    axes[1].set_xlabel("row of the table; colours are the truth, which the model did not know")
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3)
     print(save_figure(figure, options.out))
