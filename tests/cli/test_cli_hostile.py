@@ -211,7 +211,8 @@ def test_json_needs_no_escaping(hostile, capsys):
     ("options", "message"),
     [
         (["--html", "r.html", "--plan", "r.html"], "--plan 'r.html' is the file of --html too"),
-        (["--out", "-", "--unlabelled", "-"], "--unlabelled '-' is the file of --out too"),
+        (["--unlabelled", "-", "--json"], "--unlabelled - is not possible: it needs a file"),
+        (["--spans", "-"], "--spans - is not possible: it needs a file"),
         (["--pred-probs", "p.csv", "--out", "p.csv"], "--out 'p.csv' is a file to read"),
         (["--plan", "t.csv"], "--plan 't.csv' is a file to read"),
         (["--plan", "-"], "--plan - is not possible"),

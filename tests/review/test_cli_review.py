@@ -95,6 +95,7 @@ def test_export_without_a_browser(table, capsys, tmp_path):
         (["--target", "diagnosis", "--id", "nothing"], "has no column 'nothing' (id)"),
         (["--target", "diagnosis", "--export", "{out}"], "there are no marks"),
         (["--target", "diagnosis", "--export", "{table}"], "is a file to read"),
+        (["--target", "diagnosis", "--export", "-"], "--export - is not possible"),
         (["--target", "diagnosis", "--port", "70000"], "--port: 70000 must be between 0 and 65535"),
         (["--target", "diagnosis", "--until-precision", "90"], "--until-precision: 90 must be"),
         (["--target", "diagnosis", "--until", "0.1", "--until-precision", "0.9"], "choose one"),

@@ -26,10 +26,11 @@ def check_outputs(
 ) -> None:
     """Raise an error now if a file could not be written after the work.
 
-    It must be no file that is read, and not the file of another option.
+    It must be no file that is read, and not the file of another option. Only ``--out`` may be "-",
+    standard output, where everything else is said.
 
     ``inputs``: files that are read. ``files``, ``tables``, ``spans``: names of options; the name of
-    a table says its format, spans may be JSON; of these two "-" is standard output.
+    a table says its format, spans may be JSON.
     """
     read = {os.path.realpath(path) for path in inputs if path and path != "-"}
     seen: dict[str, str] = {}
@@ -37,7 +38,7 @@ def check_outputs(
         path, name = getattr(options, option), option_name(option)
         if path is None:
             continue
-        if path == "-" and option in files:
+        if path == "-" and (option in files or option != "out"):
             raise OutputError(f"{name} - is not possible: it needs a file")
         check_output(path, name)
         if path != "-" and option not in files and not (option in spans and _is_json(path)):

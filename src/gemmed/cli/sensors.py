@@ -35,8 +35,6 @@ def run(options: argparse.Namespace) -> int:
     """Learn or load, judge the table, say what was found."""
     inputs = (options.table, options.normal, options.model)
     check_outputs(options, inputs, files=["report"], spans=["out"])
-    if options.report == "-":
-        raise ValueError("--report - is not possible: a page needs a file")
     if options.json and options.out == "-":
         raise ValueError("--json and --out - both write to standard output: use one of them")
     if options.table == "-" and options.normal == "-":
