@@ -1,6 +1,7 @@
 """Unequal classes of several sensors, and what a stream costs.
 
-python benchmarks/sensors/classes_and_streams.py [SEEDS]
+python benchmarks/sensors/classes_and_streams.py classes
+python benchmarks/sensors/classes_and_streams.py stream [SEEDS]
 python benchmarks/sensors/classes_and_streams.py day
 
 Classes: Gaussian with the same covariance, three columns a sensor, 500 training rows, 5,000 test
@@ -20,6 +21,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 from gemmed import SensorGEMMEDClassifier
 from gemmed.sensors import SensorMonitor
+
+FIRST_SEED = 2000
 
 
 def classes(n_sensors, share, seed):
@@ -66,12 +69,16 @@ def show(name, rows):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["day"]:
+    chosen, *rest = sys.argv[1:]
+    if chosen == "day":
         show("stream, 32 sensors, a day", [stream(400, 86_400, 270)])
-        sys.exit()
-    n_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    show("stream, 32 sensors", [stream(400 + seed) for seed in range(n_seeds)])
-    for n_sensors in (2, 8, 32):
-        for share in (0.4, 0.1, 0.05):
-            rows = [classes(n_sensors, share, seed) for seed in range(n_seeds)]
-            show(f"{n_sensors} sensors, {share:.0%} rare", rows)
+    elif chosen == "stream":
+        n_seeds = int(rest[0]) if rest else 3
+        show("stream, 32 sensors", [stream(400 + seed) for seed in range(n_seeds)])
+    else:
+        for n_sensors, n_seeds in ((2, 6), (8, 6), (32, 4)):
+            for share in (0.4, 0.2, 0.1, 0.05):
+                seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
+                found = np.array([classes(n_sensors, share, seed) for seed in seeds])
+                rows = np.insert(found, 2, found[:, 1] - found[:, 0], axis=1)
+                show(f"{n_sensors} sensors, {share:.0%} rare", rows)
