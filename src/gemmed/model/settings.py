@@ -33,8 +33,9 @@ class Priors:
     power : float in (0, 1], default=0.5
         Power of the likelihood of the labels: held-out predictions depend on each other.
     sample_error : float, default=0.1
-        Size of label errors that depend on the sample. Let the given label have probability p and
-        the likeliest one q. The label is wrong with odds of sample_error * q / p.
+        Least size of label errors that depend on the sample. Let the given label have probability
+        p and the likeliest one q. The label is wrong with odds of sample_error * q / p, or more if
+        there is a gap between the classes. 0: there are no such errors.
 
     Examples
     --------

@@ -108,6 +108,39 @@ def test_bad_measurements_are_told_from_wrong_labels():
     assert np.mean(found.wrong[wrong & ~bad] > 0.5) > 0.8
 
 
+@pytest.mark.parametrize("has_gap", [True, False])
+def test_a_gap_between_the_classes_tells_errors_from_overlap(has_gap):
+    """Labels follow one logistic curve; without a gap its softness is overlap."""
+    rng = np.random.default_rng(0)
+    side, spread = np.arange(400) % 2, rng.random(400)
+    distance = 1.0 + 0.5 * spread if has_gap else 2.5 * spread
+    other = rng.random(400) < special.expit(-1.2 * distance)
+    score = 0.5 * np.where(side, distance, -distance)
+    found = judged(np.stack([-score, score], axis=1), np.where(other, 1 - side, side))
+    doubt = found.wrong[other].mean()
+    assert doubt > 0.5 if has_gap else doubt < 0.3
+
+
+def test_few_different_rows_show_no_gap():
+    """Two cells of a table with a class each in 70 % of the rows: overlap as well as errors."""
+    side = np.arange(400) % 2
+    given = np.where(np.arange(400) % 10 < 3, 1 - side, side)
+    found = judged(np.stack([-1.0 * side, 1.0 * side], axis=1), given)
+    assert found.is_informative
+    assert found.wrong.max() < 0.5
+
+
+def test_weak_signals_are_informative():
+    """Accuracy .60 of 400 held-out predictions is four standard errors above one half."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=400)
+    given = np.where(rng.permutation(400) < 160, 1 - truth, truth)
+    found = judged(scores_of(truth, 2, rng, separation=1.0, noise=0.05), given)
+    assert found.is_informative
+    low, high = found.wrong_share[1:]
+    assert low <= 0.4 <= high
+
+
 @pytest.mark.parametrize("n_classes", [2, 5, 8])
 def test_labels_of_chance_are_not_judged(n_classes):
     for seed in range(3):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
+from gemmed.model.settings import Priors
 from gemmed.model.states.label_model import LabelModel, minus_log_posterior, states_at
 from gemmed.model.states.posterior import (
     _averaged,
@@ -11,6 +12,7 @@ from gemmed.model.states.posterior import (
     _is_informative,
     _mixture_interval,
     _Mode,
+    _sample_error_odds,
     _upper_mean,
     _weighted_interval,
     _with_sample_errors,
@@ -106,7 +108,28 @@ def test_errors_that_depend_on_the_sample():
     clean = np.array([[0.6, 0.4], [0.8, 0.2], [0.3, 0.7]])
     right = np.array([0.7, 0.9, 1.0])
     expected = [0.7 * 1.1 / (1.0 + 0.15), 0.9, 1.0]
-    np.testing.assert_allclose(_with_sample_errors(model, clean, right), expected)
+    np.testing.assert_allclose(_with_sample_errors(model, np.full(3, 0.1), clean, right), expected)
+
+
+def test_odds_of_errors_follow_from_the_gap_between_classes():
+    """Margins 3, 4 and 5 on one side and 1, 4 and 7 on the other; margins of 4 are the medians."""
+    signed = np.array([3.0, 4.0, 4.0, 5.0, -1.0, -4.0, -7.0])
+    clean = special.softmax(np.stack([np.zeros(7), signed], axis=1), axis=1)
+    given = np.array([1, 1, 1, 1, 0, 0, 0])
+    model = LabelModel(np.zeros((1, 7, 2)), given, None, np.ones(7))
+    near = 2.0 * (1.0 + 1.5 * 0.25**2) / 3.0  # one row below the median, and two more
+    far = 2.0 * (1.0 + 1.5 * 0.75**2) / 3.0
+    assert near < 1.0 < far
+    usual, cautious = _sample_error_odds(model, clean)
+    np.testing.assert_allclose(usual, [(1.0 - near) / near] * 4 + [0.1] * 3, rtol=1e-5)
+    np.testing.assert_array_equal(cautious, 0.0)
+    for rows, expected in ((slice(0, 4), 0.1), (slice(4, 7), 0.1)):  # labels of the other class
+        other = given.copy()
+        other[rows] = 1 - other[rows]
+        swapped = LabelModel(np.zeros((1, 7, 2)), other, None, np.ones(7))
+        np.testing.assert_allclose(_sample_error_odds(swapped, clean)[0][rows], expected)
+    none = LabelModel(np.zeros((1, 7, 2)), given, None, np.ones(7), priors=Priors(sample_error=0.0))
+    np.testing.assert_array_equal(_sample_error_odds(none, clean), 0.0)
 
 
 def test_limits_of_the_probability_of_a_wrong_label():
@@ -147,13 +170,12 @@ def test_upper_end_of_a_mean():
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])
 def test_labels_are_informative_if_the_gain_is_clear(weight):
-    """Half of the gains are larger by 0.1 and half smaller: the error is 0.1 over the root of n."""
+    """One slope and one bias: chi-squared with two degrees of freedom exceeds 2 log 20 in 5 %."""
     n = 100
     model = LabelModel(np.zeros((1, n, 2)), np.arange(n) % 2, None, np.ones(n))
     signs = np.where(np.arange(n) // 2 % 2 == 0, 0.1, -0.1)
-    needed = 2.0 / n + Z95 * 0.1 / np.sqrt(n)
-    for gain, expected in ((needed * 1.02, True), (needed * 0.98, False)):
-        given = 0.5 * np.exp(gain + signs)
+    for gain, expected in ((np.log(20.0) * 1.02, True), (np.log(20.0) * 0.98, False)):
+        given = 0.5 * np.exp(gain / n + signs)
         assert _is_informative(model, given, np.full(n, weight)) == expected
 
 

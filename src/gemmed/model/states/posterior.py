@@ -7,14 +7,15 @@ random but the rows that take part where there are many.
 
 Overlap of the classes and label errors are identified only in part: soft predictions may mean
 either. Errors may also depend on the sample: odds of ``Priors.sample_error`` times the likeliest
-class to the given one (45a) are added for single rows. Labels of one class among those of another
-may be errors, or a test that excludes one class and does not prove the other.
+class to the given one (45a) are added for single rows. The odds are larger where a gap between the
+classes says that they do not overlap. Labels of one class among those of another may be errors, or
+a test that excludes one class and does not prove the other.
 
 The interval of the share of wrong labels holds under all these readings. Its upper end takes all
 softness for errors: a label is wrong with the probability of the other classes. Its lower end has
 no errors that depend on the sample, and leaves out those of the class that has most of them. The
-*cautious* P(nominal) has no errors that depend on the sample either, and the class with the highest
-error rate gets that of the next one.
+*cautious* P(nominal) has such errors only as far as a gap surely tells, and the class with the
+highest error rate gets that of the next one.
 """
 
 from __future__ import annotations
@@ -178,6 +179,8 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
     clean, if_wrong, if_nominal = np.zeros((3, n, k))
     total = max(float(model.weights.sum()), 1e-300)
     shares = np.empty((len(modes), 4, 2))
+    likeliest = modes[int(np.argmax(weights))]
+    error_odds, least_odds = _sample_error_odds(model, model.class_proba(likeliest.theta))
     for number, (mode, weight) in enumerate(zip(modes, weights, strict=True)):
         rates = model.rates(mode.theta, mode.common)
         states = states_at(model, mode.theta, rates)
@@ -186,7 +189,7 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         good = np.maximum(states.nominal + states.wrong, 1e-300)
         is_bad = states.bad / (good + states.bad)
         right = states.nominal / good
-        averaged = _with_sample_errors(model, states.clean, right)
+        averaged = _with_sample_errors(model, error_odds, states.clean, right)
         nominal += weight * (1.0 - is_bad) * averaged
         wrong += weight * (1.0 - is_bad) * (1.0 - averaged)
         bad += weight * is_bad
@@ -196,7 +199,10 @@ def _averaged(model: LabelModel, modes: list[_Mode], weights: FloatArray) -> Sta
         spread = states.clean * rates / (k - 1)
         labels = states.clean * (1.0 - rates) + spread.sum(axis=1, keepdims=True) - spread
         gained += weight * labels[rows, given]
-        cautious_nominal += weight * cautious.nominal / total_cautious
+        surely_right = _with_sample_errors(
+            model, least_odds, states.clean, cautious.nominal / total_cautious
+        )
+        cautious_nominal += weight * surely_right
         by_rates = (1.0 - is_bad) * (1.0 - right)
         of_class = model.if_wrong * states.clean * rates
         of_class *= (by_rates / np.maximum(of_class.sum(axis=1), 1e-300))[:, None]
@@ -283,7 +289,39 @@ def _is_open(model: LabelModel) -> np.ndarray:
     return found
 
 
-def _with_sample_errors(model: LabelModel, clean: FloatArray, right: FloatArray) -> FloatArray:
+def _sample_error_odds(model: LabelModel, clean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Odds that a soft prediction means errors, not overlap, and cautious ones, for each sample.
+
+    Where classes overlap, scores near their boundary are at least as frequent as elsewhere. The
+    margin of a row is the gap between its two largest log-probabilities. Take the rows predicted as
+    one class whose margin is below the median of that class. If they are spread evenly down to
+    zero, the mean square of their distance to the median is a third of its square. A smaller one is
+    a gap, and overlap explains that much less of the softness. The predicted class and that of the
+    given label must both show it. Equal margins count once: the cells of a table with few
+    categories are no gap.
+    """
+    logs = np.sort(np.log(np.maximum(clean, MIN_LIKELIHOOD)), axis=1)
+    margin, predicted = logs[:, -1] - logs[:, -2], np.argmax(clean, axis=1)
+    shares: FloatArray = np.ones((2, model.n_classes))
+    for z in range(model.n_classes):
+        own = np.unique(np.round(margin[(predicted == z) & (model.weights > 0.0)], 6))
+        inner = own[: len(own) // 2]
+        if len(inner):
+            n = len(inner) + 2  # two more are spread evenly
+            squares = 1.0 + 1.5 * float(np.sum((1.0 - inner / np.median(own)) ** 2))
+            shares[:, z] = 2.0 * squares / n
+            shares[1, z] += float(special.ndtri(LEVEL)) * np.sqrt(0.8 / n)
+    overlap = np.minimum(np.maximum(shares[:, predicted], shares[:, model.class_index]), 1.0)
+    least = model.priors.sample_error
+    if not least:
+        overlap[:] = 1.0
+    usual, cautious = (1.0 - overlap) / overlap
+    return np.maximum(usual, least), cautious
+
+
+def _with_sample_errors(
+    model: LabelModel, error_odds: FloatArray, clean: FloatArray, right: FloatArray
+) -> FloatArray:
     """P(label is right | good measurement), with errors that depend on the sample (45a).
 
     Classes may overlap where the predictions are soft, or labels are wrong there: the rates by
@@ -291,8 +329,8 @@ def _with_sample_errors(model: LabelModel, clean: FloatArray, right: FloatArray)
     is an error. A label that is itself the likeliest is not doubted.
     """
     own = clean[np.arange(model.n_samples), model.class_index]
-    odds = model.priors.sample_error * clean.max(axis=1)
-    kept = (1.0 + model.priors.sample_error) * own / np.maximum(own + odds, MIN_LIKELIHOOD)
+    odds = error_odds * clean.max(axis=1)
+    kept = (1.0 + error_odds) * own / np.maximum(own + odds, MIN_LIKELIHOOD)
     found: FloatArray = np.where(_is_open(model), right * np.minimum(kept, 1.0), right)
     return found
 
@@ -343,17 +381,17 @@ def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) 
 def _is_informative(model: LabelModel, given_proba: FloatArray, weights: FloatArray) -> bool:
     """Whether the given labels are predicted better than by the shares of the classes.
 
-    A one-sided test at 5 % of the mean gain in log-likelihood, less what fitting theta gains.
-    Predictions at bad measurements do not count: they may be wrong and certain.
+    A likelihood ratio test at 5 %: held-out predictions that fit labels of chance gain half a
+    chi-squared variable, with a degree of freedom for each slope and bias of theta. Predictions at
+    bad measurements do not count: they may be wrong and certain.
 
     Parameters
     ----------
     weights : of the samples, times the probability of a good measurement
     """
     total = max(float(weights.sum()), 1e-300)
-    gain = np.log(np.maximum(given_proba, 1e-300)) - np.log(model.class_shares[model.class_index])
-    mean = float(gain @ weights) / total
     n = total**2 / max(float(weights @ weights), 1e-300)
-    error = np.sqrt(float(((gain - mean) ** 2) @ weights) / total / max(n, 1.0))
-    fitted = (model.n_members + model.n_classes - 1) / max(n, 1.0)
-    return bool(mean - fitted > float(special.ndtri(0.95)) * error)
+    gain = np.log(np.maximum(given_proba, 1e-300)) - np.log(model.class_shares[model.class_index])
+    n_fitted = model.n_members + model.n_classes - 1
+    needed = 0.5 * float(stats.chi2.ppf(0.95, n_fitted))
+    return bool(n * float(gain @ weights) / total > needed)
