@@ -13,6 +13,7 @@ from gemmed.estimators.base_member import (
     fit_with_states,
     held_out_scores,
     log_votes,
+    order_of,
     sets_held_out,
     votes_of_copies,
 )
@@ -118,6 +119,13 @@ def test_votes_are_smoothed_by_half_a_vote_of_seventy():
     found = log_votes(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
     expected = np.log(np.array([[70.5, 0.5, 0.5], [35.5, 35.5, 0.5]]) / 71.5)
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("n_values", [2, 1000])
+@pytest.mark.parametrize("n_keys", [1, 2, 5])
+def test_rows_are_sorted_by_all_keys(n_values, n_keys):
+    keys = np.random.default_rng(0).integers(n_values, size=(n_keys, 300)).astype(float)
+    np.testing.assert_array_equal(order_of(tuple(keys)), np.lexsort(keys))
 
 
 def test_rows_of_a_group_and_equal_rows_are_held_out_together():

@@ -85,7 +85,8 @@ def test_a_first_order_that_fails_is_replaced_by_fits_without_each_part(monkeypa
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it(at_once, monkeypatch):
-    monkeypatch.setattr("gemmed.model.med.MAX_COLUMNS", 4 * at_once)
+    monkeypatch.setattr("gemmed.model.med.MIN_COLUMNS", 4 * at_once)
+    monkeypatch.setattr("gemmed.model.med.MAX_COLUMN_VALUES", 1)
     X, signs = sample(4, n=400, spread=3.0)
     kernel = Kernel("rbf", gamma=0.3, function_variance=3.0, bias_variance=3.0)
     weights = np.ones(len(X))

@@ -254,7 +254,7 @@ class AnnotatorGEMMEDClassifier(KernelMarginClassifier):
             X = leave_out_constant_columns(self, X)
             kernel = make_kernel(self, X, tunable=True)
             samples = samples_of(answers, found, classes, groups)
-            number = features_for("auto", kernel, samples)
+            number = features_for("auto", kernel, samples, self.base)
             settings = settings_of(self, records, samples, number, tunable=True)
             rows = rows_of(X, kernel, number, self.n_jobs)
             fit = fit_states(rows, kernel, samples, settings, self.base, X)

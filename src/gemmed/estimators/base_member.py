@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -170,7 +171,7 @@ def held_out_scores(
     """
     model = seeded(base, seed)
     weights = _in_steps(weights)
-    order = np.lexsort((class_index, *X.T))
+    order = order_of((class_index, *X.T))
     together = sets_held_out(copies_of(X), groups)
     X = X[order]
     arguments = (X, class_index[order], weights[order], together[order])
@@ -182,9 +183,19 @@ def held_out_scores(
     return log_votes(found)
 
 
+def order_of(keys: Sequence[np.ndarray]) -> np.ndarray:
+    """The order of ``np.lexsort(keys)``: only rows that tie in the last two are sorted by all."""
+    order = np.lexsort(keys[-2:])
+    ties = np.all([key[order[1:]] == key[order[:-1]] for key in keys[-2:]], axis=0)
+    places = np.flatnonzero(np.append(ties, False) | np.append(False, ties))
+    tied = np.sort(order[places])
+    order[places] = tied[np.lexsort([key[tied] for key in keys])]
+    return order
+
+
 def copies_of(X: FloatArray) -> np.ndarray:
     """Number of the set of equal rows that each row belongs to, shape (n_rows,)."""
-    order = np.lexsort(X.T)
+    order = order_of(tuple(X.T))
     differs = np.any(X[order[1:]] != X[order[:-1]], axis=1)
     copies = np.empty(len(X), dtype=np.intp)
     copies[order] = np.concatenate([[0], np.cumsum(differs)])
@@ -306,7 +317,7 @@ def fit_with_states(
     if not takes_weights(model):
         good = weights > 0.5 * weights.max()
         return model.fit(X[good], np.argmax(true_label[good], axis=1))
-    order = np.lexsort(X.T)  # the order of the rows does not matter, nor that of the classes
+    order = order_of(tuple(X.T))  # the order of the rows does not matter, nor that of the classes
     X, joint = X[order], _in_steps((weights[:, None] * true_label)[order])
     rows, labels = np.nonzero(joint > MIN_LABEL_PROBA * weights.max())
     by_weight = np.lexsort((joint[rows, labels], rows))

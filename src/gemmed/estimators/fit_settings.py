@@ -312,7 +312,9 @@ def label_samples(
     return samples
 
 
-def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | None:
+def features_for(
+    n_components: Any, kernel: Kernel, samples: Labelled, base: Any = None
+) -> int | None:
     """Number of Nystroem features in place of the kernel, None for the kernel itself."""
     if kernel.name == "precomputed":
         return None
@@ -321,6 +323,7 @@ def features_for(n_components: Any, kernel: Kernel, samples: Labelled) -> int | 
         n_components,
         len(samples.labels),
         several=n_functions > 1 and kernel.has_width,
+        beside=base is not None,
     )
 
 

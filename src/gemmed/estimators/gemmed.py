@@ -260,7 +260,7 @@ default="tuned"
         kernel = make_kernel(self, X, tunable=True)
         weights = check_weights(sample_weight, X, y)
         samples = label_samples(y, weights, prior_nominal, groups, known_labels)
-        n_components = features_for(records.solver.n_components, kernel, samples)
+        n_components = features_for(records.solver.n_components, kernel, samples, self.base)
         rows = rows_of(X, kernel, n_components, self.n_jobs)
         if rows.blocks is not None:
             # The same sum as in fit_blocks: gamma is then the same to the last digit.

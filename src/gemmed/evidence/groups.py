@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 from scipy.cluster import hierarchy
+from scipy.spatial import distance
 
 from .._core.types import BoolArray, FloatArray
 from .scaled_along import MIN_RECURRENCE_RATIO
@@ -118,21 +119,23 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
     n = len(first)
     if n < 2 * MIN_GROUP_ROWS:
         return []
-    between, label = distances[np.ix_(first, first)], class_index[first]
+    between, label = _among(distances, first), class_index[first]
     np.fill_diagonal(between, np.inf)
     nearest = _nearest(between)
     core = np.take_along_axis(between, nearest, axis=1).max(axis=1)
-    reachable = np.maximum(between, np.maximum(core[:, None], core))
+    reachable = np.maximum(between, core)
+    np.maximum(reachable, core[:, None], out=reachable)
     log_core = np.log(core + 1e-12)
     counts = np.bincount(place)
-    found = _lonely_branches(hierarchy.linkage(reachable[np.triu_indices(n, 1)], "single"))
+    pairs = distance.squareform(reachable, checks=False)
+    found = _lonely_branches(hierarchy.linkage(pairs, "single"))
     # Where a table has many groups, groups are its nature, and one of them may be bad.
     usual = -np.log(len(found) + 1.0)
 
     def log_odds(inside: BoolArray, part: BoolArray, bad: BoolArray) -> float:
         """Of a part that is compared with all other rows that are not bad."""
         members = np.flatnonzero(part)
-        near = members[_nearest(between[np.ix_(members, members)])]
+        near = members[_nearest(_among(between, members))]
         agreement = float(np.mean(label[near] == label[members][:, None]))
         own = label == np.bincount(label[members]).argmax()
         tightness = (
@@ -155,6 +158,11 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
         bad |= part & (odds > 0.0)
         groups.append(Group(np.flatnonzero(part[place]), odds))
     return groups
+
+
+def _among(distances: FloatArray, rows: np.ndarray) -> FloatArray:
+    """Distances between some rows; two steps take half the time of one."""
+    return distances[rows].take(rows, axis=1)
 
 
 def _nearest(between: FloatArray) -> np.ndarray:

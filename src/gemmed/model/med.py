@@ -155,6 +155,8 @@ GAP, MAX_STEPS = 1e-5, 50
 """Relative duality gap and Newton steps that are enough to compare predictions."""
 ROUGH_GAP = 3e-4
 """The same where parts of the rows are left out of further fits."""
+HELD_OUT_GAP = 1e-3
+"""The same of these fits, which start from the solution for all rows."""
 
 
 class LearnedMed(NamedTuple):
@@ -228,7 +230,7 @@ def learn_med(
             c,
             weights,
             max_iter=MAX_STEPS,
-            tol=tol,
+            tol=HELD_OUT_GAP if space.is_batched else tol,
             start=start,
             flip_proba=None if flip_proba is None else np.tile(flip_proba, times),
             cost=kept,
@@ -240,7 +242,8 @@ def learn_med(
     if space.is_batched:
         margins = np.column_stack([own.decision.margins for own in solutions])
         parts = parts_of(margins, signs, groups)
-        at_once = max(MAX_COLUMNS // n_functions, 1)
+        n_columns = max(MIN_COLUMNS, MAX_COLUMN_VALUES // len(signs))
+        at_once = max(n_columns // n_functions, 1)
         for first in range(0, N_PARTS, at_once):
             some = range(first, min(first + at_once, N_PARTS))
             hold_out(parts, some)
@@ -301,8 +304,9 @@ def _without_samples(
 
 
 N_PARTS = 5
-MAX_COLUMNS = 16
-"""Functions of fits without parts of the rows that share their passes: each takes memory."""
+MIN_COLUMNS, MAX_COLUMN_VALUES = 16, 1_000_000
+"""Functions of fits without parts of the rows that share their passes: each takes memory. More than
+so many as long as they have no more values."""
 MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 

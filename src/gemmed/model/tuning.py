@@ -42,8 +42,10 @@ MAX_FUNCTIONS = 6
 and the time of the choice would grow with their number."""
 MIN_SCREENED_ROWS = 300
 """Rows from which on half of them choose which candidates all of them compare."""
-MAX_SECOND_LOOK_NATS = 0.04
-"""Nats above the best of half of the rows up to which a candidate is worth a second look."""
+MAX_SECOND_LOOK_DEFICIT = 0.4
+"""Nats above the best of half of the rows up to which a candidate is worth a second look.
+
+This is times the root of their number: the losses of more rows say more."""
 SCREENING_SEED = 0x67656D
 MAX_TRUSTED_VARIANCE_SHARE = 0.1
 """Share of the variance that trusted samples have where others lie extremely far out."""
@@ -180,7 +182,8 @@ def tune_kernel(
         part = X[np.ix_(half, half)] if kernel.name == "precomputed" else X[half]
         own = None if groups is None else groups[half]
         screened = list(search.judge(part, signs[half], weights[half], groups=own))
-        enough = min(judged.loss for judged in screened) + MAX_SECOND_LOOK_NATS
+        enough = MAX_SECOND_LOOK_DEFICIT / np.sqrt(len(half))
+        enough += min(judged.loss for judged in screened)
         wanted = {judged.place for judged in screened if judged.loss <= enough}
     candidates: list[Candidate] = []
     for (i, _), made, variance, loss in search.judge(X, signs, weights, wanted, groups):

@@ -423,19 +423,27 @@ LANDMARKS_PER_ROOT, LANDMARKS_PER_ROOT_ALONE, MIN_LANDMARKS = 5.0, 20.0, 500
 
 Beside a base four times as many change nothing that is found. A function that is alone needs them
 where classes have many clusters."""
+MAX_LANDMARKS_BESIDE = 700
+"""Landmarks beside a base, at most: more change nothing that is found in 100,000 rows."""
 MAX_FEATURE_VALUES = 500_000_000
 """Kernel values between samples and landmarks, at most: they fit into memory."""
 
 
 def components_for(
-    n_components: int | str | None, n_samples: int, *, several: bool = False, alone: bool = False
+    n_components: int | str | None,
+    n_samples: int,
+    *,
+    several: bool = False,
+    alone: bool = False,
+    beside: bool = False,
 ) -> int | None:
     """Number of landmarks, or None for the exact kernel.
 
     Parameters
     ----------
     several : several functions are fitted again without parts of the rows
-    alone : no base predicts beside them
+    alone : they shall be as good as they can be by themselves
+    beside : a base predicts beside them
     """
     if n_components != "auto":
         return None if n_components is None else int(n_components)
@@ -443,4 +451,5 @@ def components_for(
         return None
     per_root = LANDMARKS_PER_ROOT_ALONE if alone else LANDMARKS_PER_ROOT
     wanted = max(MIN_LANDMARKS, min(int(per_root * np.sqrt(n_samples)), n_samples // 4))
-    return min(wanted, max(MAX_FEATURE_VALUES // n_samples, 1))
+    most = MAX_LANDMARKS_BESIDE if beside else n_samples
+    return min(wanted, most, max(MAX_FEATURE_VALUES // n_samples, 1))
