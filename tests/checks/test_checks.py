@@ -234,6 +234,10 @@ def test_a_plan_in_a_file(table, tmp_path):
         (lambda p, q: estimate(q, {}, level=95), "level=95"),
         (lambda p, q: check_stopping(q, {}, goal=2), "goal=2"),
         (lambda p, q: flag_fdr(p, 0), "fdr=0"),
+        (lambda p, q: flag_fdr(p, plan=q), "plan and marks belong together"),
+        (lambda p, q: estimate(q, [1, 2]), "marks is a list"),
+        (lambda p, q: next_rows(p, n=-1), "n=-1 must be"),
+        (lambda p, q: confidence_sequence(q, {0: True}, picked={0: 9999}), "numbers of draws"),
         (lambda p, q: q.enlarged(5), "n=5 must lie"),
     ],
 )

@@ -63,6 +63,8 @@ def flag_fdr(
     """
     if not 0.0 < fdr < 1.0:
         raise ReviewError(f"fdr={fdr!r} must lie between 0 and 1 (as 0.1)")
+    if (plan is None) != (marks is None):
+        raise ReviewError("plan and marks belong together: give both, or none of them")
     proba = proba_of(checked_proba(fault_proba), kind)
     order = np.argsort(-proba, kind="stable")
     # Lists end where the probability changes: equal rows are flagged together or not at all.

@@ -206,6 +206,8 @@ def checked_mask(within: Any, n_rows: int) -> BoolArray:
 def outcomes(plan: CheckPlan, marks: Mapping[int, Any], kind: str) -> dict[int, float]:
     """0 or 1 for every marked row, NaN where the reviewer was unsure."""
     check_kind(kind)
+    if not isinstance(marks, Mapping):
+        raise ReviewError(f"marks is a {type(marks).__name__}: give a dictionary by row")
     found: dict[int, float] = {}
     for row, mark in marks.items():
         if not (isinstance(row, int | np.integer) and 0 <= row < len(plan)):
@@ -254,6 +256,8 @@ def next_rows(
     n : number of rows; all by default
     """
     plan = plan_checks(fault_proba, 1)
+    if n is not None and n < 0:
+        raise ReviewError(f"n={n!r} must be a number of rows, or None for all")
     gain = plan.fault_proba(kind)
     if minutes is not None:
         cost = np.asarray(minutes, dtype=np.float64)

@@ -83,6 +83,8 @@ def confidence_sequence(
     inside = checked_mask(within, len(plan))
     is_inside = inside[plan.order]
     if picked:
+        if not all(d in range(len(plan) + 1) for d in picked.values()):
+            raise ReviewError(f"picked must hold numbers of draws, 0 to {len(plan)}, by row")
         n = int(is_inside[: answered_draws(plan, marks)].sum())
         before = np.append(0, np.cumsum(is_inside))
         known = {row: int(before[draws]) for row, draws in picked.items() if row in found}
