@@ -77,3 +77,11 @@ def test_many_threads_write_one_file(tmp_path):
     content = (tmp_path / "f").read_text()
     assert len(content) == 1000 and len(set(content)) == 1
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_absent_folder_is_named(tmp_path):
+    with (
+        pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"),
+        replacing(tmp_path / "nowhere" / "t.csv"),
+    ):
+        pass

@@ -104,3 +104,17 @@ def test_probabilities_are_checked(change, message):
 def test_something_to_judge_by_is_needed():
     with pytest.raises(ValueError, match="give columns, probabilities, or both"):
         audit(None, [0, 1, 0, 1])
+
+
+def test_every_level_of_an_index_names_the_samples(patients):
+    X, y = patients[0].iloc[:80], patients[1][:80]
+    levels = pd.MultiIndex.from_product([range(40), ["left", "right"]], names=["person", None])
+    found = audit(X.set_axis(levels), y)
+    assert found.verdicts.index.equals(levels)
+    names = found._findings.identifiers_of(3)
+    assert names == {"person": "1", "index 2": "right"}
+
+
+def test_identifiers_are_one_per_sample(patients):
+    with pytest.raises(ValueError, match=r"identifiers\['id'\] has shape \(2,\)"):
+        audit(patients[0].iloc[:80], patients[1][:80], identifiers={"id": [1, 2]})

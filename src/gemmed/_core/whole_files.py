@@ -18,6 +18,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise OSError(f"{str(path)!r} is not a regular file: choose another name")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{str(path)!r}: there is no folder {str(target.parent)!r}")
     mode = target.stat().st_mode if target.exists() else None
     temporary = _new_file(target, private=mode is not None)
     try:

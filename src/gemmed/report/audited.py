@@ -15,6 +15,7 @@ from ..estimators.gemmed import GEMMEDClassifier
 from ..estimators.reasons import percent
 from ..estimators.table_columns import TrainingData
 from ..estimators.table_preparation import TablePreparation
+from ..estimators.validation import check_one_per_sample
 from ..rows.cells import Note
 from ..rows.tables import Table
 
@@ -191,9 +192,14 @@ def audited_frame(
             "give what it was fitted to"
         )
     if identifiers is None:
-        is_range = isinstance(frame.index, pd.RangeIndex)
-        identifiers = {} if is_range else {str(frame.index.name or "index"): frame.index}
+        index, is_range = frame.index, isinstance(frame.index, pd.RangeIndex)
+        identifiers = {
+            str(name or ("index" if i == 0 else f"index {i + 1}")): index.get_level_values(i)
+            for i, name in enumerate([] if is_range else index.names)
+        }
     named = {key: np.asarray(values).astype(str) for key, values in identifiers.items()}
+    for key, texts in named.items():
+        check_one_per_sample(f"identifiers[{key!r}]", texts, n_fitted)
     if preparation is not None:
         shown, categories = preparation.read(X), list(preparation.categories_)
     else:
