@@ -1,6 +1,11 @@
 """Measured tables of the site: docs/figures/NAME.json, shown by docs/_extensions/figures.py.
 
-python benchmarks/figures.py      lists all of them, those of earlier versions first
+python benchmarks/figures.py              lists all of them, those of earlier versions first
+python benchmarks/figures.py NAME FILE    replaces the rows of one by what its command has printed
+
+FILE (- for standard input) has the rows as a Markdown table; other lines are left out:
+
+    python benchmarks/sensors/rates.py fresh | python benchmarks/figures.py sensors-rates-fresh -
 """
 
 import datetime
@@ -28,7 +33,24 @@ def write_figures(name, title, columns, rows, command):
     (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def main():
+def replace_rows(name, text):
+    """Rows of a printed Markdown table, in place of those of a figure with the same columns."""
+    before = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    lines = [line.strip() for line in text.splitlines()]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines if line[:1] == "|"]
+    is_rule = [set("".join(row)) <= set("-: ") for row in rows]
+    if any(is_rule):  # the heading stands above it
+        rows = rows[is_rule.index(True) + 1 :]
+    if not rows:
+        sys.exit(f"no row of a Markdown table, such as '| a | b |', is in the output for {name}")
+    write_figures(name, before["title"], before["columns"], rows, before["command"])
+
+
+def main(arguments):
+    if arguments:
+        name, file = arguments
+        replace_rows(name, sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+        return 0
     every = {path.stem: json.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.json")}
     order = sorted(every, key=lambda name: (every[name]["version"] == gemmed.__version__, name))
     for name in order:
@@ -41,4 +63,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -51,3 +51,16 @@ def test_written_tables_have_the_present_version(tmp_path, monkeypatch):
     found = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
     assert set(found) == FIELDS
     assert found["version"] == gemmed.__version__ and found["rows"] == [["1", "2.5"]]
+
+
+def test_rows_are_replaced_by_a_printed_table(tmp_path, monkeypatch):
+    import figures
+
+    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    figures.write_figures("made", "A title", ("a", "b"), [(1, 2)], "python made.py")
+    for text in ("read\n| a | b |\n|---|---|\n| 3 | |\n", "| 3 |  |\n"):
+        figures.replace_rows("made", text)
+        found = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
+        assert found["rows"] == [["3", ""]] and found["title"] == "A title"
+    with pytest.raises(SystemExit, match="no row"):
+        figures.replace_rows("made", "nothing\n")
