@@ -229,7 +229,7 @@ def test_which_samples_keep_the_exact_kernel():
     assert [components_for("auto", n, several=True) for n in (1000, 1001)] == [None, 500]
     assert [components_for("auto", n, alone=True) for n in (20_000, 10**6)] == [2828, 500]
     beside = [components_for("auto", n, beside=True) for n in (5000, 10**5, 10**6)]
-    assert beside == [500, 700, 500]
+    assert beside == [500, 1000, 500]
     assert components_for(50, 100) == 50
     assert components_for(800, 10**5, beside=True) == 800
     assert components_for(None, 10**6) is None
