@@ -151,9 +151,9 @@ def residuals_of(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Cross prediction, both residuals, and squares that the first suspect does not explain.
 
-    The sensor with the largest running square is taken for the cause: what others deviate less
-    without it, they are excused. Of what is left, the sensor with the largest running square is the
-    second suspect, alone and together with the first.
+    One of the two sensors with the largest running squares is taken for the cause: what others
+    deviate less without it, they are excused. If much is left without the first, the sensor with
+    the largest running square of the rest is left out as well: two are broken.
 
     Parameters
     ----------
@@ -188,13 +188,14 @@ def residuals_of(
     every = np.ones(len(W), dtype=bool)
     left: FloatArray = np.ones(known.shape)
     if n_sensors > 2:
-        first = of_sensor.argmax(axis=1)[:, None]
+        ranked = np.argsort(-of_sensor, axis=1)
+        first = ranked[:, :1]
         excuse(first, every)
         left, rest = _squares(rules, np.where(known, found[:, :n], 1.0), state.inputs[:, -2])
-        np.put_along_axis(rest, first, -np.inf, axis=1)
-        second = rest.argmax(axis=1)[:, None]
-        excuse(second, every)
-        if n_sensors > 3:  # two sensors that are clearly broken at the same time
+        excuse(ranked[:, 1:2], every)
+        if n_sensors > 3:
+            np.put_along_axis(rest, first, -np.inf, axis=1)
+            second = rest.argmax(axis=1)[:, None]
             pairs = np.sort(np.concatenate([first, second], axis=1), axis=1)
             excuse(pairs, np.max(rest, axis=1) > CLEARLY_BROKEN)
     found = np.minimum(np.maximum(found, -MAX_RESIDUAL), MAX_RESIDUAL)
