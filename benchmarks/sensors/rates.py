@@ -22,6 +22,8 @@ from real_series import nab, skab, telemetry
 
 from gemmed.sensors import SensorMonitor
 
+PLANT_NAMES = {"linear": "linear plant", "tanks": "tanks"}
+
 
 def achieved(train, test):
     """Shares of alarms in percent, then the independent stretches and the promised percentage."""
@@ -51,7 +53,8 @@ def varied(n_seeds, first=700, sizes=(4, 12, 32), lengths=(600, 2000, 6000)):
                     for n_sensors in sizes
                     for seed in range(first, first + n_seeds)
                 ]
-                show(f"{plant}, slow {slow}, {n} rows", rows)
+                slower = ", five times slower" if slow > 1 else ""
+                show(f"{PLANT_NAMES[plant]}{slower}, {n} rows", rows)
 
 
 def recorded(folder):
@@ -68,7 +71,7 @@ def recorded(folder):
                 achieved(make(3000, n_sensors, seed), make(6000, n_sensors, seed, run=1))
                 for seed in range(300, 300 + n_seeds)
             ]
-            show(f"{plant}, {n_sensors} sensors", rows)
+            show(f"{PLANT_NAMES[plant]}, {n_sensors} sensors", rows)
 
 
 if __name__ == "__main__":
