@@ -2,10 +2,14 @@
 
 python tools/count_code.py [--rows 300 20000] [--list]
 
-A constant is a name in capitals at the top of a module of evidence, model, fit or estimators whose
-value is a number or a collection of numbers. Fields of the three records of settings count too.
-Those of NUMERICAL decide about precision, memory and files, not about statistics. A fit enters a
-file when a function of it is called; ``--rows`` without a number leaves the fits out.
+A constant is a name in capitals at the top of a module of evidence, model or estimators whose value
+is a number or a collection of numbers. Fields of the three records of settings count too. Numbers
+in function bodies are counted apart, without 0, 0.5, 1, 2, whole numbers and bounds below 1e-5.
+There are three kinds. *Numerical* ones have a limit to which unlimited time and exact arithmetic
+would set them: tolerances, seeds, caps of rows, trees, starts and steps. Those of *reading* say how
+cells become columns and what is put into words. All others are *statistical*: they decide what a
+fit believes. A fit enters a file when a function of it is called; ``--rows`` without a number
+leaves the fits out.
 """
 
 import argparse
@@ -17,8 +21,39 @@ from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "gemmed"
-STATISTICAL = ("evidence", "model", "fit", "estimators", "io")
-NUMERICAL = ("model/kernels/", "io/", "estimators/validation.py", "evidence/distances.py")
+COUNTED = ("evidence", "model", "estimators", "io")
+READING = {
+    "estimators/column_plan.py": "",
+    "estimators/column_reasons.py": "",
+    "estimators/explanation.py": "",
+}
+NUMERICAL = {
+    "evidence/distances.py": "",
+    "estimators/table_blocks.py": "",
+    "estimators/validation.py": "",
+    "io/": "",
+    "model/kernels/": "",
+    "estimators/base_member.py": "SUM_TOLERANCE N_FOLDS N_FOLDS_LARGE MIN_ROWS_FOR_FEWER_FOLDS "
+    "TREES_PER_CLASS MAX_TREES MAX_TREE_ROWS",
+    "estimators/kernel_classifier.py": "MIN_LARGE_SAMPLES",
+    "estimators/state_fit.py": "ANSWER_ROUNDS",
+    "evidence/groups.py": "N_WRONG_SHARES",
+    "evidence/measurements.py": "MAX_REFERENCES BAD_SHARE_GRID",
+    "evidence/row_statistics.py": "MAX_REGRESSION_COLUMNS",
+    "evidence/scaled_along.py": "TOLERANCE",
+    "evidence/screening.py": "TIE_DIGITS",
+    "model/decision_step.py": "MAX_SLOPE MAX_MARGINS SUFFICIENT_DECREASE MAX_HALVINGS "
+    "MIN_RELATIVE_DECREASE MAX_STALLED",
+    "model/med.py": "MAX_SAMPLES GAP MAX_STEPS ROUGH_GAP N_PARTS MAX_COLUMNS",
+    "model/settings.py": "Selection.max_rows Solver.max_iter Solver.tol",
+    "model/states/answers.py": "MAX_ROUNDS MAX_SETTLED_CHANGE N_SWEEPS N_BURN_IN N_CHI N_TURNS",
+    "model/states/label_model.py": "MAX_LOG_BAYES_FACTOR MIN_LIKELIHOOD",
+    "model/states/posterior.py": "RATE_GRID SINGLE_CLASS_START_INDEX MAX_SINGLE_CLASSES "
+    "MAX_THETA_ROWS SEED MIN_STEP_GAIN_NATS MAX_STEPS N_QUANTILES",
+    "model/tuning.py": "MAX_FUNCTIONS MIN_SCREENED_ROWS MAX_SECOND_LOOK_NATS SCREENING_SEED "
+    "MAX_LOSS_RISE_NATS",
+}
+"""Files, or beginnings of their names, and which of their constants; all if none is named."""
 RECORDS = ("Priors", "Selection", "Solver")
 PUBLIC = ("gemmed", "gemmed.acoustics", "gemmed.checks", "gemmed.datasets", "gemmed.inspection")
 PUBLIC += ("gemmed.paper", "gemmed.report", "gemmed.rows", "gemmed.sensors")
@@ -36,6 +71,8 @@ def is_numeric(node: ast.expr | None) -> bool:
         return is_numeric(node.left) and is_numeric(node.right)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return bool(node.elts) and all(map(is_numeric, node.elts))
+    if isinstance(node, ast.Call):
+        return bool(node.args) and all(map(is_numeric, node.args))
     if isinstance(node, ast.Dict):
         return bool(node.values) and all(map(is_numeric, node.values))
     return False
@@ -59,6 +96,27 @@ def constants_of(path: Path) -> list[tuple[int, str]]:
                 if isinstance(name, ast.Name) and name.id.isupper() and is_numeric(value):
                     found.append((node.lineno, name.id))
     return found
+
+
+def literals_of(path: Path) -> list[tuple[int, str]]:
+    """Line and text of the numbers in function bodies that may decide something."""
+    found = set()
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                value = node.value if isinstance(node, ast.Constant) else 0.0
+                if isinstance(value, float) and value not in (0.5, 1.0, 2.0) and value >= 1e-5:
+                    found.add((node.lineno, str(value)))
+    return sorted(found)
+
+
+def kind_of(file: str, name: str) -> str:
+    """Which kind of constant a name in a file is."""
+    for kind, places in (("reading", READING), ("numerical", NUMERICAL)):
+        for beginning, names in places.items():
+            if file.startswith(beginning) and (not names or name in names.split()):
+                return kind
+    return "statistical"
 
 
 def files_of_fit(n_rows: int) -> list[str]:
@@ -96,27 +154,30 @@ def main() -> None:
     sys.path.insert(0, str(SOURCE.parent))
     paths = sorted(SOURCE.rglob("*.py"))
     lines, files = Counter(), Counter()
-    constants: dict[str, list[tuple[int, str]]] = {}
+    constants: list[tuple[str, str, int, str]] = []
     for path in paths:
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        file = path.relative_to(SOURCE).as_posix()
+        room = file.split("/")[0].removesuffix(".py")
         lines[room] += len(path.read_text(encoding="utf-8").splitlines())
         files[room] += 1
-        if room in STATISTICAL:
-            constants[path.relative_to(SOURCE).as_posix()] = constants_of(path)
+        if room in COUNTED:
+            constants += [(kind_of(file, own[1]), file, *own) for own in constants_of(path)]
+            if kind_of(file, "") == "statistical":
+                constants += [("in functions", file, *own) for own in literals_of(path)]
     for room, count in lines.most_common():
         print(f"{room:14s}{count:7,d} lines {files[room]:4d} files")
     print(f"{'all':14s}{sum(lines.values()):7,d} lines {len(paths):4d} files")
-    statistical = {name: own for name, own in constants.items() if not name.startswith(NUMERICAL)}
+    kinds = ("statistical", "in functions", "numerical", "reading")
     if options.list:
-        for name, own in statistical.items():
-            print("".join(f"  {name}:{line} {constant}\n" for line, constant in own), end="")
-    n_all, n_statistical = (sum(map(len, part.values())) for part in (constants, statistical))
-    print(f"constants: {n_statistical} statistical, {n_all - n_statistical} numerical")
+        for kind, file, line, name in sorted(constants, key=lambda one: kinds.index(one[0])):
+            print(f"  {kind:13s}{file}:{line} {name}")
+    counts = Counter(kind for kind, *_ in constants)
+    print("constants: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds))
     names = {name: len(importlib.import_module(name).__all__) for name in PUBLIC}
     print(f"public names: {sum(names.values())}, of these in gemmed itself {names['gemmed']}")
     for n_rows in options.rows:
         entered = files_of_fit(n_rows)
-        n_used = sum(len(statistical.get(name, ())) for name in entered)
+        n_used = sum(kind == "statistical" and file in entered for kind, file, *_ in constants)
         print(
             f"a default fit of {n_rows:,} rows enters {len(entered)} files with {n_used} "
             "statistical constants"

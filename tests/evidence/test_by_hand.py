@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
+from gemmed.evidence import groups
 from gemmed.evidence.groups import _tightness, labels_elsewhere
 from gemmed.evidence.measurements import BAD_SHARE_GRID, in_order, learn_belief, learn_measurements
 from gemmed.evidence.row_statistics import RowStatistics, counterparts, normal_scores
@@ -172,6 +173,8 @@ def test_nats_of_all_sources_add_up():
     assert np.all(rule.groups.log_odds > 0.0)
     np.testing.assert_array_equal(rule.number < 0, np.arange(200) < 12)
     single = rule.belief.log_bayes(rule.statistics.of(X, rule.number))
+    # In a group no row is good because others are like it.
+    single[:12] = np.maximum(single[:12], 0.0)
     rate = rule.belief.mean_share
     log_odds = single + rule.statistics.columns.outside(X)
     log_odds[:12] += rule.groups.log_odds[0]
@@ -187,6 +190,20 @@ def test_nats_of_all_sources_add_up():
     assert low == pytest.approx(surely + (1.0 - surely) * below * (below >= 0.0075))
 
 
+def test_rows_of_a_dense_group_are_no_better_than_the_group():
+    """They resemble each other, which would make each of them good."""
+    X = correlated_rows(2, 200)
+    y = (X[:, 0] > 0.0).astype(int)
+    X[:40], y[:40] = X[50] + 3.0 + 0.1 * X[:40], 0
+    rule = learn_measurements(X, y, np.random.default_rng(0))
+    (of_group,) = 1.0 / (1.0 + np.exp(-rule.groups.log_odds))
+    assert of_group < 0.5
+    single = rule.belief.log_bayes(rule.statistics.of(X, rule.number))[:40]
+    assert np.median(single) < -0.5
+    found = rule.of(X, rule.number).bad_probability[:40]
+    np.testing.assert_allclose(found[single < 0.0], of_group)
+
+
 # --- groups ----------------------------------------------------------------------------------
 
 
@@ -197,7 +214,7 @@ def test_evidence_of_labels_is_that_of_the_formula(agreement, tightness):
     classes, nobody = np.repeat([0, 1], [69, 29]), np.zeros(98, dtype=bool)
     labels = labels_elsewhere(classes, np.tile([[0], [97]], (49, 3)), nobody)
     assert labels.chance == pytest.approx((0.58, 0.5))
-    labels = labels._replace(part=(2.0 / 3.0, 0.98, 0.6))
+    labels = labels._replace(part=np.array([2.0 / 3.0, 0.6]))
 
     def likelihood(q):
         return q ** (6 * agreement) * (1.0 - q) ** (6 * (1.0 - agreement))
@@ -205,7 +222,7 @@ def test_evidence_of_labels_is_that_of_the_formula(agreement, tightness):
     chance = 0.475 * (likelihood(0.58) + likelihood(0.5))
     one_label = 0.05 * np.exp(tightness) * likelihood(1.0 - 1e-6)
     pure = likelihood(np.clip(agreement, 0.98, 1.0 - 1e-6))
-    part = 0.45 * (likelihood(2.0 / 3.0) + pure) + 0.1 * likelihood(0.6)
+    part = 0.5 * pure + 0.25 * (likelihood(2.0 / 3.0) + likelihood(0.6))
     found = labels.nats(agreement, 6, tightness)
     assert found == pytest.approx(np.log((chance + one_label) / part), abs=1e-6)
 
@@ -213,11 +230,29 @@ def test_evidence_of_labels_is_that_of_the_formula(agreement, tightness):
 def test_neighbours_elsewhere_say_how_often_a_part_agrees():
     y, last = np.array([0, 0, 1, 1]), np.array([False, False, False, True])
     nearest = np.array([[1], [0], [3], [1]])
-    assert labels_elsewhere(y, nearest, ~last).part[:2] == (0.0, 0.98)
-    assert labels_elsewhere(y, nearest, last).part[:2] == (0.98, 0.98)
-    # A tenth of wrong labels takes 36 % from what agreement there is beyond chance, here 1/2.
-    found = labels_elsewhere(y, nearest, np.zeros(4, dtype=bool)).part
-    assert found == pytest.approx((0.75, 0.98, 0.5 + 0.25 * 0.64))
+    # Wrong labels of the share w, over that of labels of chance, leave (1 - w)^2 of the agreement
+    # beyond chance, here 1/2. The prior of w is Beta(0.3, 4).
+    shares = stats.beta(0.3, 4.0).ppf(np.linspace(0.025, 0.975, 20))
+    for part, agreement in ((~last, 0.0), (last, 0.98), (np.zeros(4, dtype=bool), 0.75)):
+        found = labels_elsewhere(y, nearest, part).part
+        np.testing.assert_allclose(found, 0.5 + (agreement - 0.5) * (1.0 - shares) ** 2)
+
+
+@pytest.mark.parametrize("n", [30, 8])
+@pytest.mark.parametrize("is_dense", [True, False])
+def test_log_odds_of_a_group_are_labels_number_of_groups_and_size(monkeypatch, n, is_dense):
+    """Points on a line, n of one label far from the others and as wide apart as these."""
+    x = np.concatenate([np.arange(200.0), 1000.0 + np.arange(n)])[:, None]
+    y = np.concatenate([np.arange(200) // 20 % 2, np.zeros(n, dtype=int)])
+    group = np.arange(200 + n) >= 200
+    branch = group if is_dense else ~group
+    monkeypatch.setattr(groups, "_lonely_branches", lambda tree: [branch, branch])
+    ((members, log_odds),) = groups.groups_apart(np.abs(x - x.T), y)
+    np.testing.assert_array_equal(members, np.flatnonzero(group))
+    nearest = np.argsort(np.abs(x - x.T) + np.diag(np.full(200 + n, np.inf)), axis=1)[:, :4]
+    labels = labels_elsewhere(y, nearest, group)
+    small = np.log(11.0 * 8 / 208) if is_dense and n == 8 else 0.0
+    assert log_odds == pytest.approx(labels.nats(1.0, n) - np.log(3.0) + small, abs=0.01)
 
 
 def test_tightness_compares_widths_in_deviations():

@@ -17,20 +17,22 @@ from scipy.cluster import hierarchy
 from scipy.spatial import distance
 
 from .._core.types import BoolArray, FloatArray
+from ..model.settings import Priors
 from .scaled_along import MIN_RECURRENCE_RATIO
 
+BAD_SHARE_PRIOR = (0.5, 5.0)
+"""Beta prior of the share of bad rows: most tables have few."""
 MIN_GROUP_ROWS = 5
 """Members of a group: a row, and the neighbours that its density and the agreement of labels rest
 on."""
 MIN_LOG_DISTANCE_RANGE = 0.35
 """Logarithm of the range of distances over which a branch stays alone."""
-PRIOR_OF_CLUSTER, PRIOR_OF_READINGS = -1.0, 2.0
-"""Log-odds that a group is bad before its labels are seen: of a dense cluster, and of rows that
-repeat the same readings. Of scattered rows they are 0."""
+PRIOR_OF_READINGS = 2.0
+"""Log-odds that rows which repeat the same readings are bad, before their labels are seen."""
 MIN_NEIGHBOUR_ERROR = 0.02
 """Disagreement of neighbours at least: no table is so clean that one label decides."""
-ERRONEOUS_PART_PROBA, ADDED_ERROR_RATE = 0.1, 0.1
-"""Probability that a part of the data has more wrong labels than the rest, and their share."""
+N_WRONG_SHARES = 20
+"""Quantiles that stand for the prior of the share of wrong labels in a part of the data."""
 SAME_LABEL_PROBA = 0.05
 """Probability that all bad measurements of a group have one label."""
 CLUSTER_WIDTH_PRIOR = (0.7, 10.0)
@@ -60,9 +62,9 @@ class Labels(NamedTuple):
 
     chance: tuple[float, float]
     """How often labels of chance agree: with the shares of the table, or with equal ones."""
-    part: tuple[float, float, float]
-    """How often neighbours agree: a part of the data may be as mixed as the table, or pure, or have
-    more wrong labels."""
+    part: FloatArray
+    """How often neighbours agree in a part of the data: as often as elsewhere, or less often by a
+    share of wrong labels; equally likely values."""
 
     def nats(self, agreement: float, n: int, tightness: float = 0.0) -> float:
         """Log Bayes factor of a group of n rows that agree with others of it so often.
@@ -77,12 +79,11 @@ class Labels(NamedTuple):
 
         bad = [np.log(0.5 - 0.5 * SAME_LABEL_PROBA) + likelihood(share) for share in self.chance]
         bad.append(np.log(SAME_LABEL_PROBA) + tightness + likelihood(1.0))
-        prior = [0.5 - 0.5 * ERRONEOUS_PART_PROBA] * 2 + [ERRONEOUS_PART_PROBA]
-        # One label in all rows is no evidence, however many they are.
-        mixed, pure, with_errors = self.part
-        shares = (mixed, max(pure, agreement), with_errors)
-        part = np.log(prior) + [likelihood(share) for share in shares]
-        return float(special.logsumexp(bad) - special.logsumexp(part))
+        # A part may be pure as well: one label in all rows is no evidence, however many they are.
+        pure = likelihood(max(1.0 - MIN_NEIGHBOUR_ERROR, agreement))
+        mixed = [likelihood(share) for share in self.part]
+        part = np.log(0.5) + np.logaddexp(pure, special.logsumexp(mixed) - np.log(len(mixed)))
+        return float(special.logsumexp(bad) - part)
 
 
 def labels_elsewhere(class_index: np.ndarray, nearest: np.ndarray, part: BoolArray) -> Labels:
@@ -96,10 +97,11 @@ def labels_elsewhere(class_index: np.ndarray, nearest: np.ndarray, part: BoolArr
     counts = np.bincount(class_index) + 1.0
     shares = counts / counts.sum()
     agreement = float(np.mean(class_index[nearest[~part]] == class_index[~part, None]))
-    by_chance, pure = float(shares @ shares), 1.0 - MIN_NEIGHBOUR_ERROR
-    agreement = min(agreement, pure)
-    with_errors = by_chance + (agreement - by_chance) * (1.0 - 2.0 * ADDED_ERROR_RATE) ** 2
-    return Labels((by_chance, 1.0 / len(shares)), (agreement, pure, with_errors))
+    by_chance = float(shares @ shares)
+    agreement = min(agreement, 1.0 - MIN_NEIGHBOUR_ERROR)
+    levels = (np.arange(N_WRONG_SHARES) + 0.5) / N_WRONG_SHARES
+    kept = 1.0 - stats.beta(*Priors.rate_shape).ppf(levels)  # of what labels mean
+    return Labels((by_chance, 1.0 / len(shares)), by_chance + (agreement - by_chance) * kept**2)
 
 
 def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
@@ -131,6 +133,7 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
     found = _lonely_branches(hierarchy.linkage(pairs, "single"))
     # Where a table has many groups, groups are its nature, and one of them may be bad.
     usual = -np.log(len(found) + 1.0)
+    n_expected = n * stats.beta(*BAD_SHARE_PRIOR).mean()
 
     def log_odds(inside: BoolArray, part: BoolArray, bad: BoolArray) -> float:
         """Of a part that is compared with all other rows that are not bad."""
@@ -142,8 +145,9 @@ def groups_apart(distances: FloatArray, class_index: np.ndarray) -> list[Group]:
             _tightness(log_core, part) if np.mean(part[own]) <= 1.0 - MIN_SHARE_OUTSIDE else 0.0
         )
         labels = labels_elsewhere(label, nearest, part | bad)
-        prior = PRIOR_OF_CLUSTER * (part is inside) + usual
-        return labels.nats(agreement, len(members), tightness) + prior
+        # Any table has dense clusters of few rows.
+        small = min(np.log(len(members) / n_expected), 0.0) if part is inside else 0.0
+        return labels.nats(agreement, len(members), tightness) + usual + small
 
     bad, taken = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     parts = [inside if 2 * counts[inside].sum() < len(distances) else ~inside for inside in found]

@@ -28,6 +28,7 @@ from .._core.types import FloatArray
 from ..rows.blocks import TrainingRows
 from .distances import KernelDistances, blocks
 from .groups import (
+    BAD_SHARE_PRIOR,
     MIN_GROUP_ROWS,
     Group,
     Readings,
@@ -36,6 +37,7 @@ from .groups import (
     repeated_readings,
 )
 from .row_statistics import (
+    N_DENSITY_NEIGHBOURS,
     WIDTH_QUANTILES,
     NormalScores,
     RowStatistics,
@@ -47,8 +49,6 @@ MAX_REFERENCES = 2000
 """Rows that serve as neighbours and from which the rule is learned."""
 SLOPE_PRECISION = 3.0
 """Precision of the slopes: about half a nat for a standard deviation of a statistic."""
-BAD_SHARE_PRIOR = (0.5, 5.0)
-"""Beta prior of the share of bad rows: most tables have few."""
 PAIR_WEIGHT = 0.5
 """A row and its counterpart share a parent: 2 N terms from N rows."""
 BAD_SHARE_GRID = np.concatenate([[1e-6], np.geomspace(0.003, 0.5, 11)])
@@ -141,7 +141,11 @@ class MeasurementRule:
         """
         single = self.belief.log_bayes(self.statistics.of(X, parents))
         rate = special.logit(self.belief.mean_share)
-        of_groups = np.append(self.groups.log_odds - rate, 0.0)[self.groups.of(X)]
+        group = self.groups.of(X)
+        of_groups = np.append(self.groups.log_odds - rate, 0.0)[group]
+        # Where most neighbours are of the same group, that they are near is no evidence.
+        is_large = np.append(self.groups.share * len(self.number) > N_DENSITY_NEIGHBOURS, False)
+        single = np.where(is_large[group], np.maximum(single, 0.0), single)
         log_odds = single + self.statistics.columns.outside(X) + of_groups + rate
         total = self.groups.bad_share + (1.0 - self.groups.bad_share) * self.belief.mean_share
         return Measurements(log_odds - special.logit(total), special.expit(log_odds))
