@@ -79,7 +79,7 @@ def test_an_absent_sensor_does_not_vote(table, model, capsys, tmp_path):
         (["--sensor", "a=north_x", "--prefix", "_"], "exclude each other"),
         (["--sensor", "a=state"], "two uses"),
         (["--sensor", "a=nothing"], "no column 'nothing'"),
-        (["--prefix", "_", "--stream"], "leave out --stream"),
+        (["--prefix", "_", "--stream"], "needs the whole table"),
     ],
 )
 def test_bad_options_are_one_line(table, capsys, tmp_path, arguments, word):
