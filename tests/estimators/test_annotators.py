@@ -196,14 +196,14 @@ def test_three_classes_text_missing_answers_and_long_form():
     X, y, t = annotated(3, n_classes=3, accuracies=(0.9, 0.7, 0.5))
     names = np.array(["ant", "bee", "cat"])
     words = np.where(np.isnan(y), None, names[np.nan_to_num(y).astype(int)])
-    model = AnnotatorGEMMEDClassifier(random_state=0)
+    model = AnnotatorGEMMEDClassifier(base=None, random_state=0)
     model.fit(X, pd.DataFrame(words, columns=["Ann", "Bob", "Cy"]))
     assert model.annotators_ == ["Ann", "Bob", "Cy"]
     assert model.classes_.tolist() == names.tolist()
     assert np.mean(model.true_label_ == names[t]) > 0.8
     assert model.predict_proba(X).shape == (300, 3)
     sample, annotator = np.nonzero(~np.isnan(y))
-    long = AnnotatorGEMMEDClassifier(random_state=0).fit_answers(
+    long = AnnotatorGEMMEDClassifier(base=None, random_state=0).fit_answers(
         X, sample, np.array(["Ann", "Bob", "Cy"])[annotator], words[sample, annotator].astype(str)
     )
     np.testing.assert_allclose(long.true_label_proba_, model.true_label_proba_)
