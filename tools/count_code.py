@@ -44,14 +44,13 @@ NUMERICAL = {
     "evidence/screening.py": "TIE_DIGITS",
     "model/decision_step.py": "MAX_SLOPE MAX_MARGINS SUFFICIENT_DECREASE MAX_HALVINGS "
     "MIN_RELATIVE_DECREASE MAX_STALLED",
-    "model/med.py": "MAX_SAMPLES GAP MAX_STEPS ROUGH_GAP N_PARTS MAX_COLUMNS",
+    "model/med.py": "MAX_SAMPLES GAP MAX_STEPS ROUGH_GAP N_PARTS",
     "model/settings.py": "Selection.max_rows Solver.max_iter Solver.tol",
     "model/states/answers.py": "MAX_ROUNDS MAX_SETTLED_CHANGE N_SWEEPS N_BURN_IN N_CHI N_TURNS",
     "model/states/label_model.py": "MAX_LOG_BAYES_FACTOR MIN_LIKELIHOOD",
     "model/states/posterior.py": "RATE_GRID SINGLE_CLASS_START_INDEX MAX_SINGLE_CLASSES "
     "MAX_THETA_ROWS SEED MIN_STEP_GAIN_NATS MAX_STEPS N_QUANTILES",
-    "model/tuning.py": "MAX_FUNCTIONS MIN_SCREENED_ROWS MAX_SECOND_LOOK_NATS SCREENING_SEED "
-    "MAX_LOSS_RISE_NATS",
+    "model/tuning.py": "MAX_FUNCTIONS MIN_SCREENED_ROWS SCREENING_SEED MAX_LOSS_RISE_NATS",
 }
 """Files, or beginnings of their names, and which of their constants; all if none is named."""
 RECORDS = ("Priors", "Selection", "Solver")
@@ -164,6 +163,11 @@ def main() -> None:
             constants += [(kind_of(file, own[1]), file, *own) for own in constants_of(path)]
             if kind_of(file, "") == "statistical":
                 constants += [("in functions", file, *own) for own in literals_of(path)]
+    found = {(file, name) for _, file, _, name in constants}
+    stale = [f"{file} {name}" for file, names in NUMERICAL.items() for name in names.split()]
+    stale = [one for one in stale if tuple(one.split()) not in found]
+    if stale:
+        parser.error(f"NUMERICAL names constants that do not exist: {', '.join(stale)}.")
     for room, count in lines.most_common():
         print(f"{room:14s}{count:7,d} lines {files[room]:4d} files")
     print(f"{'all':14s}{sum(lines.values()):7,d} lines {len(paths):4d} files")

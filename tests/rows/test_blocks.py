@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemmed.rows.blocks import ArrayBlocks, LocalBlocks, sum_blocks, take_rows
-from gemmed.rows.sources import as_matrix, read_blocks, read_parquet
+from gemmed.rows.blocks import ArrayBlocks, LocalBlocks, as_matrix, sum_blocks, take_rows
+from gemmed.rows.sources import read_blocks, read_parquet
 
 
 @pytest.fixture

@@ -16,13 +16,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from .._core.threads import single_blas_thread, thread_pool
 from .._core.types import FloatArray
-from .sources import as_matrix
 
 FAN = 4
 """Children of a node. A sum in progress holds an array for each level, of which a larger fan has
@@ -210,6 +211,23 @@ class LocalBlocks(ArrayBlocks):
                 raise ValueError(f"sizes add up to {bounds[-1]} rows; X has {len(X)}.")
         pieces = (np.asarray(X[a:b]) for a, b in itertools.pairwise(bounds))  # of a map: not read
         super().__init__(pieces, n_threads=n_threads)
+
+
+def as_matrix(X: Any) -> np.ndarray:
+    """A matrix of floats, or the memory map of a .npy file."""
+    if isinstance(X, (str, PathLike)):
+        path = Path(X)
+        if path.suffix != ".npy":
+            raise ValueError(
+                f"X={str(path)!r} is not a .npy file: use read_parquet or read_blocks for others."
+            )
+        X = np.load(path, mmap_mode="r")
+    X = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s): it must be a matrix, samples by rows.")
+    if X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"X has dtype {X.dtype}: convert it to float32 or float64.")
+    return X
 
 
 def sum_blocks(results: Iterable[np.ndarray]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Where the rows of a large matrix come from: an array, a file, or blocks made one after another.
+"""Where the rows of a large matrix come from: a file, or blocks made one after another.
 
 Repeated passes need fast access to any range of rows. Arrays and .npy files (memory-mapped) have
 it; Parquet files and streams of blocks are written once to a temporary file, which is mapped and
@@ -28,23 +28,6 @@ class LabelledRows(NamedTuple):
 
 
 BlockFactory = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
-
-
-def as_matrix(X: Any) -> np.ndarray:
-    """A matrix of floats, or the memory map of a .npy file."""
-    if isinstance(X, (str, PathLike)):
-        path = Path(X)
-        if path.suffix != ".npy":
-            raise ValueError(
-                f"X={str(path)!r} is not a .npy file: use read_parquet or read_blocks for others."
-            )
-        X = np.load(path, mmap_mode="r")
-    X = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimension(s): it must be a matrix, samples by rows.")
-    if X.dtype not in (np.float32, np.float64):
-        raise ValueError(f"X has dtype {X.dtype}: convert it to float32 or float64.")
-    return X
 
 
 def read_blocks(
