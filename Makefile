@@ -36,6 +36,7 @@ $(DOCS_READY): pyproject.toml
 	touch $(DOCS_READY)
 
 docs: $(DOCS_READY)  ## the site in build/site: no network, warnings are errors, links are checked
+	rm -rf docs/reference/generated  # pages of what no longer exists
 	GALLERY=$(GALLERY) $(DOCS)/bin/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs $(SITE)
 	$(DOCS)/bin/python docs/check_links.py $(SITE)
 
