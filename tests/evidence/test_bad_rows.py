@@ -1,11 +1,20 @@
 """Evidence about measurements: statistics against brute force, the rule, legitimate data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special
 from scipy.spatial.distance import cdist
 
-from gemmed.evidence.measurements import BAD_SHARE_GRID, _loss, judge_measurements, learn_belief
+from gemmed.evidence.measurements import (
+    BAD_SHARE_GRID,
+    _loss,
+    judge_measurements,
+    learn_belief,
+    learn_groups,
+    learn_measurements,
+)
 from gemmed.evidence.row_statistics import (
     MIN_UNEXPLAINED_SHARE,
     N_DENSITY_NEIGHBOURS,
@@ -248,3 +257,45 @@ def test_rows_of_a_rare_category_are_not_bad(seed):
     found = judged(np.column_stack([X, rare]), y)
     assert rare.sum() >= 10
     assert np.mean(found.bad_probability[rare] > 0.5) <= 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_a_large_group_are_judged_as_others_are(seed):
+    """A category of two values divides the table; either part is good, some rows are not."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3.0 * y
+    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=n)
+    site = rng.random(n) < 0.45
+    bad = rng.choice(n, 20, replace=False)
+    X[bad, 2] += rng.choice([-6.0, 6.0], 20)
+    X[bad, 3] += rng.choice([-8.0, 8.0], 20)
+    X = np.column_stack([X, site, ~site])
+    groups = learn_groups(X, y)
+    assert groups.share.max() > 0.4
+    assert groups.log_odds.min() < -20.0
+    nats = judged(X, y).log_bayes
+    assert nats[bad].min() > np.delete(nats, bad).max()
+
+
+def test_what_is_usual_in_a_good_group_is_excused():
+    """Median nats of 3 in the group and of -1 in all rows excuse 4; the group is no fault."""
+    rng = np.random.default_rng(0)
+    X, y = correlated(0)
+    rule = learn_measurements(X, y, rng)
+    assert not len(rule.groups.share)
+    plain = rule.of(X, rule.number)
+    members = np.arange(len(X)) < 10
+    for log_odds, unusual, expected in ((-90.0, 4.0, -4.0), (-90.0, 0.0, 0.0)):
+        groups = replace(
+            rule.groups,
+            number=np.where(members, 0, -1),
+            log_odds=np.array([log_odds]),
+            share=np.array([10 / len(X)]),
+        )
+        own = replace(rule, groups=groups, unusual=np.array([unusual])).of(X, rule.number)
+        moved = special.logit(own.bad_probability) - special.logit(plain.bad_probability)
+        np.testing.assert_allclose(moved[members], expected, atol=1e-9)
+        np.testing.assert_allclose(moved[~members], 0.0, atol=1e-9)

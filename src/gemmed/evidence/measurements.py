@@ -129,6 +129,8 @@ class MeasurementRule:
     statistics: RowStatistics
     belief: Belief
     groups: Groups
+    unusual: FloatArray
+    """Nats by which the median row of each group exceeds that of all rows, shape (n_groups,)."""
     number: np.ndarray
     """Number of each row learned from among the references of ``statistics``, -1 if none."""
 
@@ -142,9 +144,12 @@ class MeasurementRule:
         single = self.belief.log_bayes(self.statistics.of(X, parents))
         rate = special.logit(self.belief.mean_share)
         group = self.groups.of(X)
-        of_groups = np.append(self.groups.log_odds - rate, 0.0)[group]
-        # Where most neighbours are of the same group, that they are near is no evidence.
-        is_large = np.append(self.groups.share * len(self.number) > N_DENSITY_NEIGHBOURS, False)
+        # A group that is no fault excuses what is usual in it, not a row that is unusual there too.
+        log_bayes = np.maximum(self.groups.log_odds - rate, -self.unusual)
+        of_groups = np.append(log_bayes, 0.0)[group]
+        # Where most neighbours are of the same fault, that they are near is no evidence.
+        is_large = self.groups.share * len(self.number) > N_DENSITY_NEIGHBOURS
+        is_large = np.append(is_large & (log_bayes > 0.0), False)
         single = np.where(is_large[group], np.maximum(single, 0.0), single)
         log_odds = single + self.statistics.columns.outside(X) + of_groups + rate
         total = self.groups.bad_share + (1.0 - self.groups.bad_share) * self.belief.mean_share
@@ -175,8 +180,12 @@ def learn_measurements(
     fakes = np.concatenate([counterparts(Z, rng) for _ in range(n_copies)])
     fakes = statistics.of(fakes, np.tile(itself, n_copies))
     belief = learn_belief(statistics.of_references, fakes)
+    nats = belief.log_bayes(statistics.of_references) + statistics.columns.outside(Z)
+    unusual = np.zeros(len(groups.share))
+    for k in np.unique(group[kept & (group >= 0)]):
+        unusual[k] = max(float(np.median(nats[group[kept] == k]) - np.median(nats)), 0.0)
     number = np.where(kept, np.cumsum(kept) - 1, -1)
-    return MeasurementRule(statistics, belief, groups, number)
+    return MeasurementRule(statistics, belief, groups, unusual, number)
 
 
 class Belief(NamedTuple):
