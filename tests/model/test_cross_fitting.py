@@ -40,15 +40,20 @@ def learned_on(X, signs, weights=None):
     return space, weights, learn_med(space, signs, weights, C)
 
 
-def test_parts_hold_every_class_alike_and_do_not_depend_on_the_order_of_rows():
-    X, signs = sample(4)
-    _, _, learned = learned_on(X, signs)
-    parts = parts_of(learned.held_out, signs)
-    for z in range(4):
-        counts = np.bincount(parts[signs[:, z] > 0], minlength=N_PARTS)
-        assert counts.max() - counts.min() <= 1
-    order = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_array_equal(parts_of(learned.held_out[order], signs[order]), parts[order])
+@pytest.mark.slow
+def test_labels_of_chance_are_predicted_by_chance():
+    """What a start from all rows or equal parts tell of a label would show in the mean."""
+    n, n_classes, accuracies = 600, 6, []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, z = rng.normal(size=(n, 40)), rng.integers(n_classes, size=n)
+        signs = np.where(np.arange(n_classes) == z[:, None], 1.0, -1.0)
+        kernel = Kernel("rbf", gamma=1 / 40, function_variance=3.0, bias_variance=1.0)
+        space = LandmarkSpace(LocalBlocks(X), nystroem_map(kernel, X[:300]))
+        found = learn_med(space, signs, np.ones(n), C)
+        accuracies.append(1.0 - found.wrong_predictions(signs).mean())
+    error = np.sqrt((1 - 1 / n_classes) / n_classes / n / len(accuracies))
+    assert np.mean(accuracies) < 1 / n_classes + 3.0 * error
 
 
 def test_one_function_is_left_as_it_is():
@@ -73,7 +78,7 @@ def test_a_first_order_that_fails_is_replaced_by_fits_without_each_part(monkeypa
     broken = -learned.held_out
     monkeypatch.setattr("gemmed.model.med._without_samples", lambda *_: broken.copy())
     found = learn_med(space, signs, weights, C, check=True)
-    parts = parts_of(broken, signs)
+    parts = parts_of(broken)
     for part in range(N_PARTS):
         out = parts == part
         kept = np.where(out, 0.0, weights)
@@ -101,7 +106,7 @@ def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it(at_once, mon
     given = {"max_iter": MAX_STEPS, "tol": ROUGH_GAP}
     solutions = solve_med_functions(again, signs, C, weights, **given)
     margins = np.column_stack([own.decision.margins for own in solutions])
-    parts = parts_of(margins, signs)
+    parts = parts_of(margins)
     features = again.features()
     exact = GramSpace(features @ features.T)
     expected = np.empty_like(margins)

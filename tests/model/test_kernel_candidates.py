@@ -89,18 +89,15 @@ def test_wrong_predictions_of_two_and_of_three_classes():
     np.testing.assert_array_equal(wrong_predictions(values * signs, signs), [False, True, False])
 
 
-def test_parts_hold_a_fifth_of_every_class_and_of_every_margin():
-    rng = np.random.default_rng(0)
-    classes = np.repeat([0, 1, 2], [50, 30, 20])
-    margins = rng.normal(size=(100, 3))
-    parts = parts_of(margins, 2.0 * np.eye(3)[classes] - 1.0)
-    for z, size in enumerate((50, 30, 20)):
-        own = classes == z
-        np.testing.assert_array_equal(np.bincount(parts[own]), np.full(5, size // 5))
-        ordered = parts[own][np.argsort(margins[own, z])]
-        np.testing.assert_array_equal(ordered, np.arange(size) % 5)
-    pairs = np.arange(100) // 2
-    whole = parts_of(margins, 2.0 * np.eye(3)[classes] - 1.0, pairs)
+def test_parts_hold_a_fifth_of_the_rows_whatever_their_order():
+    margins = np.random.default_rng(0).normal(size=(100, 3))
+    parts = parts_of(margins)
+    np.testing.assert_array_equal(np.bincount(parts), np.full(5, 20))
+    order = np.random.default_rng(1).permutation(100)
+    np.testing.assert_array_equal(parts_of(margins[order]), parts[order])
+    np.testing.assert_array_equal(parts_of(-margins[:, ::-1]), parts)  # classes by other names
+    assert np.any(parts[np.argsort(np.abs(margins).sum(axis=1))] != np.arange(100) % 5)
+    whole = parts_of(margins, np.arange(100) // 2)
     np.testing.assert_array_equal(whole, parts[::2].repeat(2))
 
 

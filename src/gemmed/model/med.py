@@ -155,8 +155,9 @@ GAP, MAX_STEPS = 1e-5, 50
 """Relative duality gap and Newton steps that are enough to compare predictions."""
 ROUGH_GAP = 3e-4
 """The same where parts of the rows are left out of further fits."""
-HELD_OUT_GAP = 1e-3
-"""The same of these fits, which start from the solution for all rows."""
+HELD_OUT_GAP = 1e-5
+"""The same of these fits. They start from the solution for all rows: what is left of it would tell
+labels that are held out."""
 
 
 class LearnedMed(NamedTuple):
@@ -241,7 +242,7 @@ def learn_med(
 
     if space.is_batched:
         margins = np.column_stack([own.decision.margins for own in solutions])
-        parts = parts_of(margins, signs, groups)
+        parts = parts_of(margins, groups)
         n_columns = max(MIN_COLUMNS, MAX_COLUMN_VALUES // len(signs))
         at_once = max(n_columns // n_functions, 1)
         for first in range(0, N_PARTS, at_once):
@@ -258,7 +259,7 @@ def learn_med(
         held_out[:] = _without_samples(space, solutions, weights)
     # With one function there is nothing to check; with few rows no part can be left out.
     if check and signs.shape[1] > 1 and len(signs) >= N_PARTS * signs.shape[1]:
-        parts = parts_of(held_out, signs, groups)
+        parts = parts_of(held_out, groups)
         some, first_order = parts == 0, held_out.copy()
         hold_out(parts, [0])
         if is_clearly_better(held_out[some], first_order[some], signs[some], weights[some]):
@@ -311,20 +312,15 @@ MIN_STANDARD_DEVIATIONS = 2.0
 """Standard deviations of the number of rows on which only one of two predictions is right."""
 
 
-def parts_of(
-    margins: FloatArray, signs: FloatArray, groups: np.ndarray | None = None
-) -> np.ndarray:
-    """Part of each row, shape (n_samples,): every class and every margin has its share in each.
+def parts_of(margins: FloatArray, groups: np.ndarray | None = None) -> np.ndarray:
+    """Part of each row at random, shape (n_samples,); groups stay whole.
 
-    By the order of margins, so that the order of the rows does not matter. Groups stay whole.
+    Rows are numbered by their margins, so that neither the order of the rows matters nor that of
+    the classes. Parts in which every class or margin has its share would tell labels of chance.
     """
-    several = signs.shape[1] > 1
-    classes = np.argmax(signs, axis=1) if several else (signs[:, 0] > 0).astype(np.intp)
-    own = margins[np.arange(len(classes)), classes if several else 0]
-    parts = np.empty(len(classes), dtype=np.intp)
-    for z in np.unique(classes):
-        rows = np.flatnonzero(classes == z)
-        parts[rows[np.argsort(own[rows], kind="stable")]] = np.arange(len(rows)) % N_PARTS
+    order = np.argsort(np.abs(margins).sum(axis=1), kind="stable")
+    parts = np.empty(len(margins), dtype=np.intp)
+    parts[order] = np.random.default_rng(len(margins)).permutation(len(margins)) % N_PARTS
     if groups is not None:
         _, first, index = np.unique(groups, return_index=True, return_inverse=True)
         parts = parts[first][index]

@@ -170,11 +170,11 @@ def test_upper_end_of_a_mean():
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])
 def test_labels_are_informative_if_the_gain_is_clear(weight):
-    """One slope and one bias: chi-squared with two degrees of freedom exceeds 2 log 20 in 5 %."""
+    """One slope and one bias: chi-squared with two degrees of freedom exceeds 2 log 100 in 1 %."""
     n = 100
     model = LabelModel(np.zeros((1, n, 2)), np.arange(n) % 2, None, np.ones(n))
     signs = np.where(np.arange(n) // 2 % 2 == 0, 0.1, -0.1)
-    for gain, expected in ((np.log(20.0) * 1.02, True), (np.log(20.0) * 0.98, False)):
+    for gain, expected in ((np.log(100.0) * 1.02, True), (np.log(100.0) * 0.98, False)):
         given = 0.5 * np.exp(gain / n + signs)
         assert _is_informative(model, given, np.full(n, weight)) == expected
 

@@ -381,7 +381,7 @@ def _rate_intervals(model: LabelModel, modes: list[_Mode], weights: FloatArray) 
 def _is_informative(model: LabelModel, given_proba: FloatArray, weights: FloatArray) -> bool:
     """Whether the given labels are predicted better than by the shares of the classes.
 
-    A likelihood ratio test at 5 %: held-out predictions that fit labels of chance gain half a
+    A likelihood ratio test at 1 %: held-out predictions that fit labels of chance gain half a
     chi-squared variable, with a degree of freedom for each slope and bias of theta. Predictions at
     bad measurements do not count: they may be wrong and certain.
 
@@ -393,5 +393,5 @@ def _is_informative(model: LabelModel, given_proba: FloatArray, weights: FloatAr
     n = total**2 / max(float(weights @ weights), 1e-300)
     gain = np.log(np.maximum(given_proba, 1e-300)) - np.log(model.class_shares[model.class_index])
     n_fitted = model.n_members + model.n_classes - 1
-    needed = 0.5 * float(stats.chi2.ppf(0.95, n_fitted))
+    needed = 0.5 * float(stats.chi2.ppf(0.99, n_fitted))
     return bool(n * float(gain @ weights) / total > needed)
