@@ -115,6 +115,6 @@ def test_with_landmarks_every_part_is_predicted_by_a_fit_without_it(at_once, mon
         kept = np.where(out, 0.0, weights)
         fits = solve_med_functions(exact, signs, C, kept, max_iter=MAX_STEPS, tol=GAP)
         expected[out] = np.column_stack([own.decision.margins[out] for own in fits])
-    # They are stopped where a step gains little: that much is left of the way to the others.
-    assert np.abs(found.held_out - expected).mean() < 0.02
+    # The start knows the labels that are held out: hardly any of the way may be left.
+    assert np.abs(found.held_out - expected).mean() < 0.003
     assert np.abs(found.held_out - margins).mean() > 0.1
